@@ -79,6 +79,10 @@ pub(crate) enum Plant {
     AbsorbIgnoresSharedRuns,
     /// Close neither waits for those who write the data file nor refuses those who come later.
     CloseForgetsWriters,
+    /// A commit does not merge buckets that have no room for it.
+    CommitsPassCrowds,
+    /// What bases hold for snapshots that are gone is never merged.
+    LeftoversStay,
 }
 
 /// Whether `plant` is switched on.
@@ -102,7 +106,7 @@ mod switch {
     /// The name of a plant, as `BETREE_PLANT` takes it.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 34] = [
+    const ALL: [(Plant, Planted); 36] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -137,6 +141,8 @@ mod switch {
         (Plant::FreeTwice, "free-twice"),
         (Plant::AbsorbIgnoresSharedRuns, "absorb-ignores-shared-runs"),
         (Plant::CloseForgetsWriters, "close-forgets-writers"),
+        (Plant::CommitsPassCrowds, "commits-pass-crowds"),
+        (Plant::LeftoversStay, "leftovers-stay"),
     ];
 
     /// The names of all plants.

@@ -160,6 +160,8 @@ pub struct Stats {
     pub frozen_bytes: u64,
     /// Memory of flushed buffers that a call under way still reads; cursors hold none.
     pub pinned_bytes: u64,
+    /// Memory of what open transactions wrote; what they spilled is not in it.
+    pub transaction_bytes: u64,
     /// Stored bytes in deltas.
     pub delta_bytes: u64,
     /// Stored bytes in bases.

@@ -14,8 +14,8 @@ use crate::collection::{Alone, Collection};
 use crate::document;
 use crate::error;
 use crate::index::{Index, KeySet, is_cut};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Errors that a report lists before it only counts them.
 const ERRORS_MAX: usize = 100;
@@ -38,7 +38,8 @@ impl Found {
 }
 
 impl Store {
-    /// Check a collection against its indexes, in one snapshot. Nobody writes to it meanwhile.
+    /// Check a collection against its indexes, in one snapshot. No other thread writes to it
+    /// meanwhile.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the

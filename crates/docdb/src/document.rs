@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bson::oid::ObjectId;
 use bson::raw::cstr;
 use bson::spec::ElementType;
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use query::{Code, Error, Result};
 
 use crate::limits::{DEPTH_MAX, DOCUMENT_MAX};
@@ -178,4 +178,46 @@ pub(crate) fn normalise<'d>(
     // An _id may have made it larger.
     check_size(&out)?;
     Ok(Cow::Owned(out))
+}
+
+/// A document as MongoDB's messages show it: `{ a: 1, b: "x" }`.
+pub(crate) fn shell(document: &Document) -> String {
+    if document.is_empty() {
+        return "{}".to_owned();
+    }
+    let fields = document
+        .iter()
+        .map(|(name, value)| format!("{name}: {}", shown(value)));
+    format!("{{ {} }}", fields.collect::<Vec<_>>().join(", "))
+}
+
+/// `UUID("..")` for a UUID of the standard form, `BinData(subtype, HEX)` for other bytes.
+fn shown_binary(binary: &bson::Binary) -> String {
+    if binary.subtype == bson::spec::BinarySubtype::Uuid
+        && let Ok(bytes) = <[u8; 16]>::try_from(binary.bytes.as_slice())
+    {
+        return format!("UUID(\"{}\")", bson::Uuid::from_bytes(bytes));
+    }
+    let hex: String = binary.bytes.iter().map(|b| format!("{b:02X}")).collect();
+    format!("BinData({}, {hex})", u8::from(binary.subtype))
+}
+
+fn shown(value: &Bson) -> String {
+    match value {
+        Bson::Double(v) if v.is_finite() && v.fract() == 0.0 && v.abs() < 1e15 => format!("{v:.1}"),
+        Bson::Double(v) => format!("{v}"),
+        Bson::Document(inner) => shell(inner),
+        Bson::Array(items) if items.is_empty() => "[]".to_owned(),
+        Bson::Array(items) => {
+            let items: Vec<String> = items.iter().map(shown).collect();
+            format!("[ {} ]", items.join(", "))
+        }
+        Bson::ObjectId(id) => format!("ObjectId('{}')", id.to_hex()),
+        Bson::DateTime(date) => format!("new Date({})", date.timestamp_millis()),
+        Bson::Binary(binary) => shown_binary(binary),
+        Bson::Undefined => "undefined".to_owned(),
+        Bson::MinKey => "MinKey".to_owned(),
+        Bson::MaxKey => "MaxKey".to_owned(),
+        other => other.to_string(),
+    }
 }

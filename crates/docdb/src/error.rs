@@ -33,3 +33,17 @@ pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
         format!("the store is damaged: {what}"),
     )
 }
+
+/// Whether an error fails the whole command, and not only one of its statements.
+pub(crate) fn is_fatal(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::WRITE_CONFLICT
+            | Code::INTERRUPTED
+            | Code::MAX_TIME_MS_EXPIRED
+            | Code::INTERNAL_ERROR
+            | Code::OUT_OF_DISK_SPACE
+            | Code::INTERRUPTED_AT_SHUTDOWN
+            | Code::LOCK_TIMEOUT
+    )
+}

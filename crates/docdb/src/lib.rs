@@ -10,16 +10,18 @@ mod collection;
 mod cursor;
 mod ddl;
 mod document;
+mod entries;
 mod error;
 mod examined;
 mod exec;
 mod explain;
 mod find;
 pub mod index;
+mod intent;
 pub mod key;
 pub mod limits;
 mod map;
-mod op;
+mod open;
 mod patience;
 mod pause;
 mod plan;
@@ -27,18 +29,18 @@ mod progress;
 mod record;
 mod session;
 mod stats;
+mod stop;
 mod store;
 mod ttl;
 mod turn;
-mod work;
+mod txn;
 mod write;
 
 pub use aggregate::{AggregateRequest, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
 pub use cursor::{
-    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IDLE_LIMIT, IdleCursor, Killed, Origin,
-    Owner,
+    BATCH_BYTES, Batch, FIRST_BATCH, Figures, GetMore, IdleCursor, Killed, Origin, Owner,
 };
 pub use ddl::{CreateIndexesReply, IndexNames, check_user_write};
 pub use document::check_document;
@@ -46,15 +48,13 @@ pub use examined::Examined;
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
 pub use index::{Entry, Index, IndexSpec};
-pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub use progress::Stage;
 pub use query::Namespace;
 pub use record::RecordId;
-pub use session::{Held, Names};
 pub use stats::{missing_coll_stats, scale_sizes};
-pub use store::{ContentVersion, Options, Store, Tuning, WorkFigures};
+pub use store::{ContentVersion, IDLE_LIMIT, Options, Store, Tuning, WorkFigures};
 pub use ttl::{ExpiryFailure, OnExpiryFailure};
-pub use work::Work;
+pub use txn::{Held, InTransaction, Op, SeenCatalog, SessionId, SessionRef, Work};
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,

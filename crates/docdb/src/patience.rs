@@ -1,17 +1,17 @@
-//! Waiting for others: now and then whoever waits looks whether it may go on.
+//! Waiting for other threads: a waiter checks now and then whether it may continue.
 
 use std::time::{Duration, Instant};
 
 use query::Result;
 use stdx::sync::{Condvar, MutexGuard};
 
-/// How often who waits looks whether it may go on waiting.
+/// How often a waiter checks whether it may continue to wait.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether who waits may go on waiting.
+/// Whether a waiter may continue to wait.
 pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
-/// How long somebody waits, all in all.
+/// How long a thread waits in total.
 pub(crate) struct Patience {
     limit: Option<Duration>,
     deadline: Option<Instant>,

@@ -1,4 +1,4 @@
-//! How far a long operation is, for whoever asks meanwhile.
+//! The progress of a long operation, for `$currentOp`.
 
 use stdx::sync::Mutex;
 

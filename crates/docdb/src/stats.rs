@@ -7,8 +7,8 @@ use stdx::sync::atomic::Ordering;
 
 use crate::collection::Collection;
 use crate::error;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// The least a collection or an index takes, in bytes: MongoDB's file of nothing has one page.
 const PAGE: i64 = 4096;
@@ -268,6 +268,18 @@ impl Store {
             figures.insert("meanFill", fill);
         }
         figures
+    }
+
+    /// The bytes that the documents and indexes of a database take, as far as the engine says.
+    #[must_use]
+    pub fn database_size(&self, db: &str) -> i64 {
+        let catalog = self.catalog();
+        let collections = catalog
+            .in_database(db)
+            .filter_map(|(_, named)| named.collection());
+        collections
+            .map(|collection| self.storage_size(collection))
+            .sum()
     }
 
     /// The bytes that a collection's documents and indexes take.

@@ -5,7 +5,8 @@
 //! catalog does not know are left over from a change that did not end, and are dropped at opening.
 
 mod cut;
-mod open;
+mod load;
+mod parts;
 mod property;
 mod time;
 mod tuning;
@@ -19,19 +20,16 @@ use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::{Condvar, Mutex, MutexGuard};
 
-use crate::catalog::{Catalog, Named};
+use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
-use crate::cursor::Cursors;
 use crate::error;
-use crate::op::{Ends, Op};
-use crate::patience::LOOK;
-use crate::session::{Intents, Moments, Sessions};
-use crate::ttl::Listener;
-use crate::turn::{Turn, Turns};
+use crate::intent::Intents;
+use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
+pub(crate) use parts::Parts;
 pub use property::ContentVersion;
-pub use tuning::Tuning;
+pub use tuning::{IDLE_LIMIT, Tuning};
 
 /// How a store is opened.
 #[derive(Clone, Debug)]
@@ -68,15 +66,13 @@ pub struct Store {
     tuning: Tuning,
     trees: Trees,
     catalog: ArcSwap<Catalog>,
-    /// Held by whoever changes the catalog.
+    /// Held while the catalog is changed.
     changes: Mutex<()>,
     turns: Turns,
     /// Trees that were dropped while readers or a writer forbade it.
     undropped: Mutex<Vec<String>>,
-    /// Told of every commit to a capped collection.
-    written: (Mutex<u64>, Condvar),
-    sessions: Sessions,
-    moments: Moments,
+    /// Notified after every commit of documents.
+    written: (Mutex<()>, Condvar),
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
@@ -86,8 +82,8 @@ pub struct Store {
     /// What runs beside operations stands still.
     paused: AtomicBool,
     figures: WorkFigures,
-    expiry: Listener,
-    cursors: Cursors,
+    /// What modules above keep in it.
+    parts: Parts,
 }
 
 /// What was done beside and below operations since the store was opened.
@@ -105,12 +101,6 @@ pub struct WorkFigures {
     pub transactions_started: AtomicU64,
     /// Those committed; those neither committed nor open were aborted.
     pub transactions_committed: AtomicU64,
-}
-
-/// The right to change the catalog, until dropped.
-pub(crate) struct Changes<'s> {
-    _guard: MutexGuard<'s, ()>,
-    _turn: Turn,
 }
 
 /// The trees that every store has.
@@ -140,11 +130,6 @@ impl Store {
         &self.tuning
     }
 
-    /// All open cursors.
-    pub(crate) fn cursors(&self) -> &Cursors {
-        &self.cursors
-    }
-
     pub(crate) fn trees(&self) -> Trees {
         self.trees
     }
@@ -166,10 +151,22 @@ impl Store {
         self.catalog.load().collection(ns).cloned()
     }
 
-    /// What a name names, as of now.
+    /// The collection or view of a name, as of now.
     #[must_use]
     pub fn lookup(&self, ns: &Namespace) -> Option<Named> {
         self.catalog.load().get(ns).cloned()
+    }
+
+    /// The collection of a name.
+    ///
+    /// # Errors
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
+    pub fn existing(&self, ns: &Namespace) -> Result<Arc<Collection>> {
+        match self.lookup(ns) {
+            None => Err(not_found(ns)),
+            Some(Named::View(_)) => Err(is_view(ns)),
+            Some(Named::Collection(collection)) => Ok(collection),
+        }
     }
 
     /// Make everything durable and close. Operations under way fail.
@@ -205,23 +202,9 @@ impl Store {
         &self.figures
     }
 
-    /// Who is called with failures to expire documents.
-    pub(crate) fn expiry(&self) -> &Listener {
-        &self.expiry
-    }
-
     /// Whether it is closed: what runs beside operations ends.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
-    }
-
-    /// The snapshots that are held.
-    pub(crate) fn moments(&self) -> &Moments {
-        &self.moments
     }
 
     /// What open transactions mean to change.
@@ -254,44 +237,16 @@ impl Store {
         self.changes.try_lock_for(limit)
     }
 
-    /// Change the catalog, one at a time, and have the turn meanwhile.
-    ///
-    /// # Errors
-    /// That the operation must end while others change it.
-    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<Changes<'_>> {
-        let turn = self.turn(op)?;
-        loop {
-            if let Some(guard) = self.changes_within(LOOK) {
-                return Ok(Changes {
-                    _guard: guard,
-                    _turn: turn,
-                });
-            }
-            self.check_open(op)?;
-        }
-    }
-
     /// The turns to write.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// Whether an operation that waits may go on waiting.
+    /// Check that it is open: what waits does not wait longer.
     ///
     /// # Errors
-    /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
-    pub(crate) fn check_open(&self, op: &Op<'_>) -> Result<()> {
-        self.check_not_closed()?;
-        op.check()
-    }
-
-    /// As [`Store::check_open`], by what ends the operation.
-    pub(crate) fn check_ends(&self, ends: &Ends) -> Result<()> {
-        self.check_not_closed()?;
-        ends.check()
-    }
-
-    fn check_not_closed(&self) -> Result<()> {
+    /// `InterruptedAtShutdown`.
+    pub(crate) fn check_not_closed(&self) -> Result<()> {
         if self.is_closed() {
             let message = "the store is closed";
             return Err(Error::new(Code::INTERRUPTED_AT_SHUTDOWN, message));
@@ -326,6 +281,14 @@ impl Store {
         self.undropped.lock().append(&mut left);
     }
 
+    /// Drop the trees of a collection that the catalog does not know (any more).
+    pub(crate) fn drop_trees(&self, collection: &Collection) {
+        let uuid = &collection.core().uuid;
+        let indexes = collection.indexes().iter();
+        let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
+        self.drop_named(trees.chain([Stored::records_tree(uuid)]));
+    }
+
     /// Try again to drop trees that could not be dropped.
     pub(crate) fn drop_left_trees(&self) {
         let some = !self.undropped.lock().is_empty();
@@ -334,7 +297,7 @@ impl Store {
         }
     }
 
-    /// Fold the entries of a collection's counts, in the turn of whoever calls. That another thread
+    /// Fold the entries of a collection's counts, in the turn of the caller. That another thread
     /// was first, or the engine is full, does no harm: there are only more entries.
     pub(crate) fn fold_counts(&self, core: &Core) {
         let folded = self
@@ -349,23 +312,24 @@ impl Store {
         drop(folded);
     }
 
-    /// Documents of a collection were written: wake those who wait for more.
-    pub(crate) fn wrote(&self, _core: &Core) {
-        *self.written.0.lock() += 1;
+    /// Documents were committed: wake those who wait for more.
+    pub(crate) fn wrote(&self) {
+        // Who waits has this lock from reading the number of commits until it waits.
+        drop(self.written.0.lock());
         self.written.1.notify_all();
     }
 
-    /// Wait until something was written since `seen` was returned, or until `deadline`; returns the
-    /// number to wait from next. For tailable cursors.
+    /// Wait until documents were committed since `seen` was returned, or until `deadline`; returns
+    /// the number to wait from next. For tailable cursors.
     #[must_use]
     pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
-        let mut count = self.written.0.lock();
-        while *count == seen {
-            if self.written.1.wait_until(&mut count, deadline).timed_out() {
+        let mut guard = self.written.0.lock();
+        while self.commits() == seen {
+            if self.written.1.wait_until(&mut guard, deadline).timed_out() {
                 break;
             }
         }
-        *count
+        self.commits()
     }
 }
 
@@ -375,4 +339,9 @@ pub(crate) fn is_view(ns: &Namespace) -> Error {
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,
         format!("Namespace {ns} is a view, not a collection"),
     )
+}
+
+/// The error of a collection that is not there.
+pub(crate) fn not_found(ns: &Namespace) -> Error {
+    Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {ns}"))
 }

@@ -1,7 +1,7 @@
 //! Documents that expire.
 //!
 //! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
-//! is older than the index allows: in batches, so that ingest goes on between them. Documents that
+//! is older than the index allows: in batches, so that other writes come in between. Documents that
 //! an open transaction has written are left to the next pass.
 //!
 //! - T1. What fails for one index is reported and counted; the pass continues with the next one.
@@ -18,8 +18,8 @@ use stdx::sync::atomic::Ordering;
 
 use crate::collection::Collection;
 use crate::index::IndexSpec;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// How long the thread sleeps at a time, so that closing does not wait for it.
 const STEP: Duration = Duration::from_millis(100);
@@ -54,7 +54,7 @@ impl Store {
     /// Call `listener` with each failure to delete what has expired. The first call counts.
     pub fn on_expiry_failure(&self, listener: OnExpiryFailure) {
         // The listener of the first call stays.
-        drop(self.expiry().0.set(listener));
+        drop(self.part::<Listener>().0.set(listener));
     }
 
     /// Delete what has expired by `op.now`; gives the number of documents. What fails for one
@@ -89,7 +89,7 @@ impl Store {
     fn failed(&self, expired: &Expired, error: &Error) {
         let figures = self.figures();
         figures.ttl_failed.fetch_add(1, Ordering::Relaxed);
-        if let Some(listener) = self.expiry().0.get() {
+        if let Some(listener) = self.part::<Listener>().0.get() {
             listener(&ExpiryFailure {
                 ns: expired.collection.ns(),
                 index: expired.index.as_deref(),

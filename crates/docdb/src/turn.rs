@@ -1,20 +1,20 @@
 //! The turn to write, for engines with one writer at a time.
 //!
-//! Such an engine lets whoever wants to write wait for the transaction that is open, however long
-//! that is, and a multi-document transaction that has written is open between its statements. Here
-//! the wait ends with the operation, and the engine's own is over at once.
+//! Such an engine makes every other writer wait for the open write transaction, however long that
+//! is open, and a multi-document transaction that has written is open between its statements. The
+//! turn is taken before the engine's transaction, so that the wait can end with the operation and
+//! the engine's own lock is always free.
 //!
-//! - U1. With an engine of one writer, whoever begins a transaction that writes, or makes or drops
-//!   a tree, has the turn. With others everybody has it.
-//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `work`); the
-//!   turn comes before the lock of the catalog's changes.
-//! - U3. Who is to have the turn next wishes for it, also while it waits for a latch that comes
-//!   before: a multi-document transaction that is forgotten between two statements gives way to
+//! - U1. With an engine of one writer, a thread that begins a transaction that writes, or that
+//!   makes or drops a tree, has the turn. With other engines every thread has it.
+//! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `txn::work`);
+//!   the turn comes before the lock of the catalog's changes.
+//! - U3. A thread that needs the turn next wishes for it, also while it waits for a latch that
+//!   comes before: a multi-document transaction that is idle between two statements gives way to
 //!   wishes after a while, and to nothing else.
-//! - U4. Waiters get the turn in the order in which they came: a newcomer takes a free turn only if
-//!   nobody waits. A waiter that gives up leaves the queue, and those behind it move up. Otherwise
-//!   clients that take the turn often, one after another, could keep an index build waiting for
-//!   ever.
+//! - U4. Waiters get the turn in the order of their arrival: a newcomer takes a free turn only if
+//!   no thread waits. A waiter that gives up leaves the queue, and those behind it move up.
+//!   Otherwise clients that take the turn often, one after another, could starve an index build.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,16 +25,14 @@ use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 use stdx::sync::{Condvar, Mutex};
 
-use crate::op::Op;
 use crate::patience::{Check, Patience};
-use crate::store::Store;
 
 /// How long a multi-document transaction waits for what another holds.
 pub(crate) const WAIT: Duration = Duration::from_millis(200);
 
-/// How long a multi-document transaction that has the turn may do nothing while somebody wishes for
-/// it: what a program computes between two statements takes less, and clients' patience with a
-/// server (10 s and more) is longer.
+/// How long a multi-document transaction that has the turn may be idle while another thread wishes
+/// for it: what a program computes between two statements takes less, and clients wait longer for a
+/// server (10 s and more).
 pub(crate) const IDLE: Duration = Duration::from_secs(5);
 
 /// Whose turn it is.
@@ -107,7 +105,7 @@ impl Turns {
         Turns(one.then(Arc::default))
     }
 
-    /// Wish for the turn: whoever waits for something else before it takes the turn.
+    /// Wish for the turn, while the caller waits for something else before it takes the turn.
     pub(crate) fn wish(&self) -> Wish<'_> {
         let one = self.0.as_deref();
         if let Some(one) = one {
@@ -121,7 +119,7 @@ impl Turns {
         self.0.is_some()
     }
 
-    /// Whether somebody wishes for the turn.
+    /// Whether any thread wishes for the turn.
     pub(crate) fn is_wished_for(&self) -> bool {
         let one = self.0.as_deref();
         one.is_some_and(|one| 0 < one.wishes.load(Ordering::Relaxed))
@@ -193,18 +191,6 @@ impl Drop for Turn {
     }
 }
 
-impl Store {
-    /// The turn of an operation that is in no work of its own.
-    ///
-    /// # Errors
-    /// That the operation must end; `LockTimeout` in a multi-document transaction.
-    pub(crate) fn turn(&self, op: &Op<'_>) -> Result<Turn> {
-        let limit = op.transaction.is_some().then_some(WAIT);
-        let taken = self.turns().take(limit, &|| self.check_open(op))?;
-        taken.ok_or_else(|| busy("the engine's one writer"))
-    }
-}
-
 /// The error of a multi-document transaction that has waited for others.
 pub(crate) fn busy(what: &str) -> Error {
     let message = format!("Unable to acquire {what} within {}ms", WAIT.as_millis());
@@ -221,6 +207,7 @@ mod tests {
         Turns(Some(Arc::default()))
     }
 
+    /// U1.
     #[test]
     fn the_turn_is_one_persons_until_it_is_given_back() {
         let turns = turns();
@@ -248,6 +235,7 @@ mod tests {
         assert_eq!(refused.code, Code::INTERRUPTED);
     }
 
+    /// U3.
     #[test]
     fn who_waits_wishes_for_the_turn_unless_it_can_be_done_later() {
         let turns = turns();
@@ -268,7 +256,7 @@ mod tests {
         assert!(!turns.is_wished_for());
     }
 
-    /// Wait until so many wait in the queue.
+    /// Wait until the queue has this length.
     fn await_queue(turns: &Turns, length: usize) {
         let one = turns.0.as_ref().unwrap();
         while one.state.lock().queue.len() != length {
@@ -276,6 +264,7 @@ mod tests {
         }
     }
 
+    /// U4.
     #[test]
     fn newcomers_do_not_pass_those_who_wait() {
         let (turns, order) = (turns(), Mutex::new(Vec::new()));
@@ -297,6 +286,7 @@ mod tests {
         });
     }
 
+    /// U4.
     #[test]
     fn those_behind_one_who_gives_up_move_up() {
         let turns = turns();

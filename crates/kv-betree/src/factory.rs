@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use kv::{
     Capabilities, Codec, CodecDoc, Engine, EngineOptions, Factory, Limits, OptionDoc, Result,
+    Writes,
 };
 use vfs::RealVfs;
 
@@ -69,6 +70,10 @@ impl Factory for Betree {
 
     fn capabilities(&self) -> Capabilities {
         capabilities(true)
+    }
+
+    fn writes(&self) -> Option<Writes> {
+        Some(Writes::Changes)
     }
 
     fn options(&self) -> &'static [OptionDoc] {

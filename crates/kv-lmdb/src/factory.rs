@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result};
+use kv::{Capabilities, Engine, EngineOptions, Factory, Limits, OptionDoc, Result, Writes};
 
 use crate::engine;
 use crate::settings::{OPTIONS, Settings};
@@ -55,6 +55,10 @@ impl Factory for Lmdb {
 
     fn capabilities(&self) -> Capabilities {
         capabilities()
+    }
+
+    fn writes(&self) -> Option<Writes> {
+        Some(Writes::Pages)
     }
 
     fn options(&self) -> &'static [OptionDoc] {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use kv::{
     Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, NamedCodec, OptionDoc, Result,
+    Writes,
 };
 
 use crate::store;
@@ -130,6 +131,10 @@ impl Factory for RocksDb {
 
     fn capabilities(&self) -> Capabilities {
         capabilities(true)
+    }
+
+    fn writes(&self) -> Option<Writes> {
+        Some(Writes::Changes)
     }
 
     fn options(&self) -> &'static [OptionDoc] {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kv::{
     Capabilities, CodecDoc, Engine, EngineOptions, Factory, Limits, NamedCodec, OptionDoc, Result,
+    Writes,
 };
 
 use crate::library;
@@ -124,6 +125,10 @@ impl Factory for Wiredtiger {
 
     fn capabilities(&self) -> Capabilities {
         capabilities(&EngineOptions::default())
+    }
+
+    fn writes(&self) -> Option<Writes> {
+        Some(Writes::Pages)
     }
 
     fn options(&self) -> &'static [OptionDoc] {

@@ -52,6 +52,17 @@ pub struct Capabilities {
     pub compression: bool,
 }
 
+/// How an engine brings changed entries to disk. It decides what becomes of its rate when data
+/// outgrow memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Writes {
+    /// It writes the whole pages that changed entries are on, as a B-tree does.
+    Pages,
+    /// It writes the changed entries and merges them with others later, as an LSM tree does.
+    Changes,
+}
+
 impl Capabilities {
     /// Each yes-or-no capability with its name, in the order of the fields.
     #[must_use]

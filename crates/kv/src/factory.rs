@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::capabilities::Capabilities;
+use crate::capabilities::{Capabilities, Writes};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Codec, CodecDoc, EngineOptions, OptionDoc};
@@ -31,6 +31,11 @@ pub trait Factory: Send + Sync {
     /// What it supports. Available without opening; the same as [`Engine::capabilities`] with
     /// default options.
     fn capabilities(&self) -> Capabilities;
+
+    /// How it brings changed entries to disk (default: `None`, for one that keeps nothing there).
+    fn writes(&self) -> Option<Writes> {
+        None
+    }
 
     /// Its own options.
     fn options(&self) -> &'static [OptionDoc];

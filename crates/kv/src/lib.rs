@@ -35,7 +35,7 @@ mod stats;
 mod tree;
 
 pub use batch::{Batch, Op};
-pub use capabilities::{Capabilities, Limits};
+pub use capabilities::{Capabilities, Limits, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};
 pub use durability::Durability;

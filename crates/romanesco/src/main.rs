@@ -90,7 +90,7 @@ fn misused(error: &clap::Error) -> ExitCode {
     ExitCode::from(match error.use_stderr() {
         false => 0,
         true if serve => serve::MISUSED,
-        true => ::lab::USAGE,
+        true => lab_report::USAGE,
     })
 }
 

@@ -1,12 +1,12 @@
-//! The list of what is understood, written from the tables that decide it: the last part of
+//! Lists what the server supports, from the tables that decide it: the last part of
 //! `docs/compatibility.md`.
 
 use std::fmt::Write as _;
 
 use query::vocabulary;
 
+use crate::command::{ADMIN, API, TEST, TRANSACTION};
 use crate::commands;
-use crate::dispatch::row::{ADMIN, API, TEST, TRANSACTION};
 use crate::version::MONGODB;
 
 /// The heading from which on the page is written by [`compatibility`].

@@ -7,18 +7,26 @@
 //! - S1. No thread of the sockets waits for storage: greetings are answered while an engine stalls.
 //! - S2. A command exists by its row in the table and by nothing else.
 
+mod access;
+mod arguments;
 mod auth;
+mod command;
 mod commands;
 mod compatibility;
 mod config;
 mod dispatch;
 pub mod limits;
+mod metrics;
 mod net;
+mod own;
 mod prometheus;
+mod request;
+mod row;
 mod running;
 mod server;
 mod signals;
 mod state;
+mod tls;
 mod version;
 
 pub use compatibility::{HEADING, compatibility};

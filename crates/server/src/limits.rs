@@ -7,29 +7,31 @@ use std::time::Duration;
 pub(crate) const WORKERS: usize = 256;
 
 /// Of these, those that may be writes outside of transactions: when the engine holds writers up,
-/// others go on.
+/// reads still find a worker.
 pub(crate) const WRITERS: usize = 192;
 
-/// Threads beside [`WORKERS`] for commands that let others go on: commit, abort, kill, look.
+/// Threads beside [`WORKERS`] for commands that others may wait for, or that show why they wait:
+/// commit, abort, kill, `currentOp`.
 pub(crate) const RESERVED: usize = 32;
 
-/// Commands that wait for a worker before clients are told to back off: some seconds of work.
+/// Commands that wait for a worker before clients that can back off are rejected: some seconds of
+/// work.
 pub(crate) const WAITING: usize = 2_048;
 
-/// The longest wait for a worker; then even a client that does not know how to back off is told.
+/// The longest wait for a worker; then a client is rejected even if it cannot back off.
 pub(crate) const ADMISSION: Duration = Duration::from_secs(30);
 
 /// How long a worker without work stays.
 pub(crate) const WORKER_IDLE: Duration = Duration::from_secs(10);
 
-/// Connections, when nothing is said. MongoDB's default is a million; each of ours holds some
+/// The default limit of connections. MongoDB's default is a million; each of ours holds some
 /// kilobytes and a file descriptor.
 pub const CONNECTIONS: usize = 65_536;
 
 /// The longest a greeting waits for a change of the topology: MongoDB's drivers ask for 10 s.
 pub(crate) const AWAIT_MAX: Duration = Duration::from_secs(60);
 
-/// How long commands in flight may go on at shutdown before they are interrupted, and how long
+/// How long commands in flight may continue at shutdown before they are interrupted, and how long
 /// after that before connections are dropped: both together stay below five seconds.
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 /// See [`GRACE`].
@@ -69,7 +71,8 @@ pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 /// anyway.
 pub(crate) const GUEST_MESSAGE: usize = 64 * 1_024;
 
-/// Documents in the sequences of such a message. No command that is open to everybody takes any.
+/// Documents in the sequences of such a message. No command that runs before authentication
+/// takes any.
 pub(crate) const GUEST_DOCUMENTS: usize = 1_000;
 
 /// Bytes that such a connection may send while its command is in work, and the step by which the
@@ -103,8 +106,8 @@ pub(crate) const SESSIONS: usize = 10_000;
 /// Collections whose use is counted: some hundred bytes each.
 pub(crate) const COUNTED: usize = 10_000;
 
-/// Collections whose figures are told to Prometheus one by one: each makes some samples, which it
-/// keeps for weeks.
+/// Collections with metrics of their own: each makes some samples, which Prometheus keeps for
+/// weeks.
 pub(crate) const LABELLED: usize = 200;
 
 /// Connections to the endpoint of Prometheus at once: there are a few of it, not many.

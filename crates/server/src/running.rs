@@ -1,4 +1,4 @@
-//! A server at work: its threads, its sockets, and its orderly end.
+//! A running server: its threads, its sockets, and its orderly shutdown.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -13,6 +13,8 @@ use kv::Engine;
 use query::{Code, Error, Result};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::command::Commands;
+use crate::commands;
 use crate::config::Config;
 use crate::limits::{DROP, END, GRACE};
 use crate::net;
@@ -20,7 +22,7 @@ use crate::prometheus;
 use crate::server::Server;
 use crate::signals::Signals;
 
-/// How often the end looks whether connections are gone.
+/// How often shutdown checks whether connections are closed.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How often expired cursors and sessions are looked for.
@@ -65,7 +67,8 @@ impl Running {
         let options = store_options(&config);
         clear_temporary(&options.temp_dir).map_err(|error| system(&error))?;
         let store = Store::open(engine, options)?;
-        let server = Arc::new(Server::new(config, port, store)?);
+        let commands = Commands::of(commands::rows().map(|row| &row.command));
+        let server = Arc::new(Server::new(config, port, store, commands)?);
         server.log_expiry_failures();
         for (listener, address) in listeners.into_iter().zip(&addresses) {
             let attributes = doc! {"address": address.to_string()};
@@ -98,27 +101,27 @@ impl Running {
         &self.addresses
     }
 
-    /// Where it tells its figures to Prometheus, if it does.
+    /// Address of the Prometheus endpoint, if there is one.
     #[must_use]
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics_address
     }
 
-    /// Serve until the process is told to end (SIGTERM, SIGINT) or a client orders it. SIGHUP
+    /// Serve until the process gets SIGTERM or SIGINT, or a client shuts the server down. SIGHUP
     /// rotates the certificates, SIGUSR1 the log.
     ///
     /// # Errors
-    /// When signals cannot be heeded.
+    /// When signals cannot be handled.
     pub fn wait(&self, signals: Signals) -> Result<()> {
         let Some(runtime) = &self.runtime else {
             return Ok(());
         };
-        let heeding = signals.heed(Arc::clone(&self.server));
-        let (told, handle) = heeding.map_err(|error| system(&error))?;
+        let handling = signals.handle(Arc::clone(&self.server));
+        let (ended, handle) = handling.map_err(|error| system(&error))?;
         runtime.block_on(async {
             let mut stopping = self.server.stopping();
             tokio::select! {
-                _ = told => {}
+                _ = ended => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
@@ -126,8 +129,8 @@ impl Running {
         Ok(())
     }
 
-    /// End: let commands in work finish for a while, interrupt them, close the connections, close
-    /// the storage. Takes less than five seconds as long as commands heed interruption.
+    /// Shut down: let running commands finish for a while, interrupt them, close the connections,
+    /// close the storage. Takes less than five seconds as long as commands check for interruption.
     pub fn stop(mut self) {
         self.end();
     }
@@ -180,7 +183,7 @@ impl Drop for Running {
     }
 }
 
-/// End cursors and sessions that nobody used for long, every few seconds.
+/// Close cursors and sessions that were not used for long, every few seconds.
 async fn housekeep(server: Arc<Server>) {
     let mut stopping = server.stopping();
     loop {
@@ -206,7 +209,7 @@ async fn housekeep(server: Arc<Server>) {
     }
 }
 
-/// Wait until nobody is connected. Whether that came.
+/// Wait until no client is connected. Whether that happened within the limit.
 async fn gone(server: &Server, limit: Duration) -> bool {
     let wait = async {
         while server.connections.current() > 0 {
@@ -216,15 +219,15 @@ async fn gone(server: &Server, limit: Duration) -> bool {
     tokio::time::timeout(limit, wait).await.is_ok()
 }
 
-/// Make a checkpoint, so that the next start needs no log. What takes longer than `limit` is left:
-/// the log has it all.
+/// Make a checkpoint, so that the next start reads no log. One that takes longer than `limit` is
+/// abandoned: the log holds everything.
 fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
     let store = Arc::clone(&server.store);
     let (done, made) = channel();
     let body = move || {
         let result = store.checkpoint();
         drop(store);
-        // Who waited may have given up.
+        // The receiver may have timed out.
         drop(done.send(result));
     };
     stdx::sync::spawn("checkpoint", body).map_err(|error| system(&error))?;
@@ -244,7 +247,7 @@ fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Threads for the sockets: they parse and copy, the work is elsewhere.
+/// Number of threads for the sockets: they only parse and copy.
 fn threads() -> usize {
     std::thread::available_parallelism()
         .map_or(2, usize::from)

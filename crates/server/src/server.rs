@@ -1,4 +1,4 @@
-//! The server: everything commands share.
+//! The server: the state that all commands share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -6,18 +6,19 @@ use std::time::{Duration, Instant};
 
 use bson::{DateTime, Timestamp, doc};
 use docdb::Store;
-use query::meter::Budget;
+use query::meter::{Budget, Processors};
 use query::{Code, Error, Result};
 use tokio::sync::{Semaphore, watch};
 use zeroize::Zeroizing;
 
-use crate::auth::Users;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
-use crate::commands;
+use crate::auth::{User, Users};
+use crate::command::Commands;
 use crate::config::{Config, Memory, TlsMode};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
-use crate::net::Tls;
+use crate::metrics::Metrics;
+use crate::state::Client;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
 use crate::state::concerns::Concerns;
@@ -26,7 +27,6 @@ use crate::state::freeze::Freeze;
 use crate::state::guests::Guests;
 use crate::state::log::{Event, Log, Severity};
 use crate::state::logins::Logins;
-use crate::state::metrics::Metrics;
 use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
@@ -34,62 +34,64 @@ use crate::state::profiler::Profiler;
 use crate::state::topology::Topology;
 use crate::state::usage::Usages;
 use crate::state::versions;
+use crate::tls::Tls;
 
 /// The name of the store's property that holds [`Server::secret`].
 const SECRET: &str = "scram-decoy-secret";
 
-/// What commands share.
+/// The state that all commands share.
 pub(crate) struct Server {
-    /// How it was set up.
+    /// Its settings.
     pub(crate) config: Config,
     /// The documents.
     pub(crate) store: Arc<Store>,
-    /// The users.
+    /// The commands it knows.
+    pub(crate) commands: Commands,
     pub(crate) users: Users,
     /// Makes salts for users that do not exist. Kept in the store, so that their salts stay the
     /// same over restarts as those of users do.
     pub(crate) secret: Zeroizing<Vec<u8>>,
-    /// The log.
     pub(crate) log: Log,
-    /// Parameters.
     pub(crate) parameters: Parameters,
     /// The memory of all queries together.
     pub(crate) memory: Arc<Budget>,
+    /// The time slices that long operations take turns at.
+    pub(crate) processors: Arc<Processors>,
     /// Counters.
     pub(crate) metrics: Metrics,
     /// How collections are used.
     pub(crate) usages: Usages,
-    /// The concerns of commands that name none.
+    /// Default read and write concerns.
     pub(crate) concerns: Concerns,
-    /// Holds writes up.
+    /// Blocks writes while `fsync` holds a lock.
     pub(crate) freeze: Freeze,
     /// Logical time.
     pub(crate) clock: Clock,
     /// The deployment.
     pub(crate) topology: Topology,
-    /// Faults that tests order.
+    /// Faults that tests set.
     pub(crate) failpoints: FailPoints,
-    /// What is logged and kept as slow.
+    /// Decides which commands are logged and profiled as slow.
     pub(crate) profiler: Profiler,
     /// Commands in work.
     pub(crate) operations: Operations,
     /// Threads that may block.
     pub(crate) pool: Pool,
-    /// Permits for them.
+    /// Permits for commands in these threads.
     pub(crate) admission: Semaphore,
-    /// Permits for writes, which come first.
+    /// Permits for writes, taken before the one in `admission`.
     pub(crate) writers: Semaphore,
-    /// Permits for commands that are not held up.
+    /// Permits for commands without admission.
     pub(crate) reserved: Semaphore,
     /// The encryption of connections, unless it is off.
     pub(crate) tls: Option<Tls>,
-    /// How many may connect, and do.
+    /// The number of connections, and its limit.
     pub(crate) connections: Arc<Connections>,
     /// Who is connected.
     pub(crate) clients: Clients,
     /// Failed logins by address.
     pub(crate) logins: Logins,
-    /// Those of them that have not authenticated, where they must.
+    /// Clients that have not authenticated, where authentication is required.
     pub(crate) guests: Arc<Guests>,
     /// When it started, for measuring.
     pub(crate) started: Instant,
@@ -99,25 +101,23 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server that does not listen yet; `port` is the one it will.
+    /// A server that does not listen yet; `port` is the one it will listen on.
     ///
     /// # Errors
     /// A bad parameter, or a log file that cannot be opened.
-    pub(crate) fn new(config: Config, port: u16, store: Arc<Store>) -> Result<Server> {
+    pub(crate) fn new(
+        config: Config,
+        port: u16,
+        store: Arc<Store>,
+        commands: Commands,
+    ) -> Result<Server> {
         let log = Log::open(&config).map_err(|error| {
             let path = config.log_path.clone().unwrap_or_default();
             let message = format!("cannot open the log {}: {error}", path.display());
             Error::new(Code::LOG_WRITE_FAILED, message)
         })?;
         warn(&config, &log);
-        let host = config.bind_ip.first().map_or("127.0.0.1", String::as_str);
-        // Clients are sent to this name: one that only this server understands helps nobody.
-        let host = if matches!(host, "0.0.0.0" | "::" | "*") {
-            hostname()
-        } else {
-            host.to_owned()
-        };
-        let topology = Topology::new(config.replica_set.clone(), format!("{host}:{port}"));
+        let topology = Topology::new(config.replica_set.clone(), address(&config, port));
         config.tls.check().map_err(unusable)?;
         let tls = match config.tls.mode {
             TlsMode::Disabled => None,
@@ -125,12 +125,15 @@ impl Server {
         };
         let users = Users::default();
         users.load(&store)?;
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let server = Server {
             users,
             secret: secret(&store)?,
             parameters: Parameters::new(&config)?,
             memory: Budget::new(0),
-            metrics: Metrics::new(commands::names()),
+            processors: Processors::new(2 * processors),
+            metrics: Metrics::new(commands.iter().map(|command| command.name)),
+            commands,
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
             freeze: Freeze::default(),
@@ -161,20 +164,28 @@ impl Server {
         Ok(server)
     }
 
-    /// Note the time of a write.
+    /// The user a client is now; `None` when it has not authenticated, or as a user that was
+    /// dropped since.
+    pub(crate) fn user_of(&self, client: &Client) -> Option<Arc<User>> {
+        let identity = client.state.lock().identity.clone()?;
+        let user = self.users.get(&identity.database, &identity.name)?;
+        (user.id == identity.id).then_some(user)
+    }
+
+    /// Advance the clock after a write.
     pub(crate) fn tick(self: &Arc<Server>) {
         self.clock.tick();
         self.reserve_time();
     }
 
-    /// A client knows of a later time.
+    /// Advance the clock to a later time that a client knows.
     pub(crate) fn advance(self: &Arc<Server>, to: Timestamp) {
         self.clock.advance(to);
         self.reserve_time();
     }
 
-    /// Reserve time for the clock if little is left, in a thread that may block. What fails now is
-    /// done after the next write.
+    /// Reserve time for the clock if little is left, in a thread that may block. After a failure
+    /// the next write tries again.
     fn reserve_time(self: &Arc<Server>) {
         let Some(until) = self.clock.to_reserve() else {
             return;
@@ -224,7 +235,7 @@ impl Server {
         }));
     }
 
-    /// Hand on the parameters that others need to know.
+    /// Apply parameters to the store, the memory budget and the profiler.
     pub(crate) fn tune(&self) {
         let number = |name| u64::try_from(self.parameters.number(name)).unwrap_or(0);
         let tuning = self.store.tuning();
@@ -248,8 +259,8 @@ impl Server {
         self.profiler.set_verbose(number("logLevel") > 0);
     }
 
-    /// Read users and roles again if they may have changed. That they cannot be read is logged; it
-    /// is tried again later.
+    /// Reload users and roles if they may have changed. A failure is logged, and the next call
+    /// tries again.
     pub(crate) fn refresh_users(&self) {
         if let Err(error) = self.users.refresh(&self.store) {
             self.log.write(Event {
@@ -264,16 +275,16 @@ impl Server {
         }
     }
 
-    /// How often a new password is digested.
+    /// Iterations of the digest of a new password.
     pub(crate) fn scram_rounds(&self, mechanism: Mechanism) -> u32 {
         let rounds = self.parameters.number(mechanism.rounds_parameter());
         u32::try_from(rounds).unwrap_or_else(|_| mechanism.iterations())
     }
 
-    /// Read the files of TLS anew. What came of it is logged.
+    /// Reload the TLS files, and log the outcome.
     ///
     /// # Errors
-    /// `InvalidSSLConfiguration`, naming the file; then all stays as it was.
+    /// `InvalidSSLConfiguration`, naming the file; then the certificates before stay in use.
     pub(crate) fn rotate_certificates(&self) -> Result<()> {
         let Some(tls) = &self.tls else {
             let message = "there are no certificates to rotate: net.tls.mode is disabled";
@@ -307,14 +318,14 @@ impl Server {
         }
     }
 
-    /// To wait for the end.
+    /// Receives `true` when the server stops.
     pub(crate) fn stopping(&self) -> watch::Receiver<bool> {
         self.stop.subscribe()
     }
 
-    /// Begin to end: connections without work close, greetings that wait answer.
+    /// Start to stop: idle connections close, waiting greetings are answered.
     pub(crate) fn stop(&self) {
-        // First the change: whoever is woken by the end tells of it.
+        // First the change: greetings that the end wakes report it.
         self.topology.changed();
         self.stop.send_replace(true);
     }
@@ -330,7 +341,7 @@ fn secret(store: &Store) -> Result<Zeroizing<Vec<u8>>> {
     Ok(secret)
 }
 
-/// Say what people should know of the settings.
+/// Log warnings about the settings.
 fn warn(config: &Config, log: &Log) {
     for warning in &config.warnings {
         let attributes = doc! {"setting": warning};
@@ -363,6 +374,15 @@ fn unusable(message: String) -> Error {
     Error::new(Code::INVALID_SSL_CONFIGURATION, message)
 }
 
+/// The address that clients are sent to. One that only this machine resolves is of no use.
+fn address(config: &Config, port: u16) -> String {
+    let host = config.bind_ip.first().map_or("127.0.0.1", String::as_str);
+    match host {
+        "0.0.0.0" | "::" | "*" => format!("{}:{port}", hostname()),
+        host => format!("{host}:{port}"),
+    }
+}
+
 /// The name of this machine.
 pub(crate) fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -372,7 +392,7 @@ pub(crate) fn hostname() -> String {
     }
 }
 
-/// Who is connected.
+/// The number of connections, and its limit.
 pub(crate) struct Connections {
     limit: usize,
     current: AtomicUsize,
@@ -407,7 +427,7 @@ impl Connections {
         }
     }
 
-    /// A place, if there is one.
+    /// A place, unless the limit is reached.
     pub(crate) fn open(self: &Arc<Connections>) -> Option<Slot> {
         let before = self.current.fetch_add(1, Ordering::Relaxed);
         let slot = Slot {
@@ -418,12 +438,12 @@ impl Connections {
         (before < self.limit).then_some(slot)
     }
 
-    /// How many there are.
+    /// The number of open connections.
     pub(crate) fn current(&self) -> i32 {
         i32::try_from(self.current.load(Ordering::Relaxed)).unwrap_or(i32::MAX)
     }
 
-    /// How many more there may be.
+    /// The number of connections that may still be opened.
     pub(crate) fn available(&self) -> i32 {
         let free = self
             .limit
@@ -431,7 +451,7 @@ impl Connections {
         i32::try_from(free).unwrap_or(i32::MAX)
     }
 
-    /// How many there ever were.
+    /// The number of connections accepted since the start.
     pub(crate) fn total(&self) -> i64 {
         self.next.load(Ordering::Relaxed) - 1
     }

@@ -1,4 +1,4 @@
-//! What the system tells a server to do: end, rotate its certificates, rotate its log.
+//! Signals of the operating system: shut down, rotate the certificates, rotate the log.
 
 use std::io;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tokio::sync::oneshot;
 
 use crate::server::Server;
 
-/// The signals that a server heeds. They are caught from the moment this exists, and what came
-/// before anybody listened is not lost: make it before the storage is opened, so that no signal
+/// The signals that a server handles. They are caught from the moment this exists, and signals that
+/// arrive before they are handled are kept: make it before the storage is opened, so that no signal
 /// ends the process half-way.
 pub struct Signals(iterator::Signals);
 
@@ -19,35 +19,35 @@ impl Signals {
     /// Catch SIGTERM, SIGINT, SIGHUP and SIGUSR1 from now on.
     ///
     /// # Errors
-    /// When the system does not let it.
+    /// The error of the system.
     pub fn catch() -> io::Result<Signals> {
         iterator::Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1]).map(Signals)
     }
 
-    /// Do what signals ask for in a thread of its own. What comes back tells that one asked for
-    /// the end, and ends the thread.
+    /// Handle signals in a thread. Returns a receiver that completes at a signal to shut down, and
+    /// a handle that ends the thread.
     ///
     /// # Errors
-    /// When there can be no thread.
-    pub(crate) fn heed(self, server: Arc<Server>) -> io::Result<(oneshot::Receiver<()>, Handle)> {
+    /// When no thread can be started.
+    pub(crate) fn handle(self, server: Arc<Server>) -> io::Result<(oneshot::Receiver<()>, Handle)> {
         let Signals(mut signals) = self;
         let handle = signals.handle();
         let (end, ended) = oneshot::channel();
-        let heed = move || {
+        let serve = move || {
             for signal in signals.forever() {
                 match signal {
-                    // What comes of it is in the log.
+                    // The outcome is logged.
                     SIGHUP => drop(server.rotate_certificates()),
                     SIGUSR1 => rotate_log(&server),
                     _ => {
-                        // Without a receiver the end has begun.
+                        // Without a receiver the server is shutting down.
                         let _: Result<(), ()> = end.send(());
                         return;
                     }
                 }
             }
         };
-        stdx::sync::spawn("signals", heed)?;
+        stdx::sync::spawn("signals", serve)?;
         Ok((ended, handle))
     }
 }

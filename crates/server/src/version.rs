@@ -1,6 +1,6 @@
 //! Which MongoDB this server behaves like, and which Romanesco it is.
 
-/// The version drivers and tools decide by.
+/// The MongoDB version that drivers and tools see.
 pub const MONGODB: &str = "8.0.4";
 
 /// The same in numbers.
@@ -16,5 +16,5 @@ pub(crate) const AUTH_SCHEMA: i32 = 5;
 /// `bulkWrite`.
 pub(crate) const WIRE: i32 = 25;
 
-/// Our own.
+/// The version of Romanesco.
 pub const ROMANESCO: &str = env!("CARGO_PKG_VERSION");

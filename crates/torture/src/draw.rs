@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn what_is_drawn_is_accepted_and_varies() {
-        for factory in lab::target::factories() {
+        for factory in lab::targets::factories() {
             let mut rng = Rng::new(1);
             let drawn: Vec<EngineOptions> = (0..50).map(|_| options(factory, &mut rng)).collect();
             for options in &drawn {

@@ -158,6 +158,13 @@ impl Message {
         )
     }
 
+    /// The number of documents of a sequence, or `None` when there is no such sequence.
+    #[must_use]
+    pub fn sequence_len(&self, name: &str) -> Option<usize> {
+        let sequence = self.sequences.iter().find(|s| s.name == name)?;
+        Some(sequence.documents.len())
+    }
+
     /// Bytes of the message.
     #[must_use]
     pub fn size(&self) -> usize {

@@ -5,7 +5,8 @@
 //!    and readers read on. The commit lock is held for a chunk at a time only.
 //! 2. Check for conflicts.
 //! 3. Log every chunk as a record with a number of its own: parts, the last one marked.
-//! 4. Apply every chunk under its number, making room by flushing where memory is full.
+//! 4. Apply every chunk under its number, making room by flushing where memory is full, and sleep
+//!    before each for the merges that it costs ([`crate::work`], `pace`).
 //! 5. Publish the number of the last: readers see all of it from then on, and saw nothing before.
 //!
 //! - I1. Nothing is applied before all is logged, so a failure before leaves nothing behind but
@@ -197,6 +198,7 @@ impl Core {
         Chunks::each(changes, self.tuning.chunk, &mut |batch, _| {
             seq = Seq(seq.0 + 1);
             self.make_bulk_room();
+            self.slow_chunk(batch.byte_len());
             let mut committer = self.commit.lock();
             let plan = Plan::new(self, batch.ops(), batch.len())?;
             self.apply(&plan, seq);

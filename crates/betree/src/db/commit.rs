@@ -53,7 +53,7 @@ impl Core {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
-        self.wait_for_memory(batch)?;
+        self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
         let changes = Expanded::new(self, batch);
         self.commit_bulk(&changes, durability, &mut |last| {
             changes.look(last);
@@ -217,6 +217,7 @@ impl Core {
     /// # Errors
     /// As syncing the log; the store is closed all the same.
     pub(crate) fn shut_down(&self) -> Result<()> {
+        self.crowd.close();
         self.merges.abandon();
         let before = {
             // A bulk commit that is under way comes to its end first.
@@ -259,20 +260,29 @@ impl Core {
     }
 
     /// Back-pressure: nothing while there is room, then ever longer sleeps, and at the limit a wait
-    /// for room. On a full disk there is no room to wait for: then commits that mostly delete may
-    /// take as much again, since only they can make room.
+    /// for room.
     fn wait_for_memory(&self, batch: &Batch) -> Result<()> {
         let bytes = batch.payload().len();
+        if self.wait_for_room(bytes, mostly_deletes(batch))? {
+            self.slow_down(bytes);
+        }
+        Ok(())
+    }
+
+    /// Wait until memory is not full. On a full disk there is no room to wait for: then commits of
+    /// `bytes` that mostly delete may take as much again, since only they can make room, and false
+    /// is returned.
+    pub(crate) fn wait_for_room(&self, bytes: usize, mostly_deletes: bool) -> Result<bool> {
         let may_overdraw = |e: &Error| {
             let full = e.kind() == ErrorKind::Full;
-            full && mostly_deletes(batch) && self.memory.overdraw(bytes)
+            full && mostly_deletes && self.memory.overdraw(bytes)
         };
         while self.memory.must_wait() {
             self.health.check_writable()?;
             let start = self.vfs.now();
             if self.has_threads() {
                 match self.health.trouble() {
-                    Some(e) if may_overdraw(&e) => return Ok(()),
+                    Some(e) if may_overdraw(&e) => return Ok(false),
                     Some(trouble) => return Err(trouble),
                     None => {}
                 }
@@ -280,7 +290,7 @@ impl Core {
                 self.wake.wait_for_room(ROOM_WAIT);
             } else {
                 match self.make_room() {
-                    Err(e) if may_overdraw(&e) => return Ok(()),
+                    Err(e) if may_overdraw(&e) => return Ok(false),
                     made => made?,
                 }
             }
@@ -288,27 +298,7 @@ impl Core {
                 .memory_full
                 .add(self.vfs.now().saturating_sub(start));
         }
-        if !self.has_threads() {
-            return Ok(());
-        }
-        // What a byte of the batch takes in a buffer, roughly: slots and growth.
-        let pressure = self.memory.delay(bytes * 2);
-        let debt = self.merge_delay(bytes);
-        let log = self.log.as_ref();
-        let log = log.map_or(Duration::ZERO, |log| log.delay(bytes));
-        if let Some(sleep) = self.memory.owe(pressure + debt + log) {
-            self.vfs.sleep(sleep);
-            let waits = [
-                (pressure, &self.counters.pressure),
-                (debt, &self.counters.merge_debt),
-                (log, &self.counters.log_buffer),
-            ];
-            // Told as a wait for what made most of it.
-            if let Some((_, wait)) = waits.iter().max_by_key(|(delay, _)| *delay) {
-                wait.add(sleep);
-            }
-        }
-        Ok(())
+        Ok(true)
     }
 }
 

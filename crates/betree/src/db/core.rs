@@ -1,9 +1,10 @@
 //! The store behind all its handles.
 //!
 //! Lock order, outermost first: checkpoint, the turn of a bulk commit, commit, flush queue, the
-//! list of the fullest, a bucket's state, a buffer. The register of snapshots, the catalog and the
-//! space allocator are leaves: nothing is locked under them. No lock but the checkpoint's and the
-//! turn is held across input or output; the log has its own.
+//! list of the fullest, that of paused merges or the look for a crowded bucket, a bucket's state, a
+//! buffer. The register of snapshots, the catalog, the space allocator and what came to be crowded
+//! are leaves: nothing is locked under them. No lock but the checkpoint's and the turn is held
+//! across input or output; the log has its own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{Checkpoints, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers};
+use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers};
 
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";
@@ -59,6 +60,7 @@ pub(crate) struct Core {
     pub(crate) pinned: Pinned,
     pub(crate) fullest: Fullest,
     pub(crate) merges: Merges,
+    pub(crate) crowd: Crowd,
     pub(crate) sharing: Sharing,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) commit: Mutex<Committer>,
@@ -100,6 +102,7 @@ impl Core {
             snapshots: Snapshots::new(parts.last, options.snapshot_max_age()),
             memory: Memory::new(tuning.buffers),
             merges: Merges::new(options.seed().unwrap_or(parts.seed)),
+            crowd: Crowd::default(),
             queue: FlushQueue::default(),
             pinned: Pinned::default(),
             fullest: Fullest::default(),

@@ -81,7 +81,9 @@ pub(crate) struct Counters {
     pub(crate) copied: Counter,
     pub(crate) copy_reads: Counter,
     pub(crate) flush_nanos: Counter,
+    /// The time that merges took which have ended, and the encoded bytes that those wrote.
     pub(crate) merge_nanos: Counter,
+    pub(crate) timed_bytes: Counter,
     /// Bytes of keys and values that commits brought.
     pub(crate) user_bytes: Counter,
     /// Encoded bytes flushed as deltas: what the merge lane is paced by.

@@ -3,8 +3,9 @@
 //! The memory given to the engine is divided once: a share for write buffers (active and frozen), a
 //! fixed allowance for work in flight (sorting, encoding, merging), the rest for the page cache,
 //! which also holds fences and filters. Each part has a hard limit of its own, so the sum has one.
-//! What transactions hold before they commit counts as buffered, up to a quarter of the limit; what
-//! is beyond they spill.
+//! What transactions hold before they commit counts as buffered. The more they hold together, the
+//! smaller are the write sets that they spill, and beyond half of the limit they are refused
+//! further writes.
 //!
 //! ```text
 //!  buffered bytes   0 ......... 70 % ......... 85 % .................. 100 %
@@ -28,7 +29,16 @@ const WAIT_PERCENT: usize = 85;
 /// Waits shorter than this are owed until they add up: a sleep costs about 60 microseconds itself.
 const LEAST_SLEEP: Duration = Duration::from_micros(200);
 /// No single commit waits longer than this before it looks again.
-const MOST_SLEEP: Duration = Duration::from_millis(5);
+pub(crate) const MOST_SLEEP: Duration = Duration::from_millis(5);
+
+/// A write set of less than this is not spilled while transactions hold less than three eighths of
+/// the limit: its runs would be smaller than what it takes to write them.
+const SPILL_LEAST: usize = 64 << 10;
+/// A smaller one is never spilled: its run would hold as much memory as the set, and a unit of the
+/// data file has this many bytes.
+const SPILL_SMALLEST: usize = 4 << 10;
+/// Transactions may hold this much together however little the limit is.
+const PRIVATE_LEAST: usize = 256 << 10;
 
 /// Bytes in write buffers, against their limit.
 pub(crate) struct Memory {
@@ -60,11 +70,15 @@ impl Memory {
         }
     }
 
-    #[cfg(test)]
     /// The hard limit in bytes.
     #[cfg(test)]
     pub(crate) fn limit(&self) -> usize {
         self.limit
+    }
+
+    /// What transactions hold, in bytes.
+    pub(crate) fn held_by_transactions(&self) -> usize {
+        self.private.load(Ordering::Relaxed)
     }
 
     /// Bytes in all write buffers.
@@ -98,9 +112,26 @@ impl Memory {
         assert!(bytes <= before, "what is given back was held");
     }
 
-    /// Whether transactions hold more than their quarter of the limit.
+    /// Bytes from which a transaction spills its writes, `most` when the others hold little.
+    pub(crate) fn spills_above(&self, most: usize) -> usize {
+        let (held, eighth) = (self.private.load(Ordering::Relaxed), self.limit / 8);
+        if held < 2 * eighth {
+            most
+        } else if held < 3 * eighth {
+            most.min(SPILL_LEAST)
+        } else {
+            most.min(SPILL_SMALLEST)
+        }
+    }
+
+    /// Whether transactions hold all the memory they may: half of the limit, so that there are
+    /// always buffers to flush when it is reached, and the sum of both keeps the limit.
     pub(crate) fn private_is_full(&self) -> bool {
-        self.limit / 4 < self.private.load(Ordering::Relaxed)
+        self.private_most() <= self.private.load(Ordering::Relaxed)
+    }
+
+    fn private_most(&self) -> usize {
+        (self.limit / 2).max(PRIVATE_LEAST)
     }
 
     /// A buffer has grown by `bytes`.
@@ -187,7 +218,8 @@ impl Memory {
         Duration::from_secs_f64(bytes as f64 / drain as f64 * pressure)
     }
 
-    /// Add to what commits owe; the sleep to take now, if it is worth one.
+    /// Add to what commits owe; the sleep to take now, if it is worth one. What is owed beyond one
+    /// sleep stays owed.
     pub(crate) fn owe(&self, delay: Duration) -> Option<Duration> {
         if delay.is_zero() {
             return None;
@@ -197,12 +229,17 @@ impl Memory {
             .owed
             .fetch_add(nanos, Ordering::Relaxed)
             .saturating_add(nanos);
-        let owed = Duration::from_nanos(owed);
-        if owed < LEAST_SLEEP {
+        if Duration::from_nanos(owed) < LEAST_SLEEP {
             return None;
         }
-        self.owed.store(0, Ordering::Relaxed);
-        Some(owed.min(MOST_SLEEP))
+        // Another commit may take it first.
+        let most = u64::try_from(MOST_SLEEP.as_nanos()).unwrap_or(u64::MAX);
+        let rest = |owed: u64| Some(owed.saturating_sub(most));
+        let before = self
+            .owed
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, rest);
+        let taken = before.unwrap_or_else(|owed| owed).min(most);
+        (0 < taken).then(|| Duration::from_nanos(taken))
     }
 }
 
@@ -245,11 +282,39 @@ mod tests {
     }
 
     #[test]
+    fn the_more_transactions_hold_the_smaller_are_the_sets_they_spill() {
+        let memory = Memory::new(8 << 20);
+        let most = 1 << 20;
+        let mut last = usize::MAX;
+        for quarter in 0..16 {
+            let least = memory.spills_above(most);
+            assert!(least <= last && SPILL_SMALLEST <= least, "{quarter}");
+            assert!(!memory.private_is_full());
+            last = least;
+            memory.grow_private(256 << 10);
+        }
+        assert_eq!(last, SPILL_SMALLEST);
+        assert!(memory.private_is_full());
+        memory.shrink_private(1);
+        assert!(!memory.private_is_full());
+    }
+
+    #[test]
     fn short_waits_are_owed_until_they_add_up() {
         let memory = Memory::new(1000);
         assert_eq!(memory.owe(Duration::from_micros(150)), None);
         let sleep = memory.owe(Duration::from_micros(150)).unwrap();
         assert_eq!(sleep, Duration::from_micros(300));
         assert_eq!(memory.owe(Duration::from_micros(10)), None);
+    }
+
+    #[test]
+    fn what_is_owed_beyond_one_sleep_stays_owed() {
+        let memory = Memory::new(1000);
+        assert_eq!(memory.owe(3 * MOST_SLEEP), Some(MOST_SLEEP));
+        let little = Duration::from_micros(1);
+        assert_eq!(memory.owe(little), Some(MOST_SLEEP));
+        assert_eq!(memory.owe(little), Some(MOST_SLEEP));
+        assert_eq!(memory.owe(little), None);
     }
 }

@@ -16,6 +16,8 @@ mod memory;
 mod open;
 mod own_writes;
 mod plan;
+#[cfg(test)]
+mod private_tests;
 mod reader;
 mod recent;
 mod replay;
@@ -25,8 +27,11 @@ mod transaction;
 mod tuning;
 
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
+#[cfg(test)]
+pub(crate) use bulk::{Changes, Chunks};
 pub(crate) use counters::{Counter, Wait as Waited};
 pub use handle::Db;
+pub(crate) use memory::MOST_SLEEP;
 #[cfg(test)]
 pub(crate) use open::open;
 pub use reader::Cursor;

@@ -13,7 +13,8 @@
 //! - I1. Whatever is in memory is newer than whatever is in a run; earlier runs in the list are
 //!   newer than later ones.
 //! - I2. The memory of all transactions together is counted in the governor, and a transaction that
-//!   holds more than its share gives memory back before it takes a further write.
+//!   holds more than its share gives memory back before it takes a further write. A write is
+//!   refused when the transactions hold all they may and this one has nothing worth spilling.
 //!
 //! It belongs to one transaction, which is used by one thread at a time.
 
@@ -25,7 +26,7 @@ use super::bulk::{Changes, Chunks};
 use super::core::Core;
 use crate::buffer::{SortedWrites, WriteSet};
 use crate::cursor::Own;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Merger, Source};
 use crate::run::{Direction, Run, RunCursor, RunOptions, RunWriter, sites};
 use crate::types::{Entry, Op, Seq, TreeId};
@@ -34,9 +35,6 @@ use crate::types::{Entry, Op, Seq, TreeId};
 const FAN_IN: usize = 8;
 /// Filter bits a key: own writes are looked up before each read and insert.
 const FILTER_BITS: u8 = 10;
-/// A transaction with less than this in memory never spills, however little the others leave: its
-/// runs would be smaller than what it takes to write them.
-const LEAST: usize = 64 << 10;
 
 /// What a transaction wrote to one tree.
 #[derive(Default)]
@@ -113,7 +111,8 @@ impl OwnWrites {
     /// Add a write; it counts in place of earlier ones of its key.
     ///
     /// # Errors
-    /// `Full`, `Io` when memory has to be given back and cannot: the write is not added.
+    /// `Full`, `Io` when memory has to be given back and cannot, `Full` when other transactions
+    /// hold all the memory there is for them: the write is not added.
     pub(crate) fn push(
         &mut self,
         tree: TreeId,
@@ -125,6 +124,9 @@ impl OwnWrites {
         if self.is_large() {
             self.give_back()?;
         }
+        if self.core.memory.private_is_full() {
+            self.leave_room()?;
+        }
         let writes = &mut self.trees.entry(tree).or_default().writes;
         let before = writes.bytes();
         writes.push(op, key, value, checked);
@@ -135,12 +137,33 @@ impl OwnWrites {
             self.held += grown;
             self.core.memory.grow_private(grown);
         }
+        if self.core.memory.private_is_full() {
+            // This write took the last of it, and the transaction may be idle from now on. Where
+            // that fails the write stands, and the next one reports it.
+            let _ = self.leave_room();
+        }
         Ok(())
     }
 
     fn is_large(&self) -> bool {
-        let most = self.core.tuning.own_max;
-        most < self.held || (LEAST < self.held && self.core.memory.private_is_full())
+        self.core.memory.spills_above(self.core.tuning.own_max) < self.held
+    }
+
+    /// Spill all that is worth it while transactions hold all the memory they may.
+    ///
+    /// # Errors
+    /// As spilling; `Full` when it is the others that hold it.
+    #[cold]
+    fn leave_room(&mut self) -> Result<()> {
+        while self.core.memory.private_is_full() {
+            if !self.is_large() {
+                let message = "the open transactions hold all the memory there is for their \
+                               writes; commit or roll back some, or raise `memory`";
+                return Err(Error::new(ErrorKind::Full, message));
+            }
+            self.give_back()?;
+        }
+        Ok(())
     }
 
     /// Spill the sets that are as large as the average or larger (I2).

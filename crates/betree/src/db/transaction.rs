@@ -35,6 +35,8 @@ pub struct Transaction {
     reader: Arc<Reader>,
     writes: OwnWrites,
     bytes: u64,
+    puts: u64,
+    deletes: u64,
     /// It met a conflict; it cannot commit.
     lost: bool,
 }
@@ -46,6 +48,8 @@ impl Transaction {
             reader: Reader::new(core)?,
             writes: OwnWrites::new(core),
             bytes: 0,
+            puts: 0,
+            deletes: 0,
             lost: false,
         })
     }
@@ -112,7 +116,9 @@ impl Transaction {
     /// Set `key` to `value`. Takes part in conflict detection.
     ///
     /// # Errors
-    /// `Conflict`; `Invalid` beyond the limits, and the transaction may go on.
+    /// `Conflict`. `Invalid` beyond the limits and `Full` beyond `transaction_max`, or when the
+    /// open transactions together hold half of the memory of the write buffers; the write is not
+    /// made, and the transaction may continue.
     pub fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_write(tree, key, value, true)?;
         self.push(tree, Op::Put, key, value, true)
@@ -211,6 +217,8 @@ impl Transaction {
             return core.make_past_durable(durability);
         }
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
+            let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
+            core.wait_for_room(bytes, self.puts <= self.deletes)?;
             return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
         };
         let mut batch = Batch::new();
@@ -358,6 +366,10 @@ impl Transaction {
         }
         self.writes.push(tree, op, key, value, checked)?;
         self.bytes += bytes;
+        match op {
+            Op::Put => self.puts += 1,
+            Op::Delete => self.deletes += 1,
+        }
         assert!(self.bytes <= most, "the limit was asked before");
         Ok(())
     }

@@ -32,6 +32,7 @@ impl Core {
             buffered_bytes: self.memory.buffered() as u64,
             frozen_bytes: self.memory.frozen() as u64,
             pinned_bytes: self.pinned.bytes() as u64,
+            transaction_bytes: self.memory.held_by_transactions() as u64,
             log: self.log_stats(),
             checkpoint: self.checkpoint_stats(),
             space: self.space_stats()?,

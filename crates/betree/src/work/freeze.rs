@@ -49,6 +49,9 @@ impl Core {
         );
         debug_assert_eq!(state.active.entries(), 0, "another buffer takes the writes");
         self.memory.freeze(bytes);
+        if !state.broken {
+            self.crowd.came(state.deltas.len() + state.frozen.len());
+        }
         Some(Job {
             tree: Arc::clone(tree),
             buffer,
@@ -93,7 +96,18 @@ impl Core {
     pub(crate) fn freeze_fullest(&self) -> bool {
         let committer = self.commit.lock();
         match self.fullest() {
-            None => false,
+            None => {
+                // While this thread holds the lock, no other writes to a buffer or freezes one, and
+                // a finished flush gives its memory back before it leaves the queue. So if the
+                // queue is empty here, nothing is buffered, however many commits come before and
+                // after.
+                let idle = self.queue.len() == (0, 0);
+                assert!(
+                    !idle || !self.memory.is_full(),
+                    "full buffers are not all empty"
+                );
+                false
+            }
             Some((tree, bucket)) => {
                 self.freeze(&tree, &bucket, committer.last);
                 true

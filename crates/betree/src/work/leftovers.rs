@@ -23,6 +23,7 @@ use stdx::sync::atomic::{AtomicU64, Ordering};
 use super::join::is_scattered;
 use super::pick::Zeal;
 use crate::db::Core;
+use crate::plant::{Plant, planted};
 use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
@@ -77,6 +78,9 @@ impl Core {
             Zeal::Idle | Zeal::Settle => false,
         };
         if waits || zeal != Zeal::Settle && leftovers.due() == Seq::MAX {
+            return None;
+        }
+        if planted(Plant::LeftoversStay) {
             return None;
         }
         let horizon = self.snapshots.horizon_only(self.vfs.now());

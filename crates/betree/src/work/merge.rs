@@ -6,6 +6,7 @@
 //! than everything merged, and stays as it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
@@ -44,6 +45,10 @@ pub(crate) struct MergeJob {
     last_key: Vec<u8>,
     /// Bytes written that the pace was told of.
     told: u64,
+    /// Of these, those whose time was counted.
+    timed: u64,
+    /// Time that was not counted yet.
+    took: Duration,
     done: bool,
 }
 
@@ -118,7 +123,7 @@ pub(crate) struct Merges {
     /// What bases hold for snapshots that are gone.
     pub(super) leftovers: Leftovers,
     pub(super) empties: Empties,
-    /// Commits seen at the last look, to know whether the store is idle.
+    /// Commits and their waits at the last look, to know whether the store is idle.
     pub(super) seen: AtomicU64,
 }
 
@@ -220,13 +225,12 @@ impl Core {
         };
         let start = self.vfs.now();
         let result = self.merge_some(&mut job);
-        let took = self.vfs.now().saturating_sub(start);
+        job.took += self.vfs.now().saturating_sub(start);
         // Slice by slice, or what merges owe would fall in steps of a whole bucket.
         let more = job.written().saturating_sub(job.told);
         job.told += more;
         // What is merged alone was never owed (I2 of leftovers).
         if !job.is_alone() {
-            self.counters.merge_nanos.add_nanos(took);
             self.counters.merged_bytes.add(more);
         }
         match result {
@@ -238,12 +242,25 @@ impl Core {
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
             // While a flush is under way in the bucket it stays there, and is not looked at.
             Ok(()) => {
+                self.count_time(&mut job);
                 if let Some(job) = self.publish_merge(job) {
                     self.merges.paused.lock().push(job);
                 }
             }
         }
         Ok(true)
+    }
+
+    /// What merges take is known when they are done: runs are written at their end.
+    fn count_time(&self, job: &mut MergeJob) {
+        assert!(job.done, "all is written");
+        assert!(job.timed <= job.told, "time is counted once");
+        let (took, bytes) = (std::mem::take(&mut job.took), job.told - job.timed);
+        job.timed = job.told;
+        if !job.is_alone() {
+            self.counters.merge_nanos.add_nanos(took);
+            self.counters.timed_bytes.add(bytes);
+        }
     }
 
     fn end_merge(&self, bucket: &Bucket, broken: bool) {
@@ -309,6 +326,8 @@ impl Core {
             cuts: self.cuts(bytes),
             last_key: Vec::new(),
             told: 0,
+            timed: 0,
+            took: Duration::ZERO,
             done: false,
             deltas,
             base,
@@ -408,6 +427,7 @@ impl Core {
             drop(state);
             return Some(job);
         }
+        self.crowd.went(state.deltas.len() + state.frozen.len());
         let merged = |run: &Arc<Run>, of: &[Arc<Run>]| of.iter().any(|r| Arc::ptr_eq(r, run));
         state.deltas.retain(|run| !merged(run, &job.deltas));
         let appended: Vec<Arc<Run>> = state

@@ -14,6 +14,9 @@ mod leftovers;
 #[cfg(test)]
 mod leftovers_tests;
 mod merge;
+mod pace;
+#[cfg(test)]
+mod pace_tests;
 mod pick;
 mod pinned;
 mod queue;
@@ -23,10 +26,13 @@ mod sharing;
 mod source;
 mod step;
 mod threads;
+#[cfg(test)]
+mod wait_tests;
 
 pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;
+pub(crate) use pace::Crowd;
 pub(crate) use pinned::Pinned;
 pub(crate) use queue::FlushQueue;
 pub(crate) use sharing::Sharing;

@@ -47,10 +47,6 @@ const SHARE: usize = 16;
 /// merge.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// However far merges are behind, a commit waits no longer than this many times what its own merges
-/// take.
-const PRESSURE_MAX: f64 = 4.0;
-
 /// What a merge of a bucket is worth.
 struct Worth {
     score: f64,
@@ -69,7 +65,7 @@ impl Core {
             }
             return self.pick_leftovers(zeal);
         }
-        if zeal == Zeal::Paced {
+        if zeal == Zeal::Paced && !self.is_crowded() {
             // First, or deltas would always be before it; it is seldom its turn.
             if let Some(found) = self.pick_leftovers(zeal) {
                 return Some(found);
@@ -179,8 +175,16 @@ impl Core {
         // have been cheaper to merge. So a tree that is mostly read settles whatever the pace.
         let paid = f64::from(bucket.heat()) * runs as f64 * READ_BYTES;
         let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead || all <= paid;
+        // Of buckets beyond their cap the one with the most runs is first, however small they are:
+        // commits wait for it.
+        let over = runs.saturating_sub(self.tuning.k_cap);
+        let first = if forced {
+            1000.0 * (1 + over) as f64
+        } else {
+            0.0
+        };
         Some(Worth {
-            score: if forced { score + 1000.0 } else { score },
+            score: score + first,
             forced,
             bytes: all,
         })
@@ -193,32 +197,14 @@ impl Core {
         flushed * self.options.rho() - spent as f64
     }
 
-    /// How long a commit of `bytes` should sleep because merges are behind: in proportion to the
-    /// debt (what the pace allows, as far as there are deltas to merge), from the first byte on, so
-    /// that a young store is not faster than an old one, and the debt is bounded without a step.
-    pub(crate) fn merge_delay(&self, bytes: usize) -> Duration {
-        let waiting = self.merges.waiting_bytes() as f64;
-        let debt = self.merge_allowance().min(waiting * self.options.rho());
-        let counters = &self.counters;
-        let merged = counters.merged_bytes.get() as f64;
-        let accepted = counters.user_bytes.get() as f64;
-        if debt <= 0.0 || merged <= 0.0 || accepted <= 0.0 {
-            return Duration::ZERO;
-        }
-        // The time one thread takes for the merges that this commit will cost.
-        let per_byte = counters.merge_nanos.get() as f64 / merged / 1e9;
-        let deltas = (counters.delta_bytes.get() as f64 / accepted).min(1.0);
-        let cost = bytes as f64 * deltas * self.options.rho() * per_byte;
-        let pressure = (debt / self.tuning.merge_span).min(PRESSURE_MAX);
-        Duration::from_secs_f64(cost * pressure)
-    }
-
-    /// Count the deltas that are there when the store is opened. What bases hold for snapshots is
-    /// looked for by the first pick.
+    /// Count the deltas that are there when the store is opened, and those of each bucket. What
+    /// bases hold for snapshots is looked for by the first pick.
     pub(crate) fn count_deltas(&self) {
         let mut seen = BTreeSet::new();
         for (_, bucket) in self.buckets() {
-            for run in &bucket.state().deltas {
+            let state = bucket.state();
+            self.crowd.came(state.deltas.len());
+            for run in &state.deltas {
                 if seen.insert(run.meta().id) {
                     self.merges.delta_came(run.meta().bytes);
                 }
@@ -226,10 +212,14 @@ impl Core {
         }
     }
 
-    /// Whether nothing was committed since the last time this was asked.
+    /// Whether nothing was committed since the last time this was asked, and no commit is under
+    /// way that waits (piece by piece) or is done in parts: it counts as a commit at its end only.
     pub(crate) fn is_idle(&self) -> bool {
-        let commits = self.counters.commits.get();
-        self.merges.seen.swap(commits, Ordering::Relaxed) == commits
+        let counters = &self.counters;
+        let waits = counters.memory_full.get().0 + counters.merge_debt.get().0;
+        let commits = counters.commits.get() + waits;
+        let same = self.merges.seen.swap(commits, Ordering::Relaxed) == commits;
+        same && !self.commit.lock().bulk
     }
 }
 

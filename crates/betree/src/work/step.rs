@@ -27,6 +27,16 @@ pub(crate) struct Timers {
     asked_idle: AtomicU64,
     idle: AtomicU64,
     pub(super) looked: AtomicU64,
+    /// The look for the most crowded bucket.
+    pub(super) crowd: AtomicU64,
+}
+
+impl Timers {
+    /// Whether the store took itself for idle when it was asked last.
+    #[cfg(test)]
+    pub(super) fn looks_idle(&self) -> bool {
+        self.idle.load(Ordering::Relaxed) == 1
+    }
 }
 
 /// Whether `period` has passed since `last`; then `last` is now, for one caller only.
@@ -165,10 +175,6 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
-            let busy = self.queue.len() != (0, 0);
-            // A finished flush gives its memory back before it leaves the queue.
-            let full = busy || self.memory.is_full();
-            assert!(busy || !full, "full buffers are not all empty");
             // Other threads are flushing all there is, or a cut holds it back.
             self.wake.wait_for_room(ROOM_WAIT);
         }

@@ -36,9 +36,14 @@ impl World {
         } else {
             Durability::None
         };
-        self.commit(changes, durability.is_synced(), |db| {
+        let written = changes.clone();
+        let done = self.commit(changes, durability.is_synced(), |db| {
             db.write(&batch, durability)
-        })
+        })?;
+        if done {
+            self.check_bounds(&written);
+        }
+        Ok(done)
     }
 
     /// Create a tree.

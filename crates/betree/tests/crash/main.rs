@@ -6,6 +6,7 @@
 
 mod absorb;
 mod acts;
+mod bounds;
 mod damage;
 mod draw;
 mod exhaustive;

@@ -12,6 +12,8 @@ use crate::{RANDOM_RECOVERIES, Repeat, setting};
 const GENERATIONS: u64 = 8;
 /// How many crashes there are on the way to one recovery.
 const DEEP: u64 = 3;
+/// How many lives end with the store settled and held against one that is loaded at once.
+const SETTLED: f64 = 0.1;
 /// One seed in this many is run twice: the same calls must come out (L8).
 const TWICE: u64 = 50;
 
@@ -96,11 +98,14 @@ fn live(world: &mut World, load: &mut Load, rng: &mut Rng) -> Step {
             load.act(world, rng)?;
         }
     }
-    if world.db.is_some() {
-        world.look()
-    } else {
-        Ok(())
+    if world.db.is_none() {
+        return Ok(());
     }
+    if rng.chance(SETTLED) {
+        load.forget();
+        world.check_settled()?;
+    }
+    world.look()
 }
 
 /// The process ends without a crash, and another opens the same disk.

@@ -139,9 +139,13 @@ impl World {
         let newer = |at: &(String, Vec<u8>)| self.written.get(at).is_some_and(|&seq| start < seq);
         let must_fail = txn.checked.iter().any(newer);
         let transaction = txn.transaction;
+        let changes = txn.changes.clone();
         let done = self.commit(txn.changes, durability.is_synced(), |_| {
             transaction.commit(durability)
         })?;
+        if done {
+            self.check_bounds(&changes);
+        }
         assert!(
             !(done && must_fail),
             "a transaction overwrote another one's key unseen"

@@ -44,8 +44,8 @@ fn fill(db: &Db, tree: TreeId, keys: std::ops::Range<u32>) {
     }
 }
 
-/// Close `db` while a call at `site` is held, which is let go when close has returned, or after a
-/// while; then open again, write, and let `work` end. The store is whole.
+/// Close `db` while a call is held, which is released when close has returned, or after a while;
+/// then open again, write, and let `work` end. The store is whole.
 fn close_while_held(
     disk: &SimVfs,
     watch: &Arc<Watch>,
@@ -125,4 +125,45 @@ fn a_merge_of_spills_that_is_under_way_at_close_does_not_hurt_the_next_store() {
     let work = spawn("work", move || put_on(&mut transaction, tree)).unwrap();
     let wrong = close_while_held(&disk, &watch, db, work);
     assert_eq!(wrong, <[&str; 0]>::default());
+}
+
+/// Commit transactions that were begun before until the store is closed. They outlive the handle,
+/// and wait for memory when flushes are held, so this runs in a thread of its own.
+fn commit_on(transactions: Vec<Transaction>, tree: TreeId) {
+    for (number, mut transaction) in (0_u32..).zip(transactions) {
+        for row in 0..100_u32 {
+            let key = (number * 100 + row).wrapping_mul(0x9E37_79B1).to_be_bytes();
+            let put = transaction.put_blind(tree, &key, &[key[3]; 200]);
+            if let Err(error) = put {
+                assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                return;
+            }
+        }
+        if let Err(error) = transaction.commit(Durability::None) {
+            assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+            return;
+        }
+    }
+}
+
+/// Work of the store's own threads, or of commits where it has none, held one kind at a time.
+#[test]
+fn no_background_work_of_a_store_goes_on_after_close() {
+    let sites = [
+        ("flush.write", 0),
+        ("flush.write", 2),
+        ("merge.write", 2),
+        ("image.write", 2),
+        ("log.write", 2),
+    ];
+    for (site, threads) in sites {
+        let (disk, watch) = rig();
+        let db = open(&disk, &watch, threads);
+        let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
+        let transactions = (0..200).map(|_| db.begin().unwrap()).collect();
+        watch.hold(site, 0);
+        let work = spawn("work", move || commit_on(transactions, tree)).unwrap();
+        let wrong = close_while_held(&disk, &watch, db, work);
+        assert_eq!(wrong, <[&str; 0]>::default(), "{site}, {threads} threads");
+    }
 }

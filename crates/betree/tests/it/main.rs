@@ -6,6 +6,7 @@
 )]
 
 mod backup;
+mod bounds;
 mod bulk;
 mod close;
 mod compact;

@@ -1,17 +1,30 @@
-//! Random operations on a store with tiny limits, against a sorted map.
+//! Random operations on a store with tiny limits, against a sorted map; and what is bounded,
+//! against its bound.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::time::Duration;
 
-use betree::{Batch, Cursor, Db, Direction, Durability, Options, Snapshot, TreeId, TreeOptions};
+use betree::{
+    Batch, Cursor, Db, Direction, Durability, ErrorKind, Options, Snapshot, Stats, Transaction,
+    TreeId, TreeOptions,
+};
 use stdx::tape::Tape;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
+const MEMORY: u64 = 1 << 20;
+const BUFFER_SHARE: f64 = 0.1;
+const K_CAP: u32 = 1;
+/// `docs/betree.md` says how many runs above its base a bucket may have with one commit at a time:
+/// twice `k_cap`, and not below `k_cap` + 8.
+const MOST_RUNS: usize = 9;
+
 fn tiny(threads: u32) -> Options {
     Options::default()
-        .with_memory(1 << 20)
+        .with_memory(MEMORY)
+        .with_buffer_share(BUFFER_SHARE)
+        .with_k_cap(K_CAP)
         .with_bucket(16 << 10)
         .with_page(512)
         .with_log_segment(64 << 10)
@@ -103,6 +116,76 @@ fn holds_nothing_else(db: &Db, tree: TreeId, model: &Model) {
     );
 }
 
+/// What must hold at any time; of runs when there was a commit since the store was opened.
+fn is_within_bounds(stats: &Stats) {
+    assert_eq!(stats.pinned_bytes, 0, "cursors hold no buffers");
+    let met = stats.runs_per_bucket.iter().rposition(|&count| 0 < count);
+    let met = met.unwrap_or(0);
+    let paid = 0 < stats.operations.puts;
+    assert!(!paid || met <= MOST_RUNS + 1, "{met} runs, the base is one");
+    // A part of a commit is applied at once, and a buffer takes memory in each bucket.
+    let most = MEMORY / 10 + (128 << 10) + 512 * stats.buckets;
+    assert!(stats.buffered_bytes <= most, "{}", stats.buffered_bytes);
+    let most = (256 << 10) + (64 << 10);
+    assert!(
+        stats.transaction_bytes <= most,
+        "{}",
+        stats.transaction_bytes
+    );
+}
+
+/// A settled store is as small as one that was loaded with the same entries at once.
+fn is_as_small_as_fresh(stats: &Stats, model: &Model, options: &Options) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path(), options.clone().with_threads(0)).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    let entries: Vec<_> = model.iter().collect();
+    // Not in order, so that it is cut where merges cut.
+    for first in 0..97 {
+        let mut batch = Batch::new();
+        for (key, value) in entries.iter().skip(first).step_by(97) {
+            batch.put(tree, key, value);
+        }
+        db.write(&batch, Durability::None).unwrap();
+    }
+    assert!(db.settle(Duration::from_secs(600)).unwrap());
+    let fresh = db.stats().unwrap();
+    let (used, least) = (stats.space.used_bytes, fresh.space.used_bytes);
+    // A tenth, and two units: of an empty store the image is all there is.
+    let most = least + least / 10 + 8192;
+    assert!(used <= most, "{used} bytes used, {least} by a fresh store");
+    let (buckets, few) = (stats.buckets, fresh.buckets);
+    // And one: of three, two neighbours each may hold just more than can be joined.
+    let most = 2 * few + 1;
+    assert!(buckets <= most, "{buckets} buckets, {few} when fresh");
+}
+
+/// A transaction that is open, and what it wrote.
+struct Open {
+    transaction: Transaction,
+    writes: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Open {
+    fn write(&mut self, tape: &mut Tape, tree: TreeId) {
+        for _ in 0..tape.below(400) {
+            let (key, value) = (key(tape), vec![tape.byte(); tape.index(400)]);
+            match self.transaction.put_blind(tree, &key, &value) {
+                Ok(()) => self.writes.push((key, value)),
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+                    return;
+                }
+            }
+        }
+    }
+
+    fn commit(self, durability: Durability, model: &mut Model) {
+        self.transaction.commit(durability).unwrap();
+        model.extend(self.writes);
+    }
+}
+
 /// A batch, and the same changes of the model.
 fn batch(
     tape: &mut Tape,
@@ -163,6 +246,7 @@ fn run(seed: u64, threads: u32, log: bool) {
     let mut model = Model::new();
     let mut held: Vec<(Snapshot, Model)> = Vec::new();
     let mut walks: Vec<Walk> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut ascending = 1_000_000_u32;
     while !tape.is_empty() {
         match tape.below(45) {
@@ -175,21 +259,26 @@ fn run(seed: u64, threads: u32, log: bool) {
             3 => {
                 held.clear();
                 walks.clear();
+                // Those that outlive the handle are rolled back after it.
+                let late: Vec<Open> = open.drain(..).filter(|_| tape.chance(128)).collect();
                 db.close().unwrap();
                 db = Db::open(dir.path(), options.clone()).unwrap();
+                drop(late);
                 same(&db.begin_read().unwrap(), tree, &model);
             }
             4 => {
                 assert!(db.settle(Duration::from_secs(60)).unwrap());
-                if held.is_empty() && walks.is_empty() {
+                if held.is_empty() && walks.is_empty() && open.is_empty() {
                     holds_nothing_else(&db, tree, &model);
+                    is_as_small_as_fresh(&db.stats().unwrap(), &model, &options);
                 }
             }
             5 => {
                 db.checkpoint().unwrap();
                 db.verify().unwrap();
             }
-            6..=9 => {
+            // Half of the histories leave all work to commits.
+            6..=9 if seed.is_multiple_of(2) => {
                 for _ in 0..tape.below(50) {
                     db.step().unwrap();
                 }
@@ -208,24 +297,36 @@ fn run(seed: u64, threads: u32, log: bool) {
                 let batch = delete_range(&mut tape, tree, &mut model);
                 db.write(&batch, durability).unwrap();
             }
+            19 | 20 if open.len() < 40 => open.push(Open {
+                transaction: db.begin().unwrap(),
+                writes: Vec::new(),
+            }),
+            21 | 22 if !open.is_empty() => {
+                let at = tape.index(open.len());
+                open[at].write(&mut tape, tree);
+            }
+            23 if !open.is_empty() => {
+                let ended = open.swap_remove(tape.index(open.len()));
+                if tape.chance(192) {
+                    ended.commit(durability, &mut model);
+                }
+            }
             drawn => {
                 let most = if drawn == 18 { 2000 } else { 200 };
                 let batch = batch(&mut tape, tree, most, &mut ascending, &mut model);
                 db.write(&batch, durability).unwrap();
             }
         }
-        assert_eq!(
-            db.stats().unwrap().pinned_bytes,
-            0,
-            "cursors hold no buffers"
-        );
+        is_within_bounds(&db.stats().unwrap());
     }
     same(&db.begin_read().unwrap(), tree, &model);
     walks.iter_mut().for_each(|walk| walk.advance(100));
     held.clear();
     walks.clear();
+    open.clear();
     assert!(db.settle(Duration::from_secs(60)).unwrap());
     holds_nothing_else(&db, tree, &model);
+    is_as_small_as_fresh(&db.stats().unwrap(), &model, &options);
 }
 
 #[test]

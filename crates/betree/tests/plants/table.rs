@@ -66,11 +66,13 @@ const FIRST_TORN: &[(&str, &str)] = &[
 /// Every plant, and the lane that finds it.
 pub(super) const TABLE: &[(&str, Lane)] = &[
     ("acknowledge-before-sync", random()),
+    ("commits-pass-crowds", random()),
     ("counter-drift", random()),
     ("delta-at-the-end", random()),
     ("drop-tombstone-early", random()),
     ("filter-forgets-key", random()),
     ("free-twice", random()),
+    ("leftovers-stay", random()),
     ("log-released-early", random()),
     ("pivot-off-by-one", random()),
     ("range-delete-takes-end", random()),

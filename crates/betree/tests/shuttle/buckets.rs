@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use betree::Durability;
+use betree::{Batch, Durability};
 
 use crate::books::{Books, join, thread, tiny};
 use crate::explore::explore;
@@ -77,5 +77,30 @@ fn a_registered_snapshot_loses_no_version_it_sees() {
             thread(snapshots(3)),
             thread(snapshots(2)),
         ]);
+    });
+}
+
+/// With three commits at a time a bucket has at most two more runs than with one: `k_cap` + 8.
+#[test]
+fn runs_of_a_bucket_stay_within_their_bound() {
+    explore(60, || {
+        let books = Books::new(0, 0, &tiny().with_k_cap(1));
+        let writer = |name: u8| {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for round in 0..7 {
+                    let mut batch = Batch::new();
+                    (0..3).for_each(|key| batch.put(books.tree, &[key], &[name, round]));
+                    books.db.write(&batch, Durability::None).unwrap();
+                    books.db.flush().unwrap();
+                    let stats = books.db.stats().unwrap();
+                    // Runs above the base, and the base.
+                    let met = stats.runs_per_bucket.len() - 1;
+                    assert!(met <= 9 + 2 + 1, "{met} runs");
+                }
+            })
+        };
+        join([writer(1), writer(2), writer(3)]);
+        books.db.verify().unwrap();
     });
 }

@@ -15,12 +15,11 @@ use super::source::{Read, Sources};
 use super::view::named;
 use super::{AggregateRequest, parse, random};
 use crate::collection::Collection;
-use crate::cursor::{View, with_view};
 use crate::exec::Executor;
 use crate::explain::{Subject, UsedFor, Verbosity};
 use crate::find::Query;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 /// What was counted of the stages, that of storage first.
 type Tallies = Vec<Arc<Tally>>;

@@ -13,11 +13,12 @@ use query::{Code, Error, Namespace, Result, Row};
 use super::source::{Read, Sources};
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, check_alive};
+use crate::cursor::check_alive;
 use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
 use crate::find::{Collated, Express, Query};
 use crate::limits::VIEW_DEPTH;
+use crate::txn::View;
 use crate::write::InsertOptions;
 
 /// Documents of one insert by `$out`.
@@ -198,7 +199,7 @@ pub(super) fn planned(
     view: &View<'_>,
 ) -> Result<(Query, Pipeline)> {
     let (pushdown, rest) = pipeline.optimize().split_pushdown();
-    let space = collection.plans().space(collection)?;
+    let space = collection.space()?;
     let collator = rest.settings().collator.clone();
     let collated = Collated {
         collation: collator
@@ -423,7 +424,7 @@ pub(super) fn settings_of(
 ) -> Result<Settings> {
     let collated = match view.named(ns)? {
         Some(Named::Collection(collection)) => {
-            let space = collection.plans().space(&collection)?;
+            let space = collection.space()?;
             Collated::of(collation, Some(&space))?
         }
         Some(Named::View(options)) => {

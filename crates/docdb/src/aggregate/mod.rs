@@ -17,11 +17,9 @@ use query::pipeline::{Access, Pipeline};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
-use crate::cursor::{
-    Batch, Collector, Cursor, FIRST_BATCH, View, check_alive, or_killed, with_view,
-};
-use crate::op::Op;
+use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, GetMore, Next, check_alive, or_killed};
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 pub use host::Report;
 use host::{PipelineHost, settings_of};
@@ -29,27 +27,18 @@ pub use request::AggregateRequest;
 use source::Sources;
 
 /// A pipeline between batches.
-pub(crate) struct PipelineCursor {
+struct PipelineCursor {
     rows: Box<dyn Rows>,
     sources: Sources,
     ns: Namespace,
     allow_disk_use: bool,
     bypass_validation: bool,
     rng: stdx::Rng,
+    /// The document that did not fit into the last batch.
     pending: Option<RawDocumentBuf>,
 }
 
 impl PipelineCursor {
-    /// The document that did not fit into the last batch.
-    pub(crate) fn take_pending(&mut self) -> Option<RawDocumentBuf> {
-        self.pending.take()
-    }
-
-    /// Keep a document for the next batch.
-    pub(crate) fn set_pending(&mut self, pending: Option<RawDocumentBuf>) {
-        self.pending = pending;
-    }
-
     /// Fill a batch; says whether the pipeline has ended.
     fn fill(
         &mut self,
@@ -77,6 +66,24 @@ impl PipelineCursor {
         self.sources.report(view.op());
         self.sources.save();
         ended
+    }
+}
+
+impl Cursor for PipelineCursor {
+    fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
+        let mut filled = Collector::new(request.wanted(), self.pending.take());
+        let ended = with_view(store, op, &mut |view| {
+            // After the snapshot was opened: until then the indexes were kept up to date.
+            for source in self.sources.iter() {
+                check_alive(store, op, &source.collection, &source.executor)?;
+            }
+            self.fill(&mut filled, view, None)
+                .map_err(|error| error.within("Executor error during getMore"))
+        })?;
+        let (documents, pending) = filled.finish();
+        let ended = ended && pending.is_none();
+        self.pending = pending;
+        Ok((documents, ended))
     }
 }
 
@@ -141,36 +148,18 @@ impl Store {
             };
             let (documents, pending) = collector.finish();
             let ended = ended && pending.is_none();
-            cursor.set_pending(pending);
+            cursor.pending = pending;
             Ok((cursor, documents, ended))
         })?;
         let id = if ended {
             0
         } else {
-            self.cursors()
-                .open(op, ns, false, Cursor::Pipeline(Box::new(cursor)))
+            self.cursors().open(op, ns, false, Box::new(cursor))
         };
         Ok(Batch {
             id,
             ns: ns.clone(),
             documents,
-        })
-    }
-
-    pub(crate) fn more_of_pipeline(
-        &self,
-        op: &Op<'_>,
-        cursor: &mut PipelineCursor,
-        collector: &mut Collector,
-    ) -> Result<bool> {
-        with_view(self, op, &mut |view| {
-            // After the snapshot was opened: until then the indexes were kept up to date.
-            for source in cursor.sources.iter() {
-                check_alive(self, op, &source.collection, &source.executor)?;
-            }
-            cursor
-                .fill(collector, view, None)
-                .map_err(|error| error.within("Executor error during getMore"))
         })
     }
 }

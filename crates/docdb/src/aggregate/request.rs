@@ -5,7 +5,7 @@ use query::pipeline::{Access, Pipeline};
 use query::{Namespace, Result};
 
 use crate::find::Collated;
-use crate::op::Op;
+use crate::txn::Op;
 
 /// The arguments of `aggregate`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! The scans that a pipeline reads, kept by its cursor.
 //!
 //! A pipeline's rows are pulled through the host of the moment, which has a view of the store; the
-//! scans themselves are here, by number. A scan goes when nobody can pull it any more.
+//! scans themselves are here, by number. A scan is dropped when nothing can pull it any more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -12,15 +12,15 @@ use query::{Result, Row};
 
 use crate::collection::Collection;
 use crate::exec::{Executor, Order};
-use crate::op::Op;
+use crate::txn::Op;
 
-/// Sources after which those that nobody can pull are looked for.
+/// Number of sources after which those that nothing can pull are looked for.
 const SWEEP: usize = 64;
 
 /// Pulls the source of a number from the host.
 pub(super) struct Hosted {
     number: u64,
-    /// Tells the host that the source is wanted.
+    /// Shows the host that the source is wanted.
     _wanted: Arc<()>,
 }
 
@@ -61,7 +61,7 @@ impl Source {
         })
     }
 
-    /// Tell an operation what was read since the last report.
+    /// Report to an operation what was read since the last report.
     pub(super) fn report(&mut self, op: &Op<'_>) {
         self.executor.report_counts(op);
     }
@@ -135,15 +135,15 @@ impl Sources {
         ended.or_else(going_on)
     }
 
-    /// Tell an operation where it reads, before it does: that of the pipeline of the command, and
-    /// not of those within.
+    /// Report to an operation where it reads, before it does: for the pipeline of the command, and
+    /// not for those within.
     pub(super) fn announce(&self, op: &Op<'_>) {
         for source in self.by_number.values().filter(|source| source.first) {
             source.executor.announce(op);
         }
     }
 
-    /// Tell an operation what was read since the last report.
+    /// Report to an operation what was read since the last report.
     pub(super) fn report(&mut self, op: &Op<'_>) {
         let Some(examined) = &op.examined else {
             return;

@@ -72,25 +72,30 @@ pub(super) fn index_stats(
         Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => return Ok(Vec::new()),
         rows => rows?,
     };
-    let told = match asked {
+    let reported = match asked {
         Some(report) => report(ns, &Statistics::IndexStats)?,
         None => Vec::new(),
     };
     for row in &mut rows {
-        row.extend(told.iter().flatten().map(|(k, v)| (k.clone(), v.clone())));
+        row.extend(
+            reported
+                .iter()
+                .flatten()
+                .map(|(k, v)| (k.clone(), v.clone())),
+        );
     }
     Ok(rows)
 }
 
-/// How long commands took, which who runs them knows.
+/// How long commands took, as the server reports it.
 fn latencies(asked: Option<Report<'_>>, ns: &Namespace, options: &Document) -> Result<Document> {
-    let told = match asked {
+    let reported = match asked {
         Some(report) => report(ns, &Statistics::CollStats(options.clone()))?,
         None => Vec::new(),
     };
     let zero = || doc! { "latency": 0_i64, "ops": 0_i64 };
     let none = || doc! { "reads": zero(), "writes": zero(), "commands": zero() };
-    Ok(told.into_iter().next().unwrap_or_else(none))
+    Ok(reported.into_iter().next().unwrap_or_else(none))
 }
 
 /// The sizes, divided by the scale.

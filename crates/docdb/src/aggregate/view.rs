@@ -1,4 +1,4 @@
-//! Queries of views, as pipelines behind the view's.
+//! Queries of collections, or of views, as pipelines behind the view's.
 
 use bson::raw::{BindRawBsonRef, CStr, cstr};
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc};
@@ -8,8 +8,8 @@ use super::AggregateRequest;
 use crate::cursor::{Batch, FIRST_BATCH};
 use crate::explain::Verbosity;
 use crate::find::{CountRequest, DistinctRequest, FindRequest};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// A stage of one argument.
 fn stage(name: &CStr, argument: impl BindRawBsonRef) -> RawDocumentBuf {
@@ -86,27 +86,16 @@ fn of_count(request: &CountRequest) -> Result<AggregateRequest> {
     Ok(aggregate)
 }
 
-impl DistinctRequest {
-    /// The query whose documents hold the values.
-    pub(crate) fn as_find(&self) -> FindRequest {
-        FindRequest {
-            filter: self.filter.clone(),
-            collation: self.collation.clone(),
-            variables: self.variables.clone(),
-            ..FindRequest::default()
-        }
-    }
-}
-
 impl Store {
-    pub(crate) fn find_in_view(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &FindRequest,
-    ) -> Result<Batch> {
-        let aggregate = of_find(request)?;
-        let mut batch = self.aggregate(op, ns, &aggregate)?;
+    /// `find`: the first batch, and a cursor for the rest.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution.
+    pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
+        if let Some(batch) = self.find_in_collection(op, ns, request)? {
+            return Ok(batch);
+        }
+        let mut batch = self.aggregate(op, ns, &of_find(request)?)?;
         if request.single_batch && batch.id != 0 {
             self.end_cursor(batch.id);
             batch.id = 0;
@@ -114,32 +103,14 @@ impl Store {
         Ok(batch)
     }
 
-    pub(crate) fn explain_find_in_view(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &FindRequest,
-        verbosity: Verbosity,
-    ) -> Result<Document> {
-        self.explain_aggregate(op, ns, &of_find(request)?, verbosity)
-    }
-
-    pub(crate) fn explain_count_in_view(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &CountRequest,
-        verbosity: Verbosity,
-    ) -> Result<Document> {
-        self.explain_aggregate(op, ns, &of_count(request)?, verbosity)
-    }
-
-    pub(crate) fn count_in_view(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &CountRequest,
-    ) -> Result<u64> {
+    /// `count`: how many documents match.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution.
+    pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
+        if let Some(count) = self.count_in_collection(op, ns, request)? {
+            return Ok(count);
+        }
         let batch = self.aggregate(op, ns, &of_count(request)?)?;
         let Some(first) = batch.documents.first() else {
             return Ok(0);
@@ -151,33 +122,84 @@ impl Store {
         })
     }
 
-    pub(crate) fn distinct_in_view(
+    /// `distinct`: the values of a path among the documents that match, in ascending order.
+    ///
+    /// # Errors
+    /// What is wrong with the request; of execution; 17217 beyond 16 MiB of values.
+    pub fn distinct(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &DistinctRequest,
     ) -> Result<Vec<Bson>> {
+        if let Some(values) = self.distinct_in_collection(op, ns, request)? {
+            return Ok(values);
+        }
         let mut aggregate = of_find(&request.as_find())?;
         // The whole documents, since the values of a path are found as filters find them.
         aggregate.batch_size = Some(FIRST_BATCH);
         let mut distinct = self.distinct_of(op, ns, request)?;
-        let mut batch = self.aggregate(op, ns, &aggregate)?;
-        loop {
+        let mut next = Some(self.aggregate(op, ns, &aggregate)?);
+        while let Some(batch) = next {
             for document in &batch.documents {
                 distinct.add(document)?;
             }
-            if batch.id == 0 {
-                return Ok(distinct.into_values());
+            next = self.following(op, &batch)?;
+        }
+        Ok(distinct.into_values())
+    }
+
+    /// `explain` of `find`.
+    ///
+    /// # Errors
+    /// As [`Store::find`].
+    pub fn explain_find(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        match self.explain_find_in_collection(op, ns, (request, None), verbosity)? {
+            Some(explained) => Ok(explained),
+            None => self.explain_aggregate(op, ns, &of_find(request)?, verbosity),
+        }
+    }
+
+    /// `explain` of `count`.
+    ///
+    /// # Errors
+    /// As [`Store::count`].
+    pub fn explain_count(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &CountRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        match self.explain_count_in_collection(op, ns, request, verbosity)? {
+            Some(explained) => Ok(explained),
+            None => self.explain_aggregate(op, ns, &of_count(request)?, verbosity),
+        }
+    }
+
+    /// `explain` of `distinct`.
+    ///
+    /// # Errors
+    /// As [`Store::distinct`].
+    pub fn explain_distinct(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &DistinctRequest,
+        verbosity: Verbosity,
+    ) -> Result<Document> {
+        match self.explain_distinct_in_collection(op, ns, request, verbosity)? {
+            Some(explained) => Ok(explained),
+            None => {
+                let request = of_find(&request.as_find())?;
+                self.explain_aggregate(op, ns, &request, verbosity)
             }
-            batch = self.get_more(
-                op,
-                &crate::cursor::GetMore {
-                    id: batch.id,
-                    ns: ns.clone(),
-                    batch_size: None,
-                    await_time: None,
-                },
-            )?;
         }
     }
 

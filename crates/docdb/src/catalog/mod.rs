@@ -31,7 +31,7 @@ pub struct Catalog {
     entries: BTreeMap<Namespace, Named>,
 }
 
-/// What a namespace names.
+/// The collection or view of a namespace.
 #[derive(Clone, Debug)]
 pub enum Named {
     /// A collection.
@@ -61,7 +61,7 @@ impl Named {
 }
 
 impl Catalog {
-    /// What a name names.
+    /// The collection or view of a name.
     #[must_use]
     pub fn get(&self, ns: &Namespace) -> Option<&Named> {
         self.entries.get(ns)

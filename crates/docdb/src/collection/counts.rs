@@ -193,3 +193,48 @@ fn key(uuid: &[u8; 16], entry: u64) -> [u8; 24] {
     tail.copy_from_slice(&entry.to_be_bytes());
     key
 }
+
+#[cfg(test)]
+mod tests {
+    use kv::{Durability, TreeOptions};
+
+    use super::*;
+
+    const UUID: [u8; 16] = [7; 16];
+
+    #[test]
+    fn entries_say_the_same_when_they_are_folded_and_numbers_are_not_used_again() {
+        let path = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(path.path(), &kv::EngineOptions::default());
+        let engine = engine.unwrap();
+        let tree = engine.create_tree(TREE, &TreeOptions::default()).unwrap();
+        let counts = Counts::new();
+        let (mut highest, mut folds) = (0, 0);
+        for step in 0..600 {
+            highest = counts.take_records(1);
+            // All but the first are deleted again.
+            let documents = i64::from(step == 0);
+            let delta = Delta {
+                documents,
+                bytes: documents * 10,
+                record: highest,
+            };
+            let mut txn = engine.begin_write().unwrap();
+            counts.write(txn.as_mut(), tree, &UUID, delta).unwrap();
+            txn.commit(Durability::None).unwrap();
+            if counts.committed(delta) {
+                let mut txn = engine.begin_write().unwrap();
+                fold(txn.as_mut(), tree, &UUID).unwrap();
+                txn.commit(Durability::None).unwrap();
+                folds += 1;
+            }
+        }
+        let snapshot = engine.begin_read().unwrap();
+        let mut entries = 0;
+        visit(snapshot.as_ref(), tree, &UUID, &mut |_, _| entries += 1).unwrap();
+        assert_eq!((folds, entries), (2, 600 - 2 * FOLD_AFTER + 1), "C2");
+        let loaded = Counts::load(snapshot.as_ref(), tree, &UUID).unwrap();
+        assert_eq!((loaded.documents(), loaded.bytes()), (1, 10), "C1");
+        assert!(highest < loaded.take_records(1), "C3");
+    }
+}

@@ -1,11 +1,11 @@
 //! The latch of a collection: those who read or write documents share it, those who change what the
 //! collection is hold it alone.
 //!
-//! - L1. While somebody waits to hold it alone, newcomers wait, but not those who are let `again`:
-//!   they hold it already, and waiting for themselves would never end.
-//! - L2. Who waits looks now and then whether it may go on, and keeps its place meanwhile.
-//! - L3. Latches come before the lock of the catalog's changes and before engine transactions: who
-//!   holds one of those waits for a latch only with a limit, or not at all.
+//! - L1. While a thread waits to hold it alone, newcomers wait, except those that pass `again`:
+//!   they hold it already, and would wait for themselves.
+//! - L2. A waiter checks now and then whether it may continue to wait, and keeps its place.
+//! - L3. Latches come before the lock of the catalog's changes and before engine transactions: a
+//!   thread that holds one of those waits for a latch only with a limit, or not at all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,12 +116,12 @@ mod tests {
         let limit = Some(Duration::ZERO);
         latch
             .shared(again, limit, &|| Ok(()))
-            .expect("nobody ends it")
+            .expect("no check ends it")
     }
 
     fn alone(latch: &Arc<Latch>) -> Option<Alone> {
         let limit = Some(Duration::ZERO);
-        latch.alone(limit, &|| Ok(())).expect("nobody ends it")
+        latch.alone(limit, &|| Ok(())).expect("no check ends it")
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         assert!(first.is_some());
         assert!(alone(&latch).is_none());
         let second = shared(&latch, false);
-        assert!(second.is_some(), "nobody waits any more");
+        assert!(second.is_some(), "no other thread waits");
         drop((first, second));
         let held = alone(&latch);
         assert!(held.is_some());
@@ -140,6 +140,7 @@ mod tests {
         assert!(shared(&latch, false).is_some());
     }
 
+    /// L2.
     #[test]
     fn who_waits_is_ended_and_gives_its_place_up() {
         let latch = Arc::new(Latch::default());
@@ -154,7 +155,12 @@ mod tests {
         };
         assert!(latch.alone(None, &check).is_err());
         assert_eq!(looks.get(), 3);
-        assert!(shared(&latch, false).is_some(), "nobody waits any more");
+        assert!(shared(&latch, false).is_some(), "no other thread waits");
+        // As if another thread waited to hold it alone.
+        latch.state.lock().waiting = 1;
+        assert!(shared(&latch, false).is_none(), "L1: newcomers wait");
+        assert!(shared(&latch, true).is_some(), "L1: who has it does not");
+        latch.state.lock().waiting = 0;
         drop(first);
         let held = alone(&latch);
         assert!(held.is_some());

@@ -4,6 +4,7 @@
 //! new one. What all states share - trees, counts, the latch - is its [`Core`].
 
 mod counts;
+mod duplicate;
 mod latch;
 mod options;
 
@@ -20,12 +21,13 @@ use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::error;
 use crate::index::Index;
 use crate::key::{Collate, Encoder};
-use crate::plan::PlanCache;
+use crate::plan::{Definition, PlanCache, Space};
 use crate::record::RecordId;
 
 pub(crate) use counts::{
     Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
 };
+pub(crate) use duplicate::duplicate;
 pub(crate) use latch::{Alone, Latch, Shared};
 pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level, View};
@@ -104,6 +106,19 @@ impl Collection {
     /// What is remembered for planning.
     pub(crate) fn plans(&self) -> &PlanCache {
         &self.plans
+    }
+
+    /// What plans can choose from.
+    ///
+    /// # Errors
+    /// A definition that cannot be read.
+    pub(crate) fn space(&self) -> Result<Arc<Space>> {
+        self.plans.space(&Definition {
+            indexes: &self.indexes,
+            clustered: self.options.clustered.as_deref(),
+            collation: self.options.collation.as_ref(),
+            collate: self.collation.as_ref(),
+        })
     }
 
     /// The name.

@@ -81,7 +81,7 @@ impl CollectionOptions {
     /// Read the fields of a `create` command beside the name.
     ///
     /// # Errors
-    /// `TypeMismatch`, `InvalidOptions`, `BadValue`; `IDLUnknownField` for options nobody knows.
+    /// `TypeMismatch`, `InvalidOptions`, `BadValue`; `IDLUnknownField` for unknown options.
     pub fn parse(fields: &Document) -> Result<CollectionOptions> {
         let mut options = CollectionOptions::default();
         let (mut capped, mut size, mut max) = (false, None, None);

@@ -18,8 +18,8 @@ use query::{Code, Error, Namespace, Result};
 use crate::collection::Collection;
 use crate::exec::Executor;
 use crate::index::Index;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Whether `collection`, and the indexes of a plan on it, are still what they were.
 ///

@@ -8,12 +8,12 @@ use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result, meter};
 
 use super::alive::check_alive;
-use super::view::View;
 use crate::collection::Collection;
 use crate::exec::{Cx, Executor, Step};
 use crate::limits::RESULT_MAX;
+use crate::txn::View;
 
-/// Documents of a first batch, unless it is said.
+/// Documents of a first batch, unless the command says.
 pub const FIRST_BATCH: u64 = 101;
 /// Bytes of the documents of a batch.
 pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
@@ -83,7 +83,7 @@ impl Collector {
             );
             return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
         }
-        // A batch ends early when memory does; the next one goes on.
+        // A batch ends early when memory does; the next one continues.
         let charged = meter::charge_operation("A reply", size);
         if charged.is_err() && !self.documents.is_empty() {
             self.over = Some(document);

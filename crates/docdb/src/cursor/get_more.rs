@@ -2,19 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use query::{Code, Error, Namespace, Result};
 
-use super::alive::check_alive;
-use super::batch::{Batch, Collector, fill};
-use super::open::{Cursor, FindCursor, owner};
-use super::view::with_view;
-use crate::op::Op;
+use super::batch::Batch;
+use super::open::{Cursor, Next, owner};
+use super::registry::Lease;
 use crate::store::Store;
-
-/// How long `getMore` of an `awaitData` cursor waits, unless `maxTimeMS` says it.
-const AWAIT: Duration = Duration::from_secs(1);
+use crate::txn::Op;
 
 /// The arguments of `getMore`.
 #[derive(Debug, Clone)]
@@ -27,6 +23,15 @@ pub struct GetMore {
     pub batch_size: Option<u64>,
     /// How long to wait for data (`maxTimeMS`; default 1 s); only for `awaitData` cursors.
     pub await_time: Option<Duration>,
+}
+
+impl GetMore {
+    /// The most documents of the batch.
+    pub(crate) fn wanted(&self) -> u64 {
+        self.batch_size
+            .filter(|&size| size != 0)
+            .unwrap_or(u64::MAX)
+    }
 }
 
 impl Store {
@@ -60,97 +65,16 @@ impl Store {
             .registry
             .lease(request.id, &request.ns, &owner(op))?;
         let killed = Arc::clone(lease.killed());
-        let wanted = request
-            .batch_size
-            .filter(|&size| size != 0)
-            .unwrap_or(u64::MAX);
-        let (documents, ended) = match lease.cursor() {
-            Cursor::List(cursor) => cursor.more(wanted),
-            Cursor::Find(cursor) => {
-                let (filled, ended) = self.more_of_find(op, request, cursor, wanted)?;
-                let (documents, pending) = filled.finish();
-                let ended = ended && pending.is_none();
-                cursor.pending = pending;
-                (documents, ended)
-            }
-            Cursor::Pipeline(cursor) => {
-                let mut filled = Collector::new(wanted, cursor.take_pending());
-                let ended = self.more_of_pipeline(op, cursor, &mut filled)?;
-                let (documents, pending) = filled.finish();
-                let ended = ended && pending.is_none();
-                cursor.set_pending(pending);
-                (documents, ended)
-            }
-        };
-        finish(op, request, lease, (documents, ended), &killed)
-    }
-
-    /// A batch of a query; for a cursor that waits, when there is something or time is over.
-    fn more_of_find(
-        &self,
-        op: &Op<'_>,
-        request: &GetMore,
-        cursor: &mut FindCursor,
-        wanted: u64,
-    ) -> Result<(Collector, bool)> {
-        let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
-        let mut collector = Collector::new(wanted, cursor.pending.take());
-        // Before reading: what is written after that wakes us.
-        let mut writes = self.writes_seen();
-        loop {
-            let FindCursor {
-                executor,
-                collection,
-                ..
-            } = cursor;
-            let over = with_view(self, op, &mut |view| {
-                // After the snapshot was opened: until then the indexes were kept up to date.
-                check_alive(self, op, collection, executor)?;
-                executor.check_position(view)?;
-                fill(collection, executor, &mut collector, view)
-            })
-            .map_err(|error| {
-                match check_alive(self, op, &cursor.collection, &cursor.executor) {
-                    // What failed because the collection went away says so.
-                    Err(gone) => gone,
-                    Ok(()) => error.within("Executor error during getMore"),
-                }
-            })?;
-            if !cursor.tailable {
-                return Ok((collector, over));
-            }
-            let waits = cursor.await_data && collector.is_empty();
-            if !waits || deadline <= stdx::time::now() {
-                return Ok((collector, false));
-            }
-            writes = self.wait(op, writes, deadline)?;
-        }
-    }
-
-    /// Wait for a write, a while at a time, so that a killed operation ends.
-    fn wait(&self, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
-        const SLICE: Duration = Duration::from_millis(100);
-        loop {
-            op.check()?;
-            let now = stdx::time::now();
-            let count = self.wait_for_writes(seen, deadline.min(now + SLICE));
-            if count != seen || deadline <= stdx::time::now() {
-                return Ok(count);
-            }
-        }
-    }
-
-    /// The number of writes so far, to wait from.
-    fn writes_seen(&self) -> u64 {
-        self.wait_for_writes(u64::MAX, stdx::time::now())
+        let next = lease.cursor().more(self, op, request)?;
+        finish(op, request, lease, next, &killed)
     }
 }
 
 fn finish(
     op: &Op<'_>,
     request: &GetMore,
-    lease: super::registry::Lease<'_, Cursor>,
-    (documents, ended): (Vec<bson::RawDocumentBuf>, bool),
+    lease: Lease<'_, Box<dyn Cursor>>,
+    (documents, ended): Next,
     killed: &std::sync::atomic::AtomicBool,
 ) -> Result<Batch> {
     if killed.load(Ordering::Relaxed) {

@@ -4,22 +4,22 @@
 use std::vec;
 
 use bson::RawDocumentBuf;
-use query::Namespace;
+use query::{Namespace, Result};
 
 use super::batch::{Batch, Collector};
-use super::open::Cursor;
-use crate::op::Op;
+use super::get_more::GetMore;
+use super::open::{Cursor, Next};
 use crate::store::Store;
+use crate::txn::Op;
 
 /// What is left of a list.
-pub(crate) struct ListCursor {
+struct ListCursor {
     rest: vec::IntoIter<RawDocumentBuf>,
     pending: Option<RawDocumentBuf>,
 }
 
 impl ListCursor {
-    /// The next documents, and whether they are the last.
-    pub(super) fn more(&mut self, wanted: u64) -> (Vec<RawDocumentBuf>, bool) {
+    fn take(&mut self, wanted: u64) -> Next {
         let mut collector = Collector::new(wanted, self.pending.take());
         while collector.left() > 0 {
             match self.rest.next() {
@@ -31,6 +31,12 @@ impl ListCursor {
         self.pending = pending;
         let over = self.pending.is_none() && self.rest.len() == 0;
         (documents, over)
+    }
+}
+
+impl Cursor for ListCursor {
+    fn more(&mut self, _: &Store, _: &Op<'_>, request: &GetMore) -> Result<Next> {
+        Ok(self.take(request.wanted()))
     }
 }
 
@@ -48,10 +54,10 @@ impl Store {
             rest: documents.into_iter(),
             pending: None,
         };
-        let (documents, over) = cursor.more(batch_size.unwrap_or(u64::MAX));
+        let (documents, over) = cursor.take(batch_size.unwrap_or(u64::MAX));
         let id = match over {
             true => 0,
-            false => self.cursors().open(op, ns, false, Cursor::List(cursor)),
+            false => self.cursors().open(op, ns, false, Box::new(cursor)),
         };
         Batch {
             id,

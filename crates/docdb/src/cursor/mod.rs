@@ -1,9 +1,9 @@
 //! Cursors: what is left of a query between batches.
 //!
 //! A cursor holds no view of the store. Each batch is made from a view of its own (or the
-//! transaction's); scans go on beyond the key they have reached, so that a document that does not
-//! move is never given twice, and one that is deleted meanwhile is not given. What was sorted or
-//! grouped is given as it was.
+//! transaction's); scans continue beyond the key they have reached, so that a document that does
+//! not move is never given twice, and one that is deleted meanwhile is not given. What was sorted
+//! or grouped is given as it was.
 
 mod alive;
 mod batch;
@@ -11,12 +11,10 @@ mod get_more;
 mod list;
 mod open;
 mod registry;
-mod view;
 
 pub(crate) use alive::{check_alive, check_indexes, collection_gone, or_killed, or_killed_if};
 pub use batch::{BATCH_BYTES, Batch, FIRST_BATCH};
 pub(crate) use batch::{Collector, fill};
 pub use get_more::GetMore;
-pub(crate) use open::{Cursor, Cursors, FindCursor};
-pub use registry::{Figures, IDLE_LIMIT, IdleCursor, Killed, Origin, Owner};
-pub(crate) use view::{View, with_view};
+pub(crate) use open::{Cursor, Cursors, Next};
+pub use registry::{Figures, IdleCursor, Killed, Origin, Owner};

@@ -5,59 +5,34 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::RawDocumentBuf;
-use query::Namespace;
+use query::{Namespace, Result};
 use stdx::rng::mix64;
 
-use super::list::ListCursor;
+use super::get_more::GetMore;
 use super::registry::{Figures, IdleCursor, Killed, Origin, Owner, Registration, Registry};
-use crate::aggregate::PipelineCursor;
-use crate::collection::Collection;
-use crate::exec::Executor;
-use crate::find::FindRequest;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
-/// What goes on at `getMore`.
-pub(crate) enum Cursor {
-    /// A query of one collection.
-    Find(Box<FindCursor>),
-    /// A pipeline.
-    Pipeline(Box<PipelineCursor>),
-    /// A list.
-    List(ListCursor),
-}
+/// What `getMore` continues.
+pub(crate) trait Cursor: Send {
+    /// The next batch, and whether it is the last.
+    ///
+    /// # Errors
+    /// `QueryPlanKilled` when what it reads is gone; of execution.
+    fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next>;
 
-/// A query of one collection.
-pub(crate) struct FindCursor {
-    pub(super) collection: Arc<Collection>,
-    pub(super) executor: Executor,
-    /// The document that did not fit into the last batch.
-    pub(super) pending: Option<RawDocumentBuf>,
-    pub(super) tailable: bool,
-    pub(super) await_data: bool,
-}
-
-impl FindCursor {
-    /// What is left of `request` after a batch.
-    pub(crate) fn new(
-        collection: &Arc<Collection>,
-        executor: Executor,
-        pending: Option<RawDocumentBuf>,
-        request: &FindRequest,
-    ) -> FindCursor {
-        FindCursor {
-            collection: Arc::clone(collection),
-            executor,
-            pending,
-            tailable: request.tailable,
-            await_data: request.await_data,
-        }
+    /// Whether each `getMore` limits how long it waits for data.
+    fn awaits_data(&self) -> bool {
+        false
     }
 }
 
+/// The documents of a batch, and whether it is the last.
+pub(crate) type Next = (Vec<RawDocumentBuf>, bool);
+
 /// All open cursors.
 pub(crate) struct Cursors {
-    pub(super) registry: Registry<Cursor>,
+    pub(super) registry: Registry<Box<dyn Cursor>>,
 }
 
 impl Default for Cursors {
@@ -89,16 +64,18 @@ impl Cursors {
         op: &Op<'_>,
         ns: &Namespace,
         no_timeout: bool,
-        cursor: Cursor,
+        cursor: Box<dyn Cursor>,
     ) -> i64 {
-        // Who waits for data says with each `getMore` how long.
-        let waits = matches!(&cursor, Cursor::Find(cursor) if cursor.await_data);
         let registration = Registration {
             namespace: ns.clone(),
             owner: owner(op),
             at: op.held.map(|held| held.time),
             no_timeout,
-            left: if waits { None } else { op.left() },
+            left: if cursor.awaits_data() {
+                None
+            } else {
+                op.left()
+            },
             origin: None,
         };
         self.registry
@@ -107,6 +84,11 @@ impl Cursors {
 }
 
 impl Store {
+    /// All open cursors.
+    pub(crate) fn cursors(&self) -> &Cursors {
+        self.part()
+    }
+
     /// `killCursors`: end the cursors `ids` that `may` accepts, given their namespace and owner.
     pub fn kill_cursors(&self, ids: &[i64], may: &dyn Fn(&Namespace, &Owner) -> bool) -> Killed {
         self.cursors().registry.kill(ids, may)
@@ -144,12 +126,12 @@ impl Store {
         self.cursors().registry.left(id)
     }
 
-    /// Tell what opened a cursor that is open.
+    /// Set what opened a cursor that is open.
     pub fn set_cursor_origin(&self, id: i64, origin: Origin) {
         self.cursors().registry.set_origin(id, Arc::new(origin));
     }
 
-    /// What opened a cursor, if it is the operation's to use and that was told.
+    /// What opened a cursor, if it is the operation's to use and that was set.
     #[must_use]
     pub fn cursor_origin(&self, op: &Op<'_>, id: i64) -> Option<Arc<Origin>> {
         self.cursors().registry.origin(id, &owner(op))

@@ -17,10 +17,7 @@ use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
 
-/// How long an idle cursor lives, unless it was opened with `noCursorTimeout`.
-pub const IDLE_LIMIT: Duration = Duration::from_secs(600);
-
-/// Who opened a cursor: only they may go on with it.
+/// Who opened a cursor: only they may continue it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
     /// The logical session's id, in bytes.
@@ -31,7 +28,7 @@ pub struct Owner {
     pub user: Option<String>,
 }
 
-/// What a cursor was opened by, for whoever wants to know what goes on.
+/// The command that opened a cursor, for `$currentOp`.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// The command, as it may be shown.
@@ -63,7 +60,7 @@ pub(crate) struct Registration {
     pub no_timeout: bool,
     /// What is left of the time its operations may take.
     pub left: Option<Duration>,
-    /// What opened it, once that is told.
+    /// What opened it, once that is set.
     pub origin: Option<Arc<Origin>>,
 }
 
@@ -215,7 +212,7 @@ impl<T> Registry<T> {
         self.state.lock().entries.get(&id)?.registration.left
     }
 
-    /// Tell what opened a cursor.
+    /// Set what opened a cursor.
     pub(crate) fn set_origin(&self, id: i64, origin: Arc<Origin>) {
         if let Some(entry) = self.state.lock().entries.get_mut(&id) {
             entry.registration.origin = Some(origin);
@@ -342,7 +339,7 @@ impl<T> Registry<T> {
     }
 }
 
-/// Take an entry out; an operation that holds its cursor is told (R2).
+/// Take an entry out; an operation that holds its cursor is notified (R2).
 fn remove<T>(state: &mut State<T>, id: i64) -> Option<Entry<T>> {
     let entry = state.entries.remove(&id)?;
     entry.killed.store(true, Ordering::Relaxed);
@@ -447,6 +444,7 @@ fn check_owner(id: i64, of: &Registration, namespace: &Namespace, by: &Owner) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::IDLE_LIMIT;
 
     fn registration(owner: Owner) -> Registration {
         Registration {
@@ -467,6 +465,7 @@ mod tests {
         (registry, token, id, now)
     }
 
+    /// R1.
     #[test]
     fn a_lease_returns_or_ends_the_cursor() {
         let (registry, token, id, now) = setup();
@@ -485,6 +484,7 @@ mod tests {
         assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
     }
 
+    /// R2.
     #[test]
     fn killing_reaches_leased_cursors() {
         let (registry, token, id, now) = setup();

@@ -6,13 +6,13 @@ use std::time::Duration;
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
 
-use super::build::{Point, reach};
 use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::op::Op;
-use crate::store::{Changes, Store};
+use crate::stop::{Point, reach};
+use crate::store::{Store, not_found};
+use crate::txn::{Changes, Op};
 
 /// How long who holds one latch waits for another.
 const TURN: Duration = Duration::from_millis(50);
@@ -208,11 +208,6 @@ impl Collection {
             ),
         ))
     }
-}
-
-/// The error of a collection that is not there.
-pub(super) fn not_found(ns: &Namespace) -> Error {
-    Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {ns}"))
 }
 
 /// Changes are not done in multi-document transactions.

@@ -9,9 +9,8 @@ use crate::catalog::{Named, Stored, StoredIndex, stored_key};
 use crate::collection::{Collection, CollectionOptions, Counts};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::op::Op;
-use crate::session::Born;
 use crate::store::{Store, is_view};
+use crate::txn::{Created, Op};
 
 impl Store {
     /// Create a collection with a UUID that is given, as one that is restored has it.
@@ -43,7 +42,7 @@ impl Store {
             let message = format!("a collection with the UUID {uuid} exists already");
             return Err(Error::new(Code::INVALID_UUID, message));
         }
-        let Born { stored, collection } = self.make(ns, options, uuid)?;
+        let Created { stored, collection } = self.make(ns, options, uuid)?;
         self.put_stored(&stored)?;
         let named = Named::Collection(collection);
         self.set_catalog(catalog.with(ns.clone(), named));
@@ -73,7 +72,7 @@ impl Store {
             return Err(Error::location(50_001, message));
         }
         if let Some(transaction) = op.transaction {
-            return self.create_in(op, transaction.names(), ns, options);
+            return self.create_in(op, transaction.catalog(), ns, options);
         }
         let _changes = self.changes(op)?;
         if let Some(found) = self.catalog().get(ns) {
@@ -101,7 +100,7 @@ impl Store {
         if self.lookup(ns).is_some() {
             return Err(exists(ns));
         }
-        let Born {
+        let Created {
             mut stored,
             collection,
         } = self.make(ns, options, bson::Uuid::new())?;
@@ -115,7 +114,7 @@ impl Store {
     /// The collection of a name, created if there is none. For writes.
     ///
     /// # Errors
-    /// As [`Store::bear`] in a transaction.
+    /// As [`Store::create_uncommitted`] in a transaction.
     pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
         check_not_views(ns)?;
         if let Some(found) = self.named(op, ns)? {
@@ -123,7 +122,12 @@ impl Store {
         }
         check_new(ns)?;
         if let Some(transaction) = op.transaction {
-            return self.bear(op, transaction.names(), ns, CollectionOptions::default());
+            return self.create_uncommitted(
+                op,
+                transaction.catalog(),
+                ns,
+                CollectionOptions::default(),
+            );
         }
         let _changes = self.changes(op)?;
         if let Some(found) = self.lookup(ns) {
@@ -155,7 +159,7 @@ impl Store {
             self.set_catalog(self.catalog().with(ns.clone(), view));
             return Ok(None);
         }
-        let Born { stored, collection } = self.make(ns, options, bson::Uuid::new())?;
+        let Created { stored, collection } = self.make(ns, options, bson::Uuid::new())?;
         self.put_stored(&stored)?;
         let named = Named::Collection(Arc::clone(&collection));
         self.set_catalog(self.catalog().with(ns.clone(), named));
@@ -168,7 +172,7 @@ impl Store {
         ns: &Namespace,
         options: CollectionOptions,
         uuid: bson::Uuid,
-    ) -> Result<Born> {
+    ) -> Result<Created> {
         self.check_case(ns)?;
         let uuid = uuid.bytes();
         let mut stored = Stored {
@@ -191,7 +195,7 @@ impl Store {
             indexes.push(Arc::new(self.new_index(&mut stored, spec, true)?));
         }
         let made = self.assemble(ns.clone(), stored.options.clone(), indexes, core)?;
-        Ok(Born {
+        Ok(Created {
             stored,
             collection: Arc::new(made),
         })

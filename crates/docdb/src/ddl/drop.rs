@@ -6,14 +6,15 @@ use bson::Document;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
-use super::change::{commit, not_found, outside};
+use super::change::{commit, outside};
 use super::indexes::count;
 use crate::catalog::{Named, Stored, multikey_range, stored_key};
 use crate::collection::{Collection, remove_counts};
+use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Which indexes to drop.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,14 +109,6 @@ impl Store {
             .map_err(error::engine)?;
         remove_counts(txn, trees.counts, uuid)
     }
-
-    /// Drop the trees of a collection that the catalog does not know (any more).
-    pub(crate) fn drop_trees(&self, collection: &Collection) {
-        let uuid = &collection.core().uuid;
-        let indexes = collection.indexes().iter();
-        let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
-        self.drop_named(trees.chain([Stored::records_tree(uuid)]));
-    }
 }
 
 fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<Index>>> {
@@ -143,7 +136,7 @@ fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<In
             match found.as_slice() {
                 [] => Err(Error::new(
                     Code::INDEX_NOT_FOUND,
-                    format!("can't find index with key: {}", crate::write::shell(key)),
+                    format!("can't find index with key: {}", shell(key)),
                 )),
                 [one] if one.spec().is_id() => Err(id()),
                 [one] => Ok(vec![Arc::clone(one)]),
@@ -152,7 +145,7 @@ fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<In
                     format!(
                         "{} indexes found for key: {}, identify by name instead",
                         found.len(),
-                        crate::write::shell(key)
+                        shell(key)
                     ),
                 )),
             }
@@ -179,18 +172,4 @@ fn check_whole_builds(collection: &Collection, gone: &[Arc<Index>]) -> Result<()
         }
     }
     Ok(())
-}
-
-impl Store {
-    /// The collection of a name.
-    ///
-    /// # Errors
-    /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
-    pub fn existing(&self, ns: &Namespace) -> Result<Arc<Collection>> {
-        match self.lookup(ns) {
-            None => Err(not_found(ns)),
-            Some(Named::View(_)) => Err(crate::store::is_view(ns)),
-            Some(Named::Collection(collection)) => Ok(collection),
-        }
-    }
 }

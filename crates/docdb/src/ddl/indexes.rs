@@ -7,10 +7,11 @@ use query::{Code, Error, Namespace, Result};
 
 use crate::collate;
 use crate::collection::Collection;
+use crate::document::shell;
 use crate::index::{Build, IndexSpec};
 use crate::limits::INDEXES_MAX;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::Op;
 
 /// What `createIndexes` has done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Store {
         }
         match op.transaction {
             None => before = self.build_indexes(op, ns, &wanted)?,
-            Some(transaction) => self.index_born(op, transaction, &collection, &wanted)?,
+            Some(transaction) => self.index_uncommitted(op, transaction, &collection, &wanted)?,
         }
         let after = self.collection_for(op, ns)?;
         let after = after.map_or(before, |collection| count(&collection));
@@ -170,7 +171,7 @@ pub(super) fn compare(
         let message = format!(
             "add index fails, too many indexes for {} key:{}",
             collection.ns(),
-            crate::write::shell(&wanted.key)
+            shell(&wanted.key)
         );
         return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
     }
@@ -228,7 +229,7 @@ fn described(spec: &IndexSpec) -> String {
         }
     }
     shown.extend(rest);
-    crate::write::shell(&shown)
+    shell(&shown)
 }
 
 /// Indexes as users count them: a clustered collection has one on `_id`, too.

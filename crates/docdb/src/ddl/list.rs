@@ -50,18 +50,6 @@ impl Store {
         );
         Ok(out)
     }
-
-    /// The bytes that the documents and indexes of a database take, as far as the engine says.
-    #[must_use]
-    pub fn database_size(&self, db: &str) -> i64 {
-        let catalog = self.catalog();
-        let collections = catalog
-            .in_database(db)
-            .filter_map(|(_, named)| named.collection());
-        collections
-            .map(|collection| self.storage_size(collection))
-            .sum()
-    }
 }
 
 fn describe(ns: &Namespace, named: &Named) -> Document {

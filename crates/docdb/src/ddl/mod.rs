@@ -23,7 +23,6 @@ mod transaction;
 mod unique;
 mod view;
 
-pub(crate) use build::{Point, reach};
 pub(crate) use create::check_not_views;
 pub use create::check_user_write;
 pub use drop::IndexNames;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use bson::{Bson, Document, doc};
 use query::{Code, Error, Namespace, Result};
 
-use super::change::{Change, not_found};
+use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
+use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
-use crate::op::Op;
-use crate::store::Store;
+use crate::store::{Store, not_found};
+use crate::txn::Op;
 
 impl Store {
     /// Modify a collection or view; `fields` are those of `collMod` beside the name. Gives what the
@@ -127,11 +128,11 @@ impl Store {
         change.stored.options.capped = Some(Capped { size, max: None });
         change.finish(indexes)?;
         self.end_without(change, &gone);
-        self.write(op, &mut |work| match work.collection(op, ns)? {
+        self.write(op, &mut |work| match work.collection(ns)? {
             None => Ok(()),
             Some(collection) => {
-                work.hold_capped(op, &collection)?;
-                work.evict(&collection)
+                work.hold_capped(&collection)?;
+                Writer::new(work).evict(&collection)
             }
         })
     }

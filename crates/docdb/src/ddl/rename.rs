@@ -9,8 +9,8 @@ use super::change::{Change, commit, is_same, outside};
 use crate::catalog::{Named, stored_key};
 use crate::collection::{Alone, Collection};
 use crate::error;
-use crate::op::Op;
 use crate::store::{Store, is_view};
+use crate::txn::Op;
 
 /// The change of the source, the target and the target's latch.
 type Begun<'s> = (Change<'s>, Option<Arc<Collection>>, Option<Alone>);

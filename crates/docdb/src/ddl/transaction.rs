@@ -1,5 +1,5 @@
 //! Creating collections and indexes in a multi-document transaction: seen by others when it
-//! commits, and never if it does not (see `session::names`).
+//! commits, and never if it does not (see `txn::catalog`).
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::create::exists;
 use super::indexes::{Standing, compare};
 use crate::collection::{Collection, CollectionOptions};
 use crate::index::IndexSpec;
-use crate::op::{InTransaction, Op};
-use crate::session::{Born, Names};
 use crate::store::Store;
+use crate::txn::{Created, InTransaction, Op, SeenCatalog};
 
 impl Store {
     /// `create` in a transaction.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` for a view; `NamespaceExists`; as [`Store::bear`].
+    /// `OperationNotSupportedInTransaction` for a view; `NamespaceExists`; as
+    /// [`Store::create_uncommitted`].
     pub(super) fn create_in(
         &self,
         op: &Op<'_>,
-        names: &Names,
+        seen: &SeenCatalog,
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<()> {
@@ -32,7 +32,7 @@ impl Store {
         }
         match self.named(op, ns)? {
             Some(_) => Err(exists(ns)),
-            None => self.bear(op, names, ns, options).map(|_| ()),
+            None => self.create_uncommitted(op, seen, ns, options).map(|_| ()),
         }
     }
 
@@ -40,19 +40,19 @@ impl Store {
     /// only before that writer has begun: then the transaction itself is the writer.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` as said; `LockTimeout` while another is its writer.
-    pub(super) fn bear(
+    /// `OperationNotSupportedInTransaction` after that; `LockTimeout` while another is its writer.
+    pub(super) fn create_uncommitted(
         &self,
         op: &Op<'_>,
-        names: &Names,
+        seen: &SeenCatalog,
         ns: &Namespace,
         options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
-        self.check_trees_can_be_made(names, ns)?;
+        self.check_trees_can_be_made(seen, ns)?;
         let _turn = self.turn(op)?;
-        let born = self.make(ns, options, bson::Uuid::new())?;
-        let collection = Arc::clone(&born.collection);
-        names.bear(born);
+        let created = self.make(ns, options, bson::Uuid::new())?;
+        let collection = Arc::clone(&created.collection);
+        seen.note_created(created);
         Ok(collection)
     }
 
@@ -60,23 +60,25 @@ impl Store {
     ///
     /// # Errors
     /// `OperationNotSupportedInTransaction` for another collection, unless all indexes are there.
-    pub(super) fn index_born(
+    pub(super) fn index_uncommitted(
         &self,
         op: &Op<'_>,
         transaction: &dyn InTransaction,
         collection: &Arc<Collection>,
         wanted: &[IndexSpec],
     ) -> Result<()> {
-        let names = transaction.names();
+        let seen = transaction.catalog();
         let ns = collection.ns();
-        let mut state = names.born(ns);
+        let mut state = seen.created(ns);
         for spec in wanted {
-            let collection = state.as_ref().map_or(collection, |born| &born.collection);
+            let collection = state
+                .as_ref()
+                .map_or(collection, |created| &created.collection);
             // An index that another operation builds is not there for the transaction.
             if let Standing::There = compare(collection, &[], spec)? {
                 continue;
             }
-            let Some(born) = &mut state else {
+            let Some(created) = &mut state else {
                 return Err(refused(format!(
                     "Cannot create new indexes on existing collection {ns} in a multi-document \
                      transaction."
@@ -84,7 +86,7 @@ impl Store {
             };
             let mut documents = 0;
             transaction.with(&mut |work| {
-                documents = work.counts(&born.collection).0;
+                documents = work.counts(&created.collection).0;
                 Ok(())
             })?;
             if documents != 0 {
@@ -93,29 +95,29 @@ impl Store {
                      transaction."
                 )));
             }
-            self.check_trees_can_be_made(names, ns)?;
+            self.check_trees_can_be_made(seen, ns)?;
             let _turn = self.turn(op)?;
-            *born = self.with_index(born, spec)?;
-            names.bear(born.clone());
+            *created = self.with_index(created, spec)?;
+            seen.note_created(created.clone());
         }
         Ok(())
     }
 
-    fn with_index(&self, born: &Born, spec: &IndexSpec) -> Result<Born> {
-        let mut stored = born.stored.clone();
+    fn with_index(&self, created: &Created, spec: &IndexSpec) -> Result<Created> {
+        let mut stored = created.stored.clone();
         let index = self.new_index(&mut stored, spec.clone(), true)?;
-        let mut indexes = born.collection.indexes().to_vec();
+        let mut indexes = created.collection.indexes().to_vec();
         indexes.push(Arc::new(index));
-        let core = Arc::clone(born.collection.core());
+        let core = Arc::clone(created.collection.core());
         let made = self.assemble(stored.ns.clone(), stored.options.clone(), indexes, core)?;
-        Ok(Born {
+        Ok(Created {
             stored,
             collection: Arc::new(made),
         })
     }
 
-    fn check_trees_can_be_made(&self, names: &Names, ns: &Namespace) -> Result<()> {
-        if self.engine().capabilities().concurrent_writers || !names.is_begun() {
+    fn check_trees_can_be_made(&self, seen: &SeenCatalog, ns: &Namespace) -> Result<()> {
+        if self.engine().capabilities().concurrent_writers || !seen.is_begun() {
             return Ok(());
         }
         Err(refused(format!(

@@ -1,7 +1,7 @@
 //! Making an index unique: its entries are copied into a tree in the layout of unique indexes,
 //! unless two documents have one key.
 //!
-//! The collection stands still meanwhile. A crash leaves the old index and a tree nobody knows.
+//! The collection is not written meanwhile. A crash leaves the old index and an unused tree.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,10 +12,11 @@ use query::{Code, Error, Result};
 
 use super::change::Change;
 use crate::collection::Collection;
+use crate::entries::Entries;
 use crate::error;
 use crate::index::{Index, IndexSpec, Key};
 use crate::record::RecordId;
-use crate::work::Work;
+use crate::txn::Work;
 
 /// Entries that are copied in one transaction.
 const PORTION: usize = 4_096;
@@ -52,12 +53,13 @@ pub(super) fn convert(
             break;
         };
         let mut work = Work::in_change(change.store);
+        let mut entries = Entries::new(&mut work);
         for old in &portion {
             let key = Key {
                 bytes: &old.key,
                 type_bits: &old.type_bits,
             };
-            work.put_entry(&made, key, &old.record)?;
+            entries.put_entry(&made, key, &old.record)?;
         }
         after = Some(last.entry.clone());
         work.commit(Durability::Interval)?;
@@ -69,7 +71,7 @@ pub(super) fn convert(
     let old = indexes.iter_mut().find(|i| i.number == index.number());
     *old.expect("the index that is converted is there") = new;
     let mut work = Work::in_change(change.store);
-    work.learn(&change.collection, &made, &index.multikey())?;
+    work.note_multikey(&change.collection, &made, &index.multikey())?;
     work.commit(Durability::Group)?;
     Ok(Some(made))
 }

@@ -1,7 +1,7 @@
 //! What a view may be defined as.
 //!
 //! A chain of views ends in a collection, or in a name there is nothing of, after at most
-//! [`VIEW_DEPTH`] steps. Whoever checks a definition holds the lock of changes until it is stored.
+//! [`VIEW_DEPTH`] steps. A definition is checked and stored under the lock of changes.
 //! All views of a chain, and those that a view joins, have one collation: a pipeline compares
 //! strings in one way.
 

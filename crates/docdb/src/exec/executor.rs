@@ -15,9 +15,8 @@ use super::input::Input;
 use super::item::{Counts, Item, Step};
 use super::output::carried_key;
 use super::sorter::Sorter;
-use crate::cursor::View;
-use crate::op::Op;
 use crate::record::RecordId;
+use crate::txn::{Op, View};
 
 /// What follows reading.
 #[derive(Clone, Default)]
@@ -61,7 +60,7 @@ pub(crate) struct Executor {
     tail: Tail,
     skipped: u64,
     returned: u64,
-    /// What operations were told of already.
+    /// What was reported to operations so far.
     reported: Counts,
 }
 
@@ -165,14 +164,14 @@ impl Executor {
         counts
     }
 
-    /// Tell an operation where it reads, before it does: whoever looks at it sees so.
+    /// Report to an operation where it reads, before it does: `$currentOp` shows it.
     pub(crate) fn announce(&self, op: &Op<'_>) {
         if let Some(examined) = &op.examined {
             self.input.report_plan(examined);
         }
     }
 
-    /// Tell an operation what was read since the last report.
+    /// Report to an operation what was read since the last report.
     pub(crate) fn report_counts(&mut self, op: &Op<'_>) {
         let Some(examined) = &op.examined else {
             return;

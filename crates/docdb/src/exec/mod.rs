@@ -1,7 +1,7 @@
 //! Execution of plans: stages that are pulled, item by item.
 //!
-//! A stage holds no borrow of the store: it is given a view ([`Cx`]) with each call, and told when
-//! that view ends, so that a cursor can wait for its next `getMore` as long as it likes.
+//! A stage holds no borrow of the store: it is given a view ([`Cx`]) with each call, and notified
+//! when that view ends, so that a cursor can wait for its next `getMore` as long as it likes.
 
 mod cx;
 mod executor;

@@ -1,9 +1,9 @@
 //! A scan of records or of an index, in chunks.
 //!
 //! S1: no cursor of the engine outlives a chunk; the scan remembers the key of the last item it has
-//!     handed on, and goes on beyond it, in whatever view of the store it is given then.
-//! S2: what was read ahead but not handed on is forgotten between two views ([`Scan::save`]), so
-//!     that nothing is handed on that was gone before.
+//!     returned, and continues beyond it, in the view of the store that it is given then.
+//! S2: what was read ahead but not returned is forgotten between two views ([`Scan::save`]), so
+//!     that nothing is returned that was deleted before.
 //! S3: a seek leads strictly beyond the key the cursor stands at: no key is met twice.
 //! S4: the entry of a key that was cut proves nothing that lies behind the cut. Its document
 //!     decides, by the whole filter and by the edges of the range.
@@ -82,7 +82,7 @@ pub(crate) struct Parts {
     pub(crate) ranges: Option<Arc<KeyRanges>>,
     pub(crate) backward: bool,
     pub(crate) output: Output,
-    /// Whether a document may be met twice, and nobody else looks.
+    /// Whether a document may be met twice, and no stage above removes duplicates.
     pub(crate) dedupe: bool,
     pub(crate) tailing: bool,
 }

@@ -15,19 +15,18 @@ use query::{Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, with_view};
 use crate::exec::Executor;
 use crate::find::{
     CountRequest, Distinct, DistinctRequest, Express, FindRequest, Planned, Query, Scanned, Write,
     build, describe, drain, index_for, scan, try_all,
 };
 use crate::index::Index;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 use tree::{Tree, Use, number};
 
-/// How much is told.
+/// How much is explained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verbosity {
     /// The plan.
@@ -69,34 +68,21 @@ pub(crate) enum UsedFor {
 }
 
 impl Store {
-    /// `explain` of `find`.
-    ///
-    /// # Errors
-    /// As [`Store::find`].
-    pub fn explain_find(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &FindRequest,
-        verbosity: Verbosity,
-    ) -> Result<Document> {
-        self.explain_find_for(op, ns, (request, None), verbosity)
-    }
-
-    /// As [`Store::explain_find`]; for a write, by what it is where MongoDB does not plan it.
-    fn explain_find_for(
+    /// [`Store::explain_find`] in a collection; `None` when the name is a view's. For a write, by
+    /// what it is where MongoDB does not plan it.
+    pub(crate) fn explain_find_in_collection(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         (request, write): (&FindRequest, Option<Option<Write>>),
         verbosity: Verbosity,
-    ) -> Result<Document> {
+    ) -> Result<Option<Document>> {
         let subject = Subject {
             ns,
             used_for: UsedFor::Documents,
             verbosity,
         };
-        match self.named(op, ns)? {
+        let explained = match self.named(op, ns)? {
             Some(Named::Collection(collection)) => {
                 let temp_dir = &self.options().temp_dir;
                 let mut query = Query::of_find(op, &collection, request, temp_dir)?;
@@ -108,68 +94,64 @@ impl Store {
             }
             Some(Named::View(_)) => {
                 self.check_find(op, request)?;
-                self.explain_find_in_view(op, ns, request, verbosity)
+                return Ok(None);
             }
             None => self.explain_nothing(op, request, &subject),
-        }
+        };
+        explained.map(Some)
     }
 
-    /// `explain` of `count`.
-    ///
-    /// # Errors
-    /// As [`Store::count`].
-    pub fn explain_count(
+    /// [`Store::explain_count`] in a collection; `None` when the name is a view's.
+    pub(crate) fn explain_count_in_collection(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &CountRequest,
         verbosity: Verbosity,
-    ) -> Result<Document> {
+    ) -> Result<Option<Document>> {
         let subject = Subject {
             ns,
             used_for: UsedFor::Count,
             verbosity,
         };
-        let collection = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => collection,
-            Some(Named::View(_)) => {
-                return self.explain_count_in_view(op, ns, request, verbosity);
+        let explained = match self.named(op, ns)? {
+            Some(Named::Collection(collection)) => {
+                let query = request.query(op, &collection)?;
+                self.explain_query(op, &collection, &query, &subject)
             }
-            None => return self.explain_nothing(op, &FindRequest::default(), &subject),
+            Some(Named::View(_)) => return Ok(None),
+            None => self.explain_nothing(op, &FindRequest::default(), &subject),
         };
-        let query = request.query(op, &collection)?;
-        self.explain_query(op, &collection, &query, &subject)
+        explained.map(Some)
     }
 
-    /// `explain` of `distinct`.
-    ///
-    /// # Errors
-    /// As [`Store::distinct`].
-    pub fn explain_distinct(
+    /// [`Store::explain_distinct`] in a collection; `None` when the name is a view's.
+    pub(crate) fn explain_distinct_in_collection(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &DistinctRequest,
         verbosity: Verbosity,
-    ) -> Result<Document> {
+    ) -> Result<Option<Document>> {
         let subject = Subject {
             ns,
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let collection = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => collection,
-            Some(Named::View(_)) => {
-                let find = request.as_find();
-                return self.explain_find_in_view(op, ns, &find, verbosity);
+        let explained = match self.named(op, ns)? {
+            Some(Named::Collection(collection)) => {
+                let query = request.query(op, &collection)?;
+                match index_for(&collection, request, &query) {
+                    None => self.explain_query(op, &collection, &query, &subject),
+                    Some(index) => {
+                        self.explain_distinct_scan(op, &collection, (request, &index), &subject)
+                    }
+                }
             }
-            None => return self.explain_nothing(op, &FindRequest::default(), &subject),
+            Some(Named::View(_)) => return Ok(None),
+            None => self.explain_nothing(op, &FindRequest::default(), &subject),
         };
-        let query = request.query(op, &collection)?;
-        match index_for(&collection, request, &query) {
-            None => self.explain_query(op, &collection, &query, &subject),
-            Some(index) => self.explain_distinct_scan(op, &collection, (request, &index), &subject),
-        }
+        explained.map(Some)
     }
 
     /// The plan of `distinct` from an index.

@@ -9,13 +9,15 @@ use query::update::Update;
 use super::Verbosity;
 use super::tree::number;
 use crate::find::FindRequest;
-use crate::op::Op;
-use crate::store::Store;
-use crate::write::{DeleteStatement, FindAndModify, Said, Seek, UpdateStatement, would_change};
+use crate::store::{Store, is_view};
+use crate::txn::Op;
+use crate::write::{
+    DeleteStatement, FindAndModify, Seek, Selection, UpdateStatement, would_change,
+};
 
 /// A write to be explained.
 struct Subject<'a> {
-    said: Said<'a>,
+    selection: Selection<'a>,
     /// One document at most; otherwise all that match.
     one: bool,
     /// The update and its array filters; a delete has none.
@@ -45,7 +47,7 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            said: statement.said(),
+            selection: statement.selection(),
             one: !statement.multi,
             update: Some((&statement.update, &statement.array_filters)),
             upsert: statement.upsert,
@@ -66,7 +68,7 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            said: statement.said(),
+            selection: statement.selection(),
             one: !statement.multi,
             update: None,
             upsert: false,
@@ -87,7 +89,7 @@ impl Store {
         verbosity: Verbosity,
     ) -> Result<Document> {
         let subject = Subject {
-            said: asked.said(),
+            selection: asked.selection(),
             one: true,
             update: asked
                 .update
@@ -108,8 +110,10 @@ impl Store {
     ) -> Result<Document> {
         self.check_writable(op, ns)?;
         let would = self.would(op, ns, subject, Verbosity::QueryPlanner < verbosity)?;
-        let write = Some(subject.said.write);
-        let mut all = self.explain_find_for(op, ns, (&subject.find(), write), verbosity)?;
+        let write = Some(subject.selection.write);
+        let find = (&subject.find(), write);
+        let all = self.explain_find_in_collection(op, ns, find, verbosity)?;
+        let mut all = all.ok_or_else(|| is_view(ns))?;
         if let Ok(planner) = all.get_document_mut("queryPlanner") {
             if let Some(Bson::Document(plan)) = planner.remove("winningPlan") {
                 planner.insert("winningPlan", subject.stage(plan, None));
@@ -141,7 +145,7 @@ impl Store {
         counted: bool,
     ) -> Result<Would> {
         let collection = self.collection_for(op, ns)?;
-        let seek = Seek::parse(op, &subject.said, collection.as_deref())?;
+        let seek = Seek::parse(op, &subject.selection, collection.as_deref())?;
         let update = match subject.update {
             None => None,
             Some((update, filters)) => {
@@ -180,13 +184,13 @@ impl Subject<'_> {
 
     /// The query that finds its documents.
     fn find(&self) -> FindRequest {
-        let said = &self.said;
+        let selection = &self.selection;
         FindRequest {
-            filter: said.filter.to_owned(),
-            sort: said.sort.map(ToOwned::to_owned),
-            hint: said.hint.cloned(),
-            collation: said.collation.map(ToOwned::to_owned),
-            variables: said.variables.cloned(),
+            filter: selection.filter.to_owned(),
+            sort: selection.sort.map(ToOwned::to_owned),
+            hint: selection.hint.cloned(),
+            collation: selection.collation.map(ToOwned::to_owned),
+            variables: selection.variables.cloned(),
             limit: self.limit(),
             ..FindRequest::default()
         }
@@ -204,7 +208,7 @@ impl Subject<'_> {
         {
             input = inner;
         }
-        if let Some(write) = self.said.write
+        if let Some(write) = self.selection.write
             && input.get_str("stage").is_ok_and(|name| name == write)
         {
             return self.express(input, would);

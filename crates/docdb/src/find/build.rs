@@ -93,7 +93,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// `looked` says that somebody above sees to it that no document comes twice.
+    /// `looked` says that a stage above removes duplicates.
     fn input(&self, access: &Access, looked: bool) -> Result<Input> {
         Ok(match access {
             Access::Nothing => Input::Nothing,

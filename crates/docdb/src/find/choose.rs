@@ -13,9 +13,9 @@ use query::sort::Sort;
 
 use super::build::{Purpose, build};
 use crate::collection::Collection;
-use crate::cursor::View;
 use crate::exec::{Cx, Executor, Step};
 use crate::plan::{Access, Candidate};
+use crate::txn::View;
 
 /// Items after which a trial ends.
 const TRIAL_ITEMS: u64 = 101;

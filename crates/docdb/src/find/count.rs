@@ -6,10 +6,10 @@ use query::{Namespace, Result};
 use super::prepare::Query;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{View, check_alive, or_killed_if, with_view};
+use crate::cursor::{check_alive, or_killed_if};
 use crate::exec::{Cx, Executor, Item, Step};
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 /// The arguments of `count`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
@@ -47,25 +47,27 @@ impl CountRequest {
 }
 
 impl Store {
-    /// `count`: how many documents match.
-    ///
-    /// # Errors
-    /// What is wrong with the request; of execution.
-    pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
+    /// [`Store::count`] in a collection; `None` when the name is a view's.
+    pub(crate) fn count_in_collection(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &CountRequest,
+    ) -> Result<Option<u64>> {
         loop {
             let collection = match self.named(op, ns)? {
                 Some(Named::Collection(collection)) => collection,
-                Some(Named::View(_)) => return self.count_in_view(op, ns, request),
+                Some(Named::View(_)) => return Ok(None),
                 None => {
                     op.plan("EOF");
-                    return Ok(0);
+                    return Ok(Some(0));
                 }
             };
             if request.filter.is_empty() && request.hint.is_none() && op.is_now() {
                 op.plan("RECORD_STORE_FAST_COUNT");
                 let count = u64::try_from(collection.count()).unwrap_or(0);
                 let count = count.saturating_sub(request.skip);
-                return Ok(request.limit.map_or(count, |limit| count.min(limit)));
+                return Ok(Some(request.limit.map_or(count, |limit| count.min(limit))));
             }
             let mut was = None;
             let counted = with_view(self, op, &mut |view| {
@@ -81,8 +83,8 @@ impl Store {
             });
             let counted = counted.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
             // It may have gone before the snapshot was opened.
-            if let Some(count) = counted {
-                return Ok(count);
+            if counted.is_some() {
+                return Ok(counted);
             }
         }
     }

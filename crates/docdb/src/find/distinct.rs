@@ -14,12 +14,13 @@ use query::{Error, Namespace, Result};
 use super::count::drain;
 use super::distinct_scan::{Scanned, index_for, scan};
 use super::prepare::Query;
+use super::request::FindRequest;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{BATCH_BYTES, View, or_killed_if, with_view};
+use crate::cursor::{BATCH_BYTES, or_killed_if};
 use crate::exec::Item;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Op, View, with_view};
 
 /// The arguments of `distinct`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
@@ -113,6 +114,16 @@ impl Distinct {
 }
 
 impl DistinctRequest {
+    /// The query whose documents hold the values.
+    pub(crate) fn as_find(&self) -> FindRequest {
+        FindRequest {
+            filter: self.filter.clone(),
+            collation: self.collation.clone(),
+            variables: self.variables.clone(),
+            ..FindRequest::default()
+        }
+    }
+
     /// The query that reads the values; `explain` shows the same.
     pub(crate) fn query(&self, op: &Op<'_>, collection: &Collection) -> Result<Query> {
         let mut query = Query::plain(
@@ -129,23 +140,20 @@ impl DistinctRequest {
 }
 
 impl Store {
-    /// `distinct`: the values of a path among the documents that match, in ascending order.
-    ///
-    /// # Errors
-    /// What is wrong with the request; of execution; 17217 beyond 16 MiB of values.
-    pub fn distinct(
+    /// [`Store::distinct`] in a collection; `None` when the name is a view's.
+    pub(crate) fn distinct_in_collection(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &DistinctRequest,
-    ) -> Result<Vec<Bson>> {
+    ) -> Result<Option<Vec<Bson>>> {
         loop {
             match self.named(op, ns)? {
                 Some(Named::Collection(_)) => {}
-                Some(Named::View(_)) => return self.distinct_in_view(op, ns, request),
+                Some(Named::View(_)) => return Ok(None),
                 None => {
                     op.plan("EOF");
-                    return Ok(Vec::new());
+                    return Ok(Some(Vec::new()));
                 }
             }
             let mut was = None;
@@ -158,7 +166,7 @@ impl Store {
             });
             let values = values.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
             // It may have gone before the snapshot was opened.
-            if let Some(values) = values {
+            if values.is_some() {
                 return Ok(values);
             }
         }

@@ -1,5 +1,5 @@
-//! `distinct` from an index: a key of each value is read, and the scan goes on behind all the keys
-//! that begin with it.
+//! `distinct` from an index: a key of each value is read, and the scan continues behind all the
+//! keys that begin with it.
 //!
 //! - D1. The index must hold each document once by the path: no arrays on it, every document, and
 //!   strings as they are. The values are then those that documents have.
@@ -21,7 +21,7 @@ use crate::error;
 use crate::examined::Leaf;
 use crate::index::{FieldKind, Index};
 use crate::key::{AFTER, component_length, decode};
-use crate::op::Op;
+use crate::txn::Op;
 
 /// Steps that are tried before the scan seeks: a seek costs about as much as some steps.
 const STEPS: u32 = 4;
@@ -76,7 +76,7 @@ pub(crate) fn index_for(
 }
 
 /// Gather the values. `false` when keys do not say their values: the documents must be read.
-/// `done` is told what was read in either case.
+/// What was read is added to `done` in either case.
 pub(crate) fn scan(
     op: &Op<'_>,
     snapshot: &dyn Snapshot,

@@ -11,9 +11,9 @@ use super::build::build;
 use super::choose::describe;
 use super::prepare::Query;
 use super::tests::{Fixture, raw};
-use crate::cursor::{View, with_view};
 use crate::exec::{Cx, Step};
 use crate::plan::Candidate;
+use crate::txn::{View, with_view};
 
 const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 
@@ -218,6 +218,7 @@ fn ids(documents: &[Document]) -> Vec<i32> {
         .collect()
 }
 
+/// `plan::assign`: A1; `plan::bounds`: B1 and B2; `plan::scan`: S1 and S2.
 #[test]
 fn every_plan_gives_what_a_scan_and_the_filter_give() {
     let rounds = 30;
@@ -344,6 +345,7 @@ fn check(
     .unwrap()
 }
 
+/// `plan::cover`: C1.
 #[test]
 fn covered_plans_return_what_was_stored() {
     for seed in 100..115 {

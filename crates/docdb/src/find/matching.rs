@@ -12,11 +12,10 @@ use super::express::{Express, Write};
 use super::prepare::Query;
 use super::settings::Collated;
 use crate::collection::Collection;
-use crate::cursor::View;
 use crate::exec::{Cx, Executor, Step};
-use crate::op::Op;
 use crate::record::RecordId;
 use crate::store::Store;
+use crate::txn::{Op, View};
 
 /// What a write looks for.
 #[derive(Clone)]
@@ -54,7 +53,7 @@ impl Store {
         snapshot: &dyn Snapshot,
         matching: &Matching,
     ) -> Result<Matched> {
-        let space = collection.plans().space(collection)?;
+        let space = collection.space()?;
         let collated = Collated::of(matching.collation.as_deref(), Some(&space))?;
         let mut query = Query::of_filter(space, collated, Arc::clone(&matching.filter));
         if let Some(sort) = &matching.sort {

@@ -1,8 +1,10 @@
-//! `find` and what is like it: a query of one collection, planned, chosen and run.
+//! `find` and what is like it: a query of one collection, planned, chosen and run. Those of views
+//! are pipelines: `aggregate::view`.
 
 mod build;
 mod choose;
 mod count;
+mod cursor;
 #[cfg(test)]
 mod cut_law;
 mod distinct;
@@ -25,16 +27,15 @@ use query::{Error, Namespace, Result};
 
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::cursor::{
-    Batch, Collector, Cursor, FIRST_BATCH, FindCursor, fill, or_killed_if, with_view,
-};
-use crate::op::Op;
+use crate::cursor::{Batch, Collector, FIRST_BATCH, fill, or_killed_if};
 use crate::store::Store;
+use crate::txn::{Op, with_view};
 
 pub(crate) use build::{Purpose, build};
 pub(crate) use choose::try_all;
 pub use count::CountRequest;
 pub(crate) use count::drain;
+use cursor::FindCursor;
 pub(crate) use distinct::Distinct;
 pub use distinct::DistinctRequest;
 pub(crate) use distinct_scan::{Scanned, describe, index_for, scan};
@@ -45,32 +46,34 @@ pub use request::FindRequest;
 pub(crate) use settings::Collated;
 
 impl Store {
-    /// `find`: the first batch, and a cursor for the rest.
-    ///
-    /// # Errors
-    /// What is wrong with the request; of execution.
-    pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
+    /// [`Store::find`] in a collection; `None` when the name is a view's.
+    pub(crate) fn find_in_collection(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &FindRequest,
+    ) -> Result<Option<Batch>> {
         loop {
             match self.named(op, ns)? {
                 Some(Named::Collection(_)) => {
                     // It may have gone before the snapshot was opened.
                     if let Some(batch) = self.find_in(op, ns, request)? {
-                        return Ok(batch);
+                        return Ok(Some(batch));
                     }
                 }
                 Some(Named::View(_)) => {
                     self.check_find(op, request)?;
-                    return self.find_in_view(op, ns, request);
+                    return Ok(None);
                 }
                 None => {
                     // What is wrong with the request is wrong without a collection, too.
                     self.check_find(op, request)?;
                     op.plan("EOF");
-                    return Ok(Batch {
+                    return Ok(Some(Batch {
                         id: 0,
                         ns: ns.clone(),
                         documents: Vec::new(),
-                    });
+                    }));
                 }
             }
         }
@@ -122,12 +125,8 @@ impl Store {
         let id = if ended {
             0
         } else {
-            self.cursors().open(
-                op,
-                ns,
-                request.no_cursor_timeout,
-                Cursor::Find(Box::new(cursor)),
-            )
+            self.cursors()
+                .open(op, ns, request.no_cursor_timeout, Box::new(cursor))
         };
         Ok(Some(Batch {
             id,

@@ -15,10 +15,9 @@ use super::express::Express;
 use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
-use crate::cursor::View;
 use crate::exec::{Executor, Order, Tail};
-use crate::op::Op;
 use crate::plan::{Access, Candidate, Hint, Request, Space, candidates};
+use crate::txn::{Op, View};
 
 /// A query of one collection, parsed.
 pub(crate) struct Query {
@@ -61,7 +60,7 @@ impl Query {
         collation: Option<&RawDocument>,
         variables: Option<&Document>,
     ) -> Result<Query> {
-        let space = collection.plans().space(collection)?;
+        let space = collection.space()?;
         let collated = Collated::of(collation, Some(&space))?;
         let settings = collated.settings(op, variables)?;
         let filter = Arc::new(Filter::parse(filter, &settings)?);
@@ -242,7 +241,7 @@ impl Query {
             // The view may be younger than the space of this query: what the view sees, and with it
             // the first key that was cut, a space of now knows.
             Some(_) => {
-                let space = collection.plans().space(collection)?;
+                let space = collection.space()?;
                 self.candidates_in(&space)?
             }
         };

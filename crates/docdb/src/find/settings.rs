@@ -8,8 +8,8 @@ use query::expr::Variables;
 use query::settings::Settings;
 use query::{Error, Result};
 
-use crate::op::Op;
 use crate::plan::Space;
+use crate::txn::Op;
 
 /// The collation of a query.
 #[derive(Clone, Default)]

@@ -8,8 +8,8 @@ use query::Namespace;
 
 use super::FindRequest;
 use crate::cursor::GetMore;
-use crate::op::Op;
 use crate::store::{Options, Store};
+use crate::txn::Op;
 
 pub(crate) struct Fixture {
     pub(crate) store: Arc<Store>,

@@ -137,6 +137,7 @@ mod tests {
 
     use super::*;
 
+    /// U2.
     #[test]
     fn a_build_ends_once_and_who_waits_may_give_up() {
         let build = Build::new();

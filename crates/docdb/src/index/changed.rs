@@ -1,8 +1,8 @@
 //! Which documents have changed since an index build began.
 //!
 //! A build reads documents at one time and puts their entries at another. Those of a document that
-//! is not among these are still right; of one that is, the build looks again. It may be told of
-//! more documents than have changed, never of fewer.
+//! is not among these are still right; of one that is, the build looks again. It may name
+//! more documents than have changed, never fewer.
 
 use std::collections::HashSet;
 

@@ -3,7 +3,7 @@
 //!
 //! - K1. The keys of a document depend on the document and the specification alone.
 //! - K2. No key comes twice for one document; with more than one they are in key order.
-//! - K3. Every array that made keys multiply is told in [`KeySet::multikey`], by field and by
+//! - K3. Every array that made keys multiply is noted in [`KeySet::multikey`], by field and by
 //!   position within the field's path.
 //!
 //! Arrays: a field that ends in an array gives one key per element (an empty array gives
@@ -179,7 +179,7 @@ impl KeySet {
         }
     }
 
-    /// Say of an index of so many fields that a key was cut, if one was.
+    /// Note, behind the words of an index's `fields`, that a key was cut, if one was.
     fn mark_cut(&mut self, fields: usize) {
         if self.cut {
             self.multikey.resize(fields, 0);
@@ -617,7 +617,7 @@ fn unambiguous(array: &RawArray, part: &str) -> Result<()> {
         {
             let items = Vec::<Bson>::try_from(array)?.into_iter().enumerate();
             let shown: Document = items.map(|(at, item)| (at.to_string(), item)).collect();
-            let shown: String = crate::write::shell(&shown).chars().take(SHOWN).collect();
+            let shown: String = crate::document::shell(&shown).chars().take(SHOWN).collect();
             return Err(Error::location(
                 16_746,
                 format!(

@@ -53,10 +53,10 @@ pub struct Index {
 struct Arrays {
     /// Per field, a bit for each part of its path that has been an array, and one more word that
     /// says whether a key was ever cut. Bits are only ever added, before the first document that
-    /// needs them is committed: whoever sees the document sees the bits.
+    /// needs them is committed: a reader that sees the document sees the bits.
     known: Vec<AtomicU32>,
     /// Those of the bits that are stored. Who commits a document that needs another one stores it
-    /// in the same transaction, so that this can be told apart.
+    /// in the same transaction.
     stored: Vec<AtomicU32>,
 }
 
@@ -257,8 +257,8 @@ impl Index {
             .map_or(0, |bits| bits.load(Ordering::Acquire))
     }
 
-    /// Learn bits; those that are not stored yet come back as pairs of field and part.
-    pub(crate) fn learn(&self, found: &[u32]) -> Vec<(u8, u8)> {
+    /// Add bits; returns those that are not stored yet, as pairs of field and part.
+    pub(crate) fn add_multikey(&self, found: &[u32]) -> Vec<(u8, u8)> {
         let mut news = Vec::new();
         for (field, found) in found.iter().enumerate() {
             if let Some(bits) = self.arrays.known.get(field) {

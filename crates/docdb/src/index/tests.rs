@@ -46,6 +46,7 @@ fn missing_fields_are_null() {
     assert_eq!(keys(doc! { "a.b": 1 }, doc! { "a": 5 }), [[Bson::Null]]);
 }
 
+/// `keys`: K2.
 #[test]
 fn arrays_multiply_keys() {
     let pattern = || doc! { "a": 1 };
@@ -77,7 +78,7 @@ fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
     assert!(multikey.is_empty());
     let empty = doc! { "a": [[]] };
     assert_eq!(keys(doc! { "a.0": 1 }, empty), [[Bson::Undefined]]);
-    // A path that goes on enters it, and a field of a document that it names is entered, too.
+    // A longer path enters it, and a field of a document that it names is entered, too.
     let document = doc! { "a": [[{ "b": 3 }, { "b": 2 }]], "c": [{ "d": [5, 4] }] };
     let found = keys(doc! { "a.0.b": 1 }, document.clone());
     assert_eq!(found, ints(&[2, 3]));
@@ -119,6 +120,7 @@ fn parallel_arrays_are_refused() {
     assert_eq!(error.message, "cannot index parallel arrays [b] [a]");
 }
 
+/// `keys`: K3.
 #[test]
 fn multikey_parts_are_told() {
     let spec = doc! { "key": { "x": 1, "a.b": 1 } };

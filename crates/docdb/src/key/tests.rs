@@ -141,6 +141,7 @@ fn regex(pattern: &str, options: &str) -> Bson {
     })
 }
 
+/// `key`: I1.
 #[test]
 fn bytes_are_in_the_order_of_values() {
     let ladder = ladder();
@@ -164,6 +165,7 @@ fn bytes_are_in_the_order_of_values() {
     }
 }
 
+/// `key`: I4.
 #[test]
 fn bytes_and_type_bits_give_the_values_back() {
     let values: Vec<Bson> = ladder().into_iter().flatten().collect();
@@ -193,6 +195,7 @@ fn check_decode(value: &Bson, other: &Bson, descending: bool) {
     assert_eq!(found, wanted);
 }
 
+/// `key`: I2.
 #[test]
 fn bounds_stand_around_what_continues_a_prefix() {
     let values: Vec<Bson> = ladder().into_iter().flatten().collect();

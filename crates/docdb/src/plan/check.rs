@@ -8,7 +8,7 @@
 //!
 //! V1. A seek is derived from the first `true_bytes` bytes of a key alone, and its target is no
 //!     longer than that: it passes over no key that may belong, wherever its hash has put it.
-//! V2. A seek leads strictly beyond the key, so that a scan goes on and meets no key again.
+//! V2. A seek leads strictly beyond the key, so that a scan proceeds and meets no key again.
 //! V3. A key that is not cut is judged by all its bytes. Of a cut one that may belong the document
 //!     decides.
 
@@ -128,7 +128,7 @@ impl Check {
             }
             match key::component_length(rest, field.descending) {
                 Some(length) => at += length,
-                // The component goes on, or it is not a key of ours: let the reader of the entry
+                // The component continues, or it is not a key of ours: let the reader of the entry
                 // complain.
                 None => return Verdict::Inside,
             }
@@ -209,6 +209,7 @@ mod tests {
         [component(&Bson::Int32(5)), component(text), vec![END]].concat()
     }
 
+    /// V3.
     #[test]
     fn a_key_whose_known_bytes_are_used_up_may_belong() {
         let sets = [
@@ -238,6 +239,7 @@ mod tests {
         }
     }
 
+    /// V1 and V2.
     #[test]
     fn seeks_lead_on() {
         let sets = [

@@ -28,4 +28,4 @@ pub(crate) use cover::Cover;
 pub(crate) use interval::Intervals;
 pub(crate) use keys::Keys;
 pub(crate) use scan::{ByteRange, KeyRanges};
-pub(crate) use space::{PlanCache, Space};
+pub(crate) use space::{Definition, PlanCache, Space};

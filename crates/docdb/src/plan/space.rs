@@ -12,7 +12,8 @@ use query::collation::Collator;
 use stdx::sync::Mutex;
 
 use super::index::{IndexView, collator};
-use crate::collection::Collection;
+use crate::index::Index;
+use crate::key::Collate;
 
 /// Shapes of queries whose plans are remembered.
 const SHAPES_MAX: usize = 1000;
@@ -29,6 +30,17 @@ pub(crate) struct Space {
     pub(crate) id_collation: Option<Document>,
     /// The default collator of queries.
     pub(crate) collator: Option<Arc<Collator>>,
+}
+
+/// What of a collection's definition plans depend on.
+pub(crate) struct Definition<'c> {
+    /// All indexes, those being built included.
+    pub(crate) indexes: &'c [Arc<Index>],
+    /// The name of the index on `_id` that the records of a clustered collection are.
+    pub(crate) clustered: Option<&'c str>,
+    /// The default collation of operations, and what encodes strings by it.
+    pub(crate) collation: Option<&'c Document>,
+    pub(crate) collate: Option<&'c Arc<dyn Collate>>,
 }
 
 /// What a plan was chosen for, and how often it was used since.
@@ -55,13 +67,13 @@ pub(crate) struct PlanCache {
 }
 
 impl PlanCache {
-    /// The space of `collection`, whose cache this is.
+    /// The space of the collection of this definition, whose cache this is.
     ///
     /// # Errors
     /// A definition that cannot be read.
-    pub(crate) fn space(&self, collection: &Collection) -> Result<Arc<Space>> {
-        let mut signature = Vec::with_capacity(collection.indexes().len() * 2);
-        for index in collection.indexes() {
+    pub(crate) fn space(&self, definition: &Definition<'_>) -> Result<Arc<Space>> {
+        let mut signature = Vec::with_capacity(definition.indexes.len() * 2);
+        for index in definition.indexes {
             signature.push(u32::from(index.is_ready()));
             signature.push(u32::from(index.may_be_cut()));
             signature.extend((0..index.fields().len()).map(|field| index.multikey_parts(field)));
@@ -72,7 +84,7 @@ impl PlanCache {
         {
             return Ok(Arc::clone(space));
         }
-        let space = Arc::new(build(collection)?);
+        let space = Arc::new(build(definition)?);
         state.built = Some((signature, Arc::clone(&space)));
         state.choices.clear();
         Ok(space)
@@ -125,17 +137,17 @@ impl PlanCache {
     }
 }
 
-fn build(collection: &Collection) -> Result<Space> {
+fn build(definition: &Definition<'_>) -> Result<Space> {
     let mut indexes = Vec::new();
-    for (position, index) in collection.indexes().iter().enumerate() {
+    for (position, index) in definition.indexes.iter().enumerate() {
         if index.is_ready() {
             indexes.push(Arc::new(IndexView::of(position, index)?));
         }
     }
-    let id_collation = collection.options().collation.clone();
-    let clustered = match &collection.options().clustered {
+    let id_collation = definition.collation.cloned();
+    let clustered = match definition.clustered {
         Some(name) => {
-            let collate = collection.collation().cloned();
+            let collate = definition.collate.cloned();
             let records = IndexView::of_records(name, id_collation.clone(), collate)?;
             Some(Arc::new(records))
         }

@@ -6,22 +6,15 @@
 //! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones
 //!   and aborts an open transaction.
 
-mod intent;
 mod moment;
-mod names;
 mod registry;
 mod retry;
 mod stored;
 mod transaction;
 
-pub(crate) use intent::{Claims, Holder, Intents, Refused};
-pub use moment::Held;
 pub(crate) use moment::Moments;
-pub(crate) use names::Born;
-pub use names::Names;
-pub(crate) use registry::{Session, Sessions};
+pub(crate) use registry::Sessions;
 pub(crate) use retry::{Done, Retry};
-pub(crate) use stored::Executed;
 
 /// The error of a number that is too old.
 pub(crate) fn too_old(what: &str, number: i64, newer: i64) -> query::Error {

@@ -15,35 +15,16 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use bson::Timestamp;
-use kv::Snapshot;
 use query::{Code, Error, Result};
 use stdx::sync::Mutex;
 
-use crate::catalog::Catalog;
 use crate::error;
-use crate::op::Op;
 use crate::store::Store;
+use crate::txn::{Held, Op};
 
 /// Snapshots that are held at once: each has a thread, a reader of the engine, and keeps what was
 /// deleted since.
 const HELD_MAX: usize = 32;
-
-/// A snapshot that is held, in its thread.
-pub struct Held<'s> {
-    pub(crate) snapshot: Box<dyn Snapshot + 's>,
-    /// The catalog just before it was opened.
-    pub(crate) catalog: Arc<Catalog>,
-    /// Its time.
-    pub(crate) time: Timestamp,
-}
-
-impl Held<'_> {
-    /// Its time.
-    #[must_use]
-    pub fn time(&self) -> Timestamp {
-        self.time
-    }
-}
 
 type Task = Box<dyn FnOnce(&Held<'_>) + Send>;
 
@@ -58,8 +39,8 @@ struct Moment {
 
 impl Store {
     /// Read a moment: that of `time`, or, where there is none, now. `now` is the time of the last
-    /// write that was told to a client. `body` runs in the snapshot's thread, with an operation of
-    /// which [`Op::held`] is set; the time is given with what it says.
+    /// write that was acknowledged to a client. `body` runs in the snapshot's thread, with an
+    /// operation of which [`Op::held`] is set; the time is given with what it says.
     ///
     /// # Errors
     /// `SnapshotTooOld` when a time is not held and written after; what `body` says.
@@ -87,7 +68,7 @@ impl Store {
 
     /// The snapshot of a time, opened if it can be.
     fn moment(self: &Arc<Store>, time: Timestamp, now: Timestamp) -> Result<Sender<Task>> {
-        let mut all = self.moments().0.lock();
+        let mut all = self.part::<Moments>().0.lock();
         let clock = stdx::time::now();
         // Who waits for an answer has a sender of its own.
         all.retain(|_, moment| clock < moment.until);
@@ -109,13 +90,14 @@ impl Store {
             let message = format!("no thread can be had: {e}");
             Error::new(Code::TEMPORARILY_UNAVAILABLE, message)
         })?;
-        // M1: opened before anybody is told of its time.
+        // M1: opened before a client gets its time.
         ready.recv().map_err(|_| too_old(time))??;
         let moment = Moment {
             sender: sender.clone(),
             until,
         };
         all.insert(time, moment);
+        assert!(all.len() <= HELD_MAX, "M2: few snapshots are held");
         Ok(sender)
     }
 }
@@ -144,7 +126,7 @@ fn hold(
     drop(opened.send(Ok(())));
     loop {
         let rest = until.saturating_duration_since(stdx::time::now());
-        // Too old, or nobody can ask it any more.
+        // Too old, or no sender is left.
         let Ok(task) = tasks.recv_timeout(rest) else {
             return;
         };

@@ -10,9 +10,8 @@ use stdx::sync::{Condvar, Mutex};
 use super::stored::{Executed, Stored, from_bytes, key, load, of_key, runs};
 use super::transaction::{Phase, give_up};
 use crate::error;
-use crate::op::{Op, SessionId};
 use crate::store::Store;
-use crate::work::Outrun;
+use crate::txn::{Op, Outrun, SessionId};
 
 /// Sessions that may be in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;
@@ -150,6 +149,7 @@ impl State {
         if let Phase::Open(sender) = &self.phase {
             give_up(sender);
         }
+        assert!(self.number <= number, "S3: numbers of transactions grow");
         self.number = number;
         self.executed.clear();
         self.phase = Phase::None;
@@ -168,12 +168,20 @@ impl CheckedOut {
 
 impl Drop for CheckedOut {
     fn drop(&mut self) {
-        self.0.state.lock().busy = false;
+        let mut state = self.0.state.lock();
+        assert!(state.busy, "S1: one operation has the session");
+        state.busy = false;
+        drop(state);
         self.0.free.notify_all();
     }
 }
 
 impl Store {
+    /// All sessions.
+    pub(super) fn sessions(&self) -> &Sessions {
+        self.part()
+    }
+
     /// Note that sessions are in use (`startSession`, `refreshSessions`, and every command).
     ///
     /// # Errors
@@ -232,7 +240,7 @@ impl Store {
     }
 
     /// End sessions that were not used for the timeout of the options, and forget what is stored of
-    /// those that nobody uses any more.
+    /// those that are no longer used.
     ///
     /// # Errors
     /// As the engine's.

@@ -10,9 +10,8 @@ use super::registry::{CheckedOut, Session};
 use super::stored::{self, Executed, add, records};
 use super::too_old;
 use crate::error;
-use crate::op::{Op, SessionId, SessionRef};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, SessionId, SessionRef, Work};
 
 /// What a statement has done.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -148,7 +147,8 @@ impl Retry<'_> {
         for (key, value) in &records {
             txn.put_blind(tree, key, value).map_err(error::engine)?;
         }
-        work.remember(self.session.session(), self.number, fresh);
+        let (session, number) = (self.session.session(), self.number);
+        work.after_commit(move || session.executed(number, fresh));
         Ok(())
     }
 }

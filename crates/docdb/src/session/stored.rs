@@ -24,7 +24,7 @@ use query::Result;
 
 use super::retry::Done;
 use crate::error;
-use crate::op::SessionId;
+use crate::txn::SessionId;
 
 /// The statements that were executed: the first number of a run, and its length with its result.
 pub(crate) type Executed = BTreeMap<i32, (i32, Done)>;

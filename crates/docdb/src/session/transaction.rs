@@ -3,7 +3,7 @@
 //! An engine's transaction belongs to the thread that began it, so every open transaction has a
 //! thread of its own, which lives as long as the transaction: statements are sent to it. It gives
 //! up when the transaction is older than the options allow, when it was idle for long while others
-//! wait for the turn that it has, or when nobody holds it any more.
+//! wait for the turn that it has, or when its session has dropped it.
 //!
 //! - T1. A statement that fails aborts its transaction.
 //! - T2. Committing again what was committed is well, also after a restart: a commit writes its
@@ -19,15 +19,13 @@ use kv::Durability;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 
-use super::names::Names;
 use super::registry::State;
 use super::stored::{committed, key};
 use super::too_old;
 use crate::error;
-use crate::op::{InTransaction, Op, SessionId, SessionRef};
 use crate::patience::LOOK;
 use crate::store::Store;
-use crate::work::{Outrun, Work};
+use crate::txn::{InTransaction, Op, Outrun, SeenCatalog, SessionId, SessionRef, Work};
 
 /// Transactions that may be open at once: each has a thread, and pins what the engine keeps for its
 /// snapshot.
@@ -49,7 +47,7 @@ pub(crate) type Task = Box<dyn FnOnce(&Own<'_>) + Send>;
 /// The work of a transaction, in its thread.
 pub(crate) struct Own<'s> {
     work: RefCell<Option<Work<'s>>>,
-    names: Rc<Names>,
+    catalog: Rc<SeenCatalog>,
 }
 
 impl InTransaction for Own<'_> {
@@ -60,8 +58,8 @@ impl InTransaction for Own<'_> {
         }
     }
 
-    fn names(&self) -> &Names {
-        &self.names
+    fn catalog(&self) -> &SeenCatalog {
+        &self.catalog
     }
 }
 
@@ -126,7 +124,7 @@ impl Store {
             let work = own.work.borrow_mut().take();
             let done = match work {
                 Some(mut work) => {
-                    work.heed(ends);
+                    work.set_ends(ends);
                     commit(work, &id, number, now, durability)
                 }
                 None => Err(gone("has been aborted", None)),
@@ -234,11 +232,11 @@ impl Drop for Counted {
 
 /// The life of a transaction's thread.
 fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<Outrun>) {
-    let names = Rc::new(Names::default());
-    let work = Work::of_many(store, Rc::clone(&names), outrun);
+    let catalog = Rc::new(SeenCatalog::default());
+    let work = Work::multi_document(store, Rc::clone(&catalog), outrun);
     let own = Own {
         work: RefCell::new(Some(work)),
-        names,
+        catalog,
     };
     // What is dropped at the end is rolled back.
     while let Some(task) = next(store, tasks, &own, deadline) {
@@ -250,7 +248,7 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<O
 }
 
 /// The next thing to do. `None` when the transaction is too old, is in the way of others for too
-/// long, or nobody holds it any more.
+/// long, or its session has dropped it.
 fn next(store: &Store, tasks: &Receiver<Task>, own: &Own<'_>, deadline: Instant) -> Option<Task> {
     let has_turn = own.work.borrow().as_ref().is_some_and(Work::is_begun);
     let may_idle_until = stdx::time::now() + store.tuning().transaction_idle();

@@ -5,10 +5,9 @@ use std::time::Duration;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use super::Options;
-use crate::cursor::IDLE_LIMIT;
 use crate::turn::IDLE;
 
-/// What whoever opened the store may change at any moment. Times begin with the options.
+/// Settings that may be changed while a store is open. Their first values are those of the options.
 #[derive(Debug)]
 pub struct Tuning {
     ttl_ms: AtomicU64,
@@ -19,6 +18,9 @@ pub struct Tuning {
     index_bytes: AtomicUsize,
     no_table_scan: AtomicBool,
 }
+
+/// How long an idle cursor lives, unless it was opened with `noCursorTimeout`.
+pub const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
 /// What an index build may hold in memory before it goes to temporary files, as MongoDB's.
 const INDEX_MEMORY: usize = 200 << 20;

@@ -41,6 +41,7 @@ fn count(store: &Store, name: &str) -> i64 {
     store.collection(&ns(name)).unwrap().count()
 }
 
+/// T1.
 #[test]
 fn a_delete_that_fails_leaves_the_other_collections_to_the_pass() {
     let directory = tempfile::tempdir().unwrap();

@@ -11,15 +11,14 @@ use bson::{Document, RawBson, RawDocument, RawDocumentBuf};
 use query::update::{Update, delta};
 use query::{Code, Error, Namespace, Result};
 
-use super::entries::Untouched;
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::{Change, larger, upsert};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::op::Op;
+use crate::entries::{Untouched, Writer};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::Op;
 
 /// What an entry does to documents.
 #[derive(Clone, Debug)]
@@ -74,24 +73,25 @@ impl Store {
             // All latches before the transaction begins, in one order for everybody.
             let names: BTreeSet<&Namespace> = entries.iter().map(|entry| &entry.ns).collect();
             for ns in names {
-                if let Some(collection) = work.collection(op, ns)? {
-                    work.hold_capped(op, &collection)?;
+                if let Some(collection) = work.collection(ns)? {
+                    work.hold_capped(&collection)?;
                 }
             }
+            let mut writer = Writer::new(work);
             for (place, entry) in entries.iter().enumerate() {
                 at = place;
                 if place % 64 == 63 {
                     op.check()?;
                 }
-                let collection = work.collection(op, &entry.ns)?;
+                let collection = writer.work().collection(&entry.ns)?;
                 let collection = collection.ok_or_else(|| self.missing(&entry.ns))?;
                 let one = One {
                     op,
                     collection: &collection,
                     bypass: bypass_validation,
                 };
-                one.apply(work, &entry.change)?;
-                work.evict(&collection)?;
+                one.apply(&mut writer, &entry.change)?;
+                writer.evict(&collection)?;
             }
             Ok(())
         });
@@ -117,7 +117,7 @@ struct One<'a> {
 
 impl One<'_> {
     fn seek(&self, filter: &RawDocument) -> Result<Seek> {
-        let said = Said {
+        let selection = Selection {
             filter,
             sort: None,
             hint: None,
@@ -125,54 +125,56 @@ impl One<'_> {
             variables: None,
             write: None,
         };
-        Seek::parse(self.op, &said, Some(self.collection))
+        Seek::parse(self.op, &selection, Some(self.collection))
     }
 
-    fn apply(&self, work: &mut Work<'_>, change: &Applied) -> Result<()> {
+    fn apply(&self, writer: &mut Writer<'_, '_>, change: &Applied) -> Result<()> {
         match change {
-            Applied::Insert(document) => self.insert(work, document),
+            Applied::Insert(document) => self.insert(writer, document),
             Applied::Update {
                 filter,
                 update,
                 upsert,
-            } => self.update(work, filter, update, *upsert),
+            } => self.update(writer, filter, update, *upsert),
             Applied::Delete(filter) => {
                 let seek = self.seek(filter)?;
-                if let Some(found) = seek.first(self.op, work, self.collection)? {
-                    work.remove(self.collection, &found.record, &found.document)?;
+                if let Some(found) = seek.first(self.op, writer.work(), self.collection)? {
+                    writer.remove(self.collection, &found.record, &found.document)?;
                 }
                 Ok(())
             }
         }
     }
 
-    fn insert(&self, work: &mut Work<'_>, document: &RawDocument) -> Result<()> {
+    fn insert(&self, writer: &mut Writer<'_, '_>, document: &RawDocument) -> Result<()> {
         let filter = by_id(document)?;
         let shape = document::check(document)?;
         let ready = document::normalise(document, shape, &mut || None)?;
-        let found = self.seek(&filter)?.first(self.op, work, self.collection)?;
+        let found = self
+            .seek(&filter)?
+            .first(self.op, writer.work(), self.collection)?;
         if let Some(found) = found {
-            return self.put(work, &found, &ready);
+            return self.put(writer, &found, &ready);
         }
         validate(self.op, self.collection, None, &ready, self.bypass)?;
-        work.insert_one(self.collection, &ready, &mut Gathered::new())
+        writer.insert_one(self.collection, &ready, &mut Gathered::new())
     }
 
     fn update(
         &self,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         filter: &RawDocument,
         update: &AppliedUpdate,
         or_insert: bool,
     ) -> Result<()> {
         let seek = self.seek(filter)?;
-        let found = seek.first(self.op, work, self.collection)?;
+        let found = seek.first(self.op, writer.work(), self.collection)?;
         let update = match (update, &found) {
             (AppliedUpdate::Document(update), _) => update,
             (AppliedUpdate::Delta(diff), Some(found)) => {
                 let current = Document::try_from(found.document.as_ref())?;
                 let next = RawDocumentBuf::try_from(&delta(&current, diff)?)?;
-                return self.put(work, found, &next);
+                return self.put(writer, found, &next);
             }
             (AppliedUpdate::Delta(_), None) => return Err(not_found(filter)),
         };
@@ -181,11 +183,11 @@ impl One<'_> {
         match found {
             Some(found) => {
                 let change = Change::of(&parsed, self.collection, self.bypass);
-                change.apply(self.op, work, self.collection, &found)?;
+                change.apply(self.op, writer, self.collection, &found)?;
             }
             None if or_insert => {
                 let (op, collection) = (self.op, self.collection);
-                upsert(op, work, collection, &seek, &parsed, self.bypass)?;
+                upsert(op, writer, collection, &seek, &parsed, self.bypass)?;
             }
             None => return Err(not_found(filter)),
         }
@@ -193,7 +195,7 @@ impl One<'_> {
     }
 
     /// Put a document in the place of the one that was found.
-    fn put(&self, work: &mut Work<'_>, found: &Found, next: &RawDocument) -> Result<()> {
+    fn put(&self, writer: &mut Writer<'_, '_>, found: &Found, next: &RawDocument) -> Result<()> {
         document::check(next).map_err(larger)?;
         if next.get("_id")? != found.document.get("_id")? {
             let message = "an entry must not change the _id of a document";
@@ -201,7 +203,7 @@ impl One<'_> {
         }
         let old = Some(&*found.document);
         validate(self.op, self.collection, old, next, self.bypass)?;
-        work.replace(
+        writer.replace(
             self.collection,
             &found.record,
             (&found.document, next),

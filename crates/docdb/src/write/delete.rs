@@ -3,14 +3,16 @@
 use bson::{Bson, Document, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
-use super::insert::{WriteError, is_fatal};
+use super::insert::WriteError;
 use super::portions::{Portions, Target};
-use super::seek::{Said, Seek};
+use super::seek::{Seek, Selection};
 use crate::collection::Collection;
+use crate::entries::Writer;
+use crate::error::is_fatal;
 use crate::find::DELETE;
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
+use crate::txn::Op;
 
 /// One statement of a `delete` command.
 #[derive(Clone, Debug)]
@@ -41,8 +43,8 @@ impl DeleteStatement {
     }
 
     /// What it says of the documents it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: None,
             hint: self.hint.as_ref(),
@@ -109,7 +111,7 @@ impl Store {
         stmt: i32,
     ) -> Result<i64> {
         let collection = self.collection_for(op, ns)?;
-        let seek = Seek::parse(op, &statement.said(), collection.as_deref())?;
+        let seek = Seek::parse(op, &statement.selection(), collection.as_deref())?;
         if statement.multi && retry.is_some() {
             return Err(Error::new(
                 Code::INVALID_OPTIONS,
@@ -125,12 +127,12 @@ impl Store {
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
-            let Some(collection) = work.collection(op, ns)? else {
+            let Some(collection) = work.collection(ns)? else {
                 return Ok(0);
             };
-            work.hold_capped(op, &collection)?;
+            work.hold_capped(&collection)?;
             if let Some(found) = seek.first(op, work, &collection)? {
-                work.remove(&collection, &found.record, &found.document)?;
+                Writer::new(work).remove(&collection, &found.record, &found.document)?;
                 done.n = 1;
             }
             if let Some(retry) = retry {
@@ -152,7 +154,7 @@ impl Store {
         filter: RawDocumentBuf,
     ) -> Result<i64> {
         let statement = DeleteStatement::new(filter);
-        let seek = Seek::parse(op, &statement.said(), Some(collection))?;
+        let seek = Seek::parse(op, &statement.selection(), Some(collection))?;
         let target = Target::new(collection.ns(), Some(collection));
         self.delete_all(op, target, &seek, true)
     }
@@ -162,12 +164,17 @@ impl Store {
         let portions = Portions::new(self, op, target, seek);
         let (n, _) = portions.each(&mut |work, collection, records| {
             let mut n = 0;
+            let mut writer = Writer::new(work);
             for record in records {
-                if spare && !work.may_change(collection.records(), &record.key())? {
+                if spare
+                    && !writer
+                        .work()
+                        .may_change(collection.records(), &record.key())?
+                {
                     continue;
                 }
-                if let Some(found) = seek.again(work, collection, record)? {
-                    work.remove(collection, &found.record, &found.document)?;
+                if let Some(found) = seek.again(writer.work(), collection, record)? {
+                    writer.remove(collection, &found.record, &found.document)?;
                     n += 1;
                 }
             }

@@ -5,13 +5,13 @@ use query::projection::Projection;
 use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::{Change, upsert};
+use crate::entries::Writer;
 use crate::find::{DELETE, UPDATE};
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// The arguments of `findAndModify`, with MongoDB's names and defaults.
 #[derive(Clone, Debug, Default)]
@@ -42,8 +42,8 @@ pub struct FindAndModify {
 
 impl FindAndModify {
     /// What it says of the document it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: self.sort.as_deref(),
             hint: self.hint.as_ref(),
@@ -95,7 +95,7 @@ impl Store {
             return replay(done);
         }
         let collection = self.collection_for(op, ns)?;
-        let seek = Seek::parse(op, &asked.said(), collection.as_deref())?;
+        let seek = Seek::parse(op, &asked.selection(), collection.as_deref())?;
         let update = match &asked.update {
             None => None,
             Some(update) => Some(Update::parse(
@@ -167,15 +167,17 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run(&self, work: &mut Work<'_>) -> Result<FindAndModifyReply> {
-        let Some(collection) = work.collection(self.op, self.ns)? else {
+        let Some(collection) = work.collection(self.ns)? else {
             return Ok(FindAndModifyReply::default());
         };
-        work.hold_capped(self.op, &collection)?;
+        work.hold_capped(&collection)?;
         let bypass = self.asked.bypass_validation;
         let mut reply = FindAndModifyReply::default();
-        match (self.seek.first(self.op, work, &collection)?, self.update) {
+        let found = self.seek.first(self.op, work, &collection)?;
+        let mut writer = Writer::new(work);
+        match (found, self.update) {
             (None, Some(update)) if self.asked.upsert => {
-                let made = upsert(self.op, work, &collection, self.seek, update, bypass)?;
+                let made = upsert(self.op, &mut writer, &collection, self.seek, update, bypass)?;
                 reply.n = 1;
                 reply.upserted = made.get("_id").cloned();
                 if self.asked.new {
@@ -185,13 +187,13 @@ impl Task<'_> {
             }
             (None, _) => {}
             (Some(found), None) => {
-                work.remove(&collection, &found.record, &found.document)?;
+                writer.remove(&collection, &found.record, &found.document)?;
                 reply.n = 1;
                 reply.value = Some(self.project(found.document.clone(), Some(&found))?);
             }
             (Some(found), Some(update)) => {
                 let change = Change::of(update, &collection, bypass);
-                let next = change.apply(self.op, work, &collection, &found)?;
+                let next = change.apply(self.op, &mut writer, &collection, &found)?;
                 reply.n = 1;
                 reply.updated_existing = true;
                 let shown = match next {
@@ -201,7 +203,7 @@ impl Task<'_> {
                 reply.value = Some(self.project(shown, Some(&found))?);
             }
         }
-        work.evict(&collection)?;
+        writer.evict(&collection)?;
         if let Some((retry, stmt)) = self.retry {
             retry.remember(work, stmt, 1, &image(&reply)?)?;
         }

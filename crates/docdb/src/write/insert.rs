@@ -10,12 +10,12 @@ use query::{Error, Namespace, Result};
 
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::entries::Writer;
+use crate::error::is_fatal;
 use crate::limits::BATCH_BYTES_MAX;
-use crate::op::Op;
-use crate::record::RecordId;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 use crate::write::validate::Validator;
 
 /// How documents are inserted.
@@ -114,18 +114,18 @@ impl Store {
             .collect();
         let done = self.write(op, &mut |work| {
             let mut done = InsertReply::default();
-            let collection = match work.collection(op, ns)? {
+            let collection = match work.collection(ns)? {
                 Some(collection) => collection,
                 // It was created by this transaction, or else dropped a moment ago.
-                None if work.is_many() => return Err(crate::error::conflict()),
+                None if work.is_multi_document() => return Err(crate::error::conflict()),
                 None => {
                     self.ensure_collection(op, ns)?;
                     return Err(crate::error::conflict());
                 }
             };
-            work.hold_capped(op, &collection)?;
+            work.hold_capped(&collection)?;
             batch.insert(op, work, &collection, &ready, &mut done)?;
-            work.evict(&collection)?;
+            Writer::new(work).evict(&collection)?;
             Ok(done)
         })?;
         reply.n += done.n;
@@ -167,7 +167,7 @@ impl Batch<'_> {
         ready: &[Result<Cow<'_, RawDocument>>],
         done: &mut InsertReply,
     ) -> Result<()> {
-        let mut gathered = Gathered::new();
+        let (mut writer, mut gathered) = (Writer::new(work), Gathered::new());
         let mut runs = Vec::new();
         let validator = Validator::of(op, collection, self.options.bypass_validation);
         for (at, document) in ready.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Batch<'_> {
                 Err(error) => Err(error.clone()),
                 Ok(document) => validator
                     .check(None, document)
-                    .and_then(|()| work.insert_one(collection, document, &mut gathered)),
+                    .and_then(|()| writer.insert_one(collection, document, &mut gathered)),
             };
             match inserted {
                 Ok(()) => {
@@ -206,7 +206,7 @@ impl Batch<'_> {
                 n: 1,
                 ..Done::default()
             };
-            retry.remember_all(work, &runs, &one)?;
+            retry.remember_all(writer.work(), &runs, &one)?;
         }
         Ok(())
     }
@@ -220,27 +220,6 @@ fn add_run(runs: &mut Vec<(i32, i32)>, stmt: i32) {
     }
 }
 
-impl Work<'_> {
-    /// Insert one document that was checked.
-    pub(crate) fn insert_one<'d>(
-        &mut self,
-        collection: &Collection,
-        document: &'d RawDocument,
-        gathered: &mut Gathered<'d>,
-    ) -> Result<()> {
-        let (record, number) = if collection.is_clustered() {
-            (self.clustered_record(collection, document)?, 0)
-        } else {
-            let number = collection.core().counts.take_records(1);
-            (RecordId::number(number), number)
-        };
-        self.put_new(collection, &record, document, gathered)?;
-        let bytes = i64::try_from(document.as_bytes().len()).expect("at most 16 MiB");
-        self.count(collection, 1, bytes, number);
-        Ok(())
-    }
-}
-
 /// How many of the documents go into one engine transaction.
 fn batch_len(documents: &[&RawDocument]) -> usize {
     let mut bytes = 0;
@@ -251,19 +230,4 @@ fn batch_len(documents: &[&RawDocument]) -> usize {
         }
     }
     documents.len()
-}
-
-/// Errors that are not of one document: the whole work fails.
-pub(crate) fn is_fatal(error: &Error) -> bool {
-    use query::Code;
-    matches!(
-        error.code,
-        Code::WRITE_CONFLICT
-            | Code::INTERRUPTED
-            | Code::MAX_TIME_MS_EXPIRED
-            | Code::INTERNAL_ERROR
-            | Code::OUT_OF_DISK_SPACE
-            | Code::INTERRUPTED_AT_SHUTDOWN
-            | Code::LOCK_TIMEOUT
-    )
 }

@@ -10,14 +10,14 @@ use query::stage::{Merge, MergeOutcome};
 use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::update::Change;
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
-use crate::op::Op;
+use crate::entries::Writer;
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Attempts to insert a document whose key another one has inserted meanwhile.
 const INSERTS: u32 = 10;
@@ -85,14 +85,14 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// `inserts` is told whether the document was inserted, or would have been.
+    /// `inserts` is set if the document was inserted, or would have been.
     fn run(&self, work: &mut Work<'_>, inserts: &mut bool) -> Result<Attempt> {
         *inserts = false;
-        let collection = work.collection(self.op, self.ns)?;
+        let collection = work.collection(self.ns)?;
         let found = match &collection {
             None => None,
             Some(collection) => {
-                work.hold_capped(self.op, collection)?;
+                work.hold_capped(collection)?;
                 self.find(work, collection)?
             }
         };
@@ -106,13 +106,15 @@ impl One<'_> {
             (MergeOutcome::Nothing, ..) => return Ok(Attempt::Done),
             (_, None, _) => return Ok(Attempt::Missing),
             (MergeOutcome::Replace(next), Some(collection), Some(found)) => {
-                self.replace(work, &collection, &found, &next)?;
-                work.evict(&collection)?;
+                let mut writer = Writer::new(work);
+                self.replace(&mut writer, &collection, &found, &next)?;
+                writer.evict(&collection)?;
             }
             (MergeOutcome::Insert(next) | MergeOutcome::Replace(next), Some(collection), _) => {
                 *inserts = true;
-                self.insert(work, &collection, &next)?;
-                work.evict(&collection)?;
+                let mut writer = Writer::new(work);
+                self.insert(&mut writer, &collection, &next)?;
+                writer.evict(&collection)?;
             }
         }
         Ok(Attempt::Done)
@@ -137,13 +139,13 @@ impl One<'_> {
         error.message = format!(
             "E11000 duplicate key error collection: {} index: {index} dup key: {}",
             self.ns,
-            super::shell(values)
+            document::shell(values)
         );
         error
     }
 
     fn find(&self, work: &mut Work<'_>, collection: &Arc<Collection>) -> Result<Option<Found>> {
-        let said = Said {
+        let selection = Selection {
             filter: &self.filter,
             sort: None,
             hint: None,
@@ -151,12 +153,12 @@ impl One<'_> {
             variables: None,
             write: None,
         };
-        Seek::parse(self.op, &said, Some(collection))?.first(self.op, work, collection)
+        Seek::parse(self.op, &selection, Some(collection))?.first(self.op, work, collection)
     }
 
     fn replace(
         &self,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         collection: &Arc<Collection>,
         found: &Found,
         next: &Document,
@@ -165,21 +167,21 @@ impl One<'_> {
         let settings = self.op.settings();
         let update = Update::parse(next.as_raw_bson_ref(), &[], &settings)?;
         let change = Change::of(&update, collection, self.bypass);
-        change.apply(self.op, work, collection, found).map(|_| ())
+        change.apply(self.op, writer, collection, found).map(|_| ())
     }
 
     fn insert(
         &self,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         collection: &Arc<Collection>,
         next: &Document,
     ) -> Result<()> {
         let raw = RawDocumentBuf::try_from(next)?;
         let shape = document::check(&raw)?;
-        let stamp = work.store.timestamp();
+        let stamp = writer.work().store.timestamp();
         let ready = document::normalise(&raw, shape, &mut || Some(stamp))?;
         validate(self.op, collection, None, &ready, self.bypass)?;
-        work.insert_one(collection, &ready, &mut Gathered::new())
+        writer.insert_one(collection, &ready, &mut Gathered::new())
     }
 }
 

@@ -1,10 +1,7 @@
 //! Writes of documents.
 
 mod apply;
-mod capped;
 mod delete;
-mod duplicate;
-mod entries;
 mod find_and_modify;
 mod insert;
 mod merge;
@@ -15,11 +12,8 @@ mod validate;
 
 pub use apply::{Applied, AppliedEntry, AppliedUpdate};
 pub use delete::{DeleteReply, DeleteStatement};
-pub(crate) use duplicate::{duplicate, shell};
-pub(crate) use entries::KeySets;
 pub use find_and_modify::{FindAndModify, FindAndModifyReply};
-pub(crate) use insert::is_fatal;
 pub use insert::{InsertOptions, InsertReply, WriteError};
-pub(crate) use seek::{Said, Seek};
+pub(crate) use seek::{Seek, Selection};
 pub(crate) use update::would_change;
 pub use update::{UpdateReply, UpdateStatement};

@@ -16,12 +16,12 @@ use query::{Namespace, Result};
 use super::seek::Seek;
 use crate::collection::Collection;
 use crate::cursor::{check_indexes, collection_gone};
+use crate::entries::Writer;
 use crate::find::Matched;
-use crate::op::Op;
 use crate::pause::between_portions;
 use crate::record::RecordId;
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Documents of one portion.
 const PORTION: usize = 500;
@@ -95,7 +95,7 @@ impl<'p> Portions<'p> {
             let Some(collection) = self.collection(work)? else {
                 return Ok(((0, 0), true));
             };
-            work.hold_capped(op, &collection)?;
+            work.hold_capped(&collection)?;
             if records.is_none() {
                 let mut stream = match self.stream.take() {
                     Some(stream) => stream,
@@ -108,7 +108,7 @@ impl<'p> Portions<'p> {
             }
             let records = records.as_deref().unwrap_or_default();
             let sum = body(work, &collection, records)?;
-            work.evict(&collection)?;
+            Writer::new(work).evict(&collection)?;
             Ok((sum, records.len() < PORTION))
         })
     }
@@ -116,7 +116,7 @@ impl<'p> Portions<'p> {
     /// The collection, under its latch, with the indexes that the plan reads (P1).
     fn collection(&mut self, work: &mut Work<'_>) -> Result<Option<Arc<Collection>>> {
         let ns = self.target.ns;
-        let found = work.collection(self.op, ns)?;
+        let found = work.collection(ns)?;
         if found.is_none() && self.stream.is_none() {
             return Ok(None);
         }

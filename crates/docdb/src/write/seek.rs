@@ -14,9 +14,8 @@ use query::sort::Sort;
 use crate::collate;
 use crate::collection::Collection;
 use crate::find::Write;
-use crate::op::Op;
 use crate::record::RecordId;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 use crate::{Matched, Matching};
 
 /// What a statement looks for, parsed.
@@ -31,7 +30,7 @@ pub(crate) struct Seek {
 
 /// What a statement says of the documents it is about.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Said<'s> {
+pub(crate) struct Selection<'s> {
     pub(crate) filter: &'s RawDocument,
     pub(crate) sort: Option<&'s RawDocument>,
     pub(crate) hint: Option<&'s Bson>,
@@ -52,22 +51,22 @@ impl Seek {
     /// Parse what a statement says. `collection` gives the default collation.
     pub(crate) fn parse(
         op: &Op<'_>,
-        said: &Said<'_>,
+        selection: &Selection<'_>,
         collection: Option<&Collection>,
     ) -> Result<Seek> {
         let mut settings = op.settings();
-        settings.collator = collator(said.collation, collection)?;
-        if let Some(variables) = said.variables {
+        settings.collator = collator(selection.collation, collection)?;
+        if let Some(variables) = selection.variables {
             let raw = RawDocumentBuf::try_from(variables)?;
             settings.variables = Variables::from_let(&raw, &settings.variables)?;
         }
-        let sort = said.sort.filter(|sort| !sort.is_empty());
+        let sort = selection.sort.filter(|sort| !sort.is_empty());
         Ok(Seek {
-            filter: Arc::new(Filter::parse(said.filter, &settings)?),
+            filter: Arc::new(Filter::parse(selection.filter, &settings)?),
             sort: sort.map(Sort::parse).transpose()?,
-            hint: said.hint.cloned(),
-            collation: said.collation.map(ToOwned::to_owned),
-            write: said.write,
+            hint: selection.hint.cloned(),
+            collation: selection.collation.map(ToOwned::to_owned),
+            write: selection.write,
             settings,
         })
     }

@@ -11,18 +11,18 @@ use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
 use query::update::{Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
-use super::entries::Untouched;
-use super::insert::{WriteError, is_fatal};
+use super::insert::WriteError;
 use super::portions::{Portions, Target};
-use super::seek::{Found, Said, Seek};
+use super::seek::{Found, Seek, Selection};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
+use crate::entries::{Untouched, Writer};
+use crate::error::is_fatal;
 use crate::find::UPDATE;
-use crate::op::Op;
 use crate::session::{Done, Retry};
 use crate::store::Store;
-use crate::work::Work;
+use crate::txn::{Op, Work};
 
 /// Attempts of an upsert whose document another one has inserted meanwhile.
 const UPSERTS: u32 = 10;
@@ -68,8 +68,8 @@ impl UpdateStatement {
     }
 
     /// What it says of the documents it is about.
-    pub(crate) fn said(&self) -> Said<'_> {
-        Said {
+    pub(crate) fn selection(&self) -> Selection<'_> {
+        Selection {
             filter: &self.filter,
             sort: self.sort.as_deref(),
             hint: self.hint.as_ref(),
@@ -173,7 +173,7 @@ impl One<'_> {
     fn run(&self) -> Result<Done> {
         let statement = self.statement;
         let collection = self.store.collection_for(self.op, self.ns)?;
-        let seek = Seek::parse(self.op, &statement.said(), collection.as_deref())?;
+        let seek = Seek::parse(self.op, &statement.selection(), collection.as_deref())?;
         let update = Update::parse(
             statement.update.as_raw_bson_ref(),
             &statement.array_filters,
@@ -221,26 +221,29 @@ impl One<'_> {
 
     fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {
         self.store.write(self.op, &mut |work| {
-            let Some(collection) = work.collection(self.op, self.ns)? else {
+            let Some(collection) = work.collection(self.ns)? else {
                 return Ok(Done::default());
             };
-            work.hold_capped(self.op, &collection)?;
+            work.hold_capped(&collection)?;
             let mut done = Done::default();
-            match seek.first(self.op, work, &collection)? {
+            let found = seek.first(self.op, work, &collection)?;
+            let mut writer = Writer::new(work);
+            match found {
                 Some(found) => {
                     done.n = 1;
                     let change = Change::of(update, &collection, self.bypass);
-                    let changed = change.apply(self.op, work, &collection, &found)?;
+                    let changed = change.apply(self.op, &mut writer, &collection, &found)?;
                     done.modified = i64::from(changed.is_some());
                 }
                 None if self.statement.upsert => {
-                    let made = upsert(self.op, work, &collection, seek, update, self.bypass)?;
+                    let made =
+                        upsert(self.op, &mut writer, &collection, seek, update, self.bypass)?;
                     done.n = 1;
                     done.upserted = made.get("_id").cloned();
                 }
                 None => {}
             }
-            work.evict(&collection)?;
+            writer.evict(&collection)?;
             if let Some((retry, stmt)) = self.retry {
                 retry.remember(work, stmt, 1, &done)?;
             }
@@ -254,12 +257,13 @@ impl One<'_> {
         let (n, modified) = portions.each(&mut |work, collection, records| {
             let mut done = Done::default();
             let change = Change::of(update, collection, self.bypass);
+            let mut writer = Writer::new(work);
             for record in records {
-                let Some(found) = seek.again(work, collection, record)? else {
+                let Some(found) = seek.again(writer.work(), collection, record)? else {
                     continue;
                 };
                 done.n += 1;
-                let changed = change.apply(self.op, work, collection, &found)?;
+                let changed = change.apply(self.op, &mut writer, collection, &found)?;
                 done.modified += i64::from(changed.is_some());
             }
             Ok((done.n, done.modified))
@@ -292,19 +296,19 @@ impl<'u> Change<'u> {
     pub(super) fn apply(
         &self,
         op: &Op<'_>,
-        work: &mut Work<'_>,
+        writer: &mut Writer<'_, '_>,
         collection: &Arc<Collection>,
         found: &Found,
     ) -> Result<Option<RawDocumentBuf>> {
         let current = Document::try_from(found.document.as_ref())?;
-        let position = position(op, work).with_array_index(found.details.array_index);
+        let position = position(op, writer.work()).with_array_index(found.details.array_index);
         let Some(next) = self.update.apply(&current, &position)? else {
             return Ok(None);
         };
         let next = RawDocumentBuf::try_from(&next)?;
         document::check(&next).map_err(larger)?;
         validate(op, collection, Some(&found.document), &next, self.bypass)?;
-        work.replace(
+        writer.replace(
             collection,
             &found.record,
             (&found.document, &next),
@@ -330,14 +334,14 @@ pub(crate) fn would_change(
 /// Insert the document of an upsert.
 pub(super) fn upsert(
     op: &Op<'_>,
-    work: &mut Work<'_>,
+    writer: &mut Writer<'_, '_>,
     collection: &Arc<Collection>,
     seek: &Seek,
     update: &Update,
     bypass: bool,
 ) -> Result<Document> {
     let base = upsert_base(&seek.filter)?;
-    let position = position(op, work).inserting();
+    let position = position(op, writer.work()).inserting();
     let mut made = update.apply(&base, &position)?.unwrap_or(base);
     let id = made
         .remove("_id")
@@ -348,7 +352,7 @@ pub(super) fn upsert(
     let raw = RawDocumentBuf::try_from(&whole)?;
     document::check(&raw)?;
     validate(op, collection, None, &raw, bypass)?;
-    work.insert_one(collection, &raw, &mut Gathered::new())?;
+    writer.insert_one(collection, &raw, &mut Gathered::new())?;
     Ok(whole)
 }
 

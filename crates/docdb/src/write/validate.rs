@@ -8,12 +8,12 @@ use query::filter::Filter;
 use query::{Code, Error, Result};
 
 use crate::collection::{Action, Collection, Level};
-use crate::op::Op;
+use crate::txn::Op;
 
 /// The validator of a collection for an operation; it is made once for many documents.
 pub(crate) struct Validator<'v> {
     collection: &'v Collection,
-    /// None when nobody asks for it.
+    /// `None` when documents are not validated.
     filter: Option<&'v Filter>,
     /// The filter is kept with the collection, and its variables are those of the operation.
     variables: Option<Variables>,

@@ -332,6 +332,7 @@ fn a_collection_named_like_those_of_an_out_is_kept_at_opening() {
     });
 }
 
+/// `cursor::batch`: B2.
 #[test]
 fn a_result_too_large_for_clients_is_an_error() {
     on_each(|lab| {

@@ -205,6 +205,7 @@ fn killed_cursors_are_gone() {
     });
 }
 
+/// `cursor::batch`: B1.
 #[test]
 fn batches_end_at_their_limits() {
     on_each(|lab| {

@@ -18,6 +18,7 @@ fn documents_are_stored_with_their_id_first() {
     });
 }
 
+/// `entries`: E2.
 #[test]
 fn duplicates_are_refused_and_the_rest_stays() {
     on_each(|lab| {

@@ -131,6 +131,7 @@ fn open(lab: &Lab, number: i64) {
     .unwrap();
 }
 
+/// `intent`: I1.
 #[test]
 fn a_plain_write_does_not_overtake_a_transaction() {
     on_each(|lab| {

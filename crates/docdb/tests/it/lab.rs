@@ -54,7 +54,7 @@ impl Lab {
                 let report = self.store.validate(&op(), ns).unwrap();
                 assert!(
                     report.get_bool("valid").unwrap(),
-                    "{}: {report}",
+                    "E1 and W2: {}: {report}",
                     self.engine()
                 );
             }

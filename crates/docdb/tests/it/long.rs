@@ -152,6 +152,7 @@ fn fill(lab: &Lab) {
     lab.insert(&ns("c"), &all);
 }
 
+/// `plan::order`: O1.
 #[test]
 fn an_index_with_cut_keys_gives_no_order() {
     on_each(|lab| {

@@ -35,6 +35,7 @@ fn count(lab: &Lab, time: Option<Timestamp>, now: Timestamp) -> query::Result<(u
     Ok((count, time))
 }
 
+/// `session::moment`: M1.
 #[test]
 fn a_moment_stays_as_it_was() {
     on_each(|lab| {

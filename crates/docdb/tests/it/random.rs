@@ -56,6 +56,7 @@ fn merge(document: &mut Document, fields: &Document) {
     }
 }
 
+/// `entries`: E1.
 #[test]
 fn random_writes_agree_with_a_model() {
     let seed = 42;

@@ -27,6 +27,7 @@ fn insert(lab: &Lab, op: &Op<'_>, ids: std::ops::Range<i32>) -> query::Result<In
         .insert(op, &ns("c"), &raw, InsertOptions::default())
 }
 
+/// `session`: S2.
 #[test]
 fn statements_are_done_once_also_after_a_restart() {
     on_each(|lab| {

@@ -51,6 +51,7 @@ fn transactions_commit_whole_or_not_at_all() {
     });
 }
 
+/// `session::transaction`: T2.
 #[test]
 fn a_commit_is_known_after_a_restart() {
     on_each(|lab| {
@@ -71,6 +72,7 @@ fn a_commit_is_known_after_a_restart() {
     });
 }
 
+/// `session::transaction`: T1.
 #[test]
 fn an_error_aborts_the_transaction() {
     on_each(|lab| {
@@ -224,6 +226,7 @@ fn create(lab: &Lab, id: u8, coll: &'static str) {
     assert_eq!(made, Ok(1), "the transaction sees what it has created");
 }
 
+/// `txn::catalog`: N2.
 #[test]
 fn what_a_transaction_creates_is_there_when_it_commits() {
     on_each(|lab| {
@@ -272,6 +275,7 @@ fn a_transaction_does_not_index_what_it_has_not_created() {
     });
 }
 
+/// `txn::catalog`: N1.
 #[test]
 fn a_transaction_does_not_read_what_was_changed_since_it_began() {
     on_each(|lab| {
@@ -292,6 +296,7 @@ fn a_transaction_does_not_read_what_was_changed_since_it_began() {
     });
 }
 
+/// `intent`: I2.
 #[test]
 fn who_changes_second_learns_of_it_at_once() {
     on_each(|lab| {

@@ -1,11 +1,11 @@
 //! Bars on a terminal: one for the step, one for the run.
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use stdx::units::seconds;
 
 use super::lines::cell_name;
 use super::text::{eta, plan_text, second_line, step_line};
-use crate::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use crate::run::{Progress, Second};
 
 /// The resolution of a step's bar.

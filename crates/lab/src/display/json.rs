@@ -1,9 +1,9 @@
 //! One JSON object a line on standard output, for programs.
 
+use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use serde_json::{Value, json};
 
 use super::lines::cell_name;
-use crate::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use crate::run::{Progress, Second};
 
 /// JSON lines; every object has a field `event`.

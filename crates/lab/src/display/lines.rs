@@ -1,10 +1,10 @@
 //! Plain lines on standard error, for pipes and logs: a line every five seconds.
 
+use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use stdx::units::{count, seconds};
 
 use super::note;
 use super::text::{eta, plan_text, second_line, step_line};
-use crate::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use crate::run::{Progress, Second};
 
 /// Seconds between two lines of a step.

@@ -1,12 +1,11 @@
 //! The same words for every display.
 
+use lab_report::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
-use crate::experiment::Operation;
-use crate::record::{LoadKind, Main, Plan, StepPlan, StepSummary, TargetSpec};
 use crate::run::{Second, unsupported};
-use crate::target::{self, Kind};
+use crate::targets::{self, Kind};
 
 /// A plan as text: what would be done, how much room and time it needs.
 #[must_use]
@@ -104,7 +103,7 @@ fn step_text(experiment: &str, step: &StepPlan) -> String {
 /// What a plan says of a target that is a server.
 fn server_text(target: &TargetSpec) -> Option<String> {
     let name = &target.name;
-    match target::kind(target).ok()? {
+    match targets::kind(target).ok()? {
         Kind::Embedded(_) => None,
         Kind::Managed(_) | Kind::Private(_) => Some(format!(
             "  {name}: a server started within these limits; the driver is outside of them"

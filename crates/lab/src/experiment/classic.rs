@@ -2,9 +2,10 @@
 //! indexes,
 //! an interval table, and the question whether the rate stays flat when data outgrow memory.
 
+use lab_report::record::{LoadKind, Preset, Setting, SideQueries, StepPlan, Work};
+
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, SideQueries, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-classic",

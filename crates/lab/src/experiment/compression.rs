@@ -4,9 +4,11 @@
 //! gets a fresh store. After the load without compression the pages of its files are given to all
 //! codecs at several sizes of block, and every block must come back as it was.
 
+use lab_report::record::experiment::compression::{COMPRESSORS, CONSTANT};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, RowParams, Shape, Work};
+use crate::workload::iibench::{Payload, RowParams, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "compression",
@@ -25,12 +27,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     sizes,
     steps,
 };
-
-/// Per cent of a payload that is the same in all rows.
-pub(crate) const CONSTANT: [u8; 3] = [50, 75, 90];
-
-/// Codecs by the names that engines give them.
-pub(crate) const COMPRESSORS: [&str; 5] = ["none", "snappy", "lz4", "zlib", "zstd"];
 
 /// Runs with fewer rows have one payload only.
 const FEW: u64 = 50_000;

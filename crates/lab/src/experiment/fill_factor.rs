@@ -2,9 +2,11 @@
 //! rows keep coming and going at random. A page filled to the brim must split at once; one with
 //! room to spare takes more of the file from the beginning.
 
+use lab_report::record::experiment::fill_factor::{FILLS, ROUNDS, name};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "fill-factor",
@@ -31,15 +33,9 @@ const PAYLOAD: Payload = Payload {
     constant: 50,
 };
 
-/// The fill factors of the article, in per cent.
-pub(crate) const FILLS: [u8; 6] = [75, 80, 82, 83, 85, 100];
-
 /// Those of runs with fewer rows than [`FEW`].
 const FILLS_FEW: [u8; 2] = [75, 100];
 const FEW: u64 = 100_000;
-
-/// Rounds in which rows are exchanged.
-pub(crate) const ROUNDS: u32 = 3;
 
 /// What the rounds exchange for each row: of the published procedure 4 M rows of 2 M, else as much
 /// as shows the rise of splits.
@@ -78,11 +74,6 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
 fn share(sizes: &Sizes) -> u64 {
     let all = sizes.rows as f64 * sizes.exchanged;
     ((all / f64::from(ROUNDS)).round() as u64).max(1)
-}
-
-/// The name of a step at a fill factor.
-pub(crate) fn name(step: &str, fill: Option<u8>) -> String {
-    fill.map_or(step.to_owned(), |fill| format!("{step}-{fill}"))
 }
 
 fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {

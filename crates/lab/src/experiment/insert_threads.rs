@@ -1,9 +1,11 @@
 //! `insert-vs-threads`: ten writers and three indexes, a first minute in memory and then far beyond
 //! it.
 
+use lab_report::record::experiment::insert_threads::{BEYOND, FIRST};
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Fixed, Params, Sizes, classic};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "insert-vs-threads",
@@ -93,10 +95,6 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
         ),
     ]
 }
-
-/// The names of the steps.
-pub(crate) const FIRST: &str = "memory";
-pub(crate) const BEYOND: &str = "beyond";
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,12 @@
 //! `linkbench`: a social graph is loaded, then asked and changed by ten kinds of requests.
 
+use lab_report::record::linkbench::Mix;
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Operation, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan};
-use crate::workload::linkbench::{Mix, Params};
-use crate::workload::program::{Spec, Task};
+use super::{Experiment, Programmed, Sizes};
+use crate::workload::linkbench::Params;
+use crate::workload::program::Spec;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "linkbench",
@@ -21,7 +23,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
-        operation: Operation::REQUEST,
         capped: None,
         crowded: None,
     }),

@@ -1,11 +1,13 @@
 //! `many-tables`: the same rows spread over more and more tables, inserted one by one into a random
 //! one, then all of them scanned cold.
 
+use lab_report::record::experiment::many_tables::SEEKS;
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Fixed, Operation, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan};
+use super::{Experiment, Fixed, Programmed, Sizes};
 use crate::workload::many_tables::Params;
-use crate::workload::program::{Spec, Task};
+use crate::workload::program::Spec;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "many-tables",
@@ -23,7 +25,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: true,
         spec,
         steps,
-        operation: Operation::QUERY,
         capped: None,
         crowded: None,
     }),
@@ -31,10 +32,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 /// Numbers of tables.
 pub(crate) const TABLES: [u64; 5] = [1, 10, 100, 1000, 10_000];
-
-/// Reads, and writes, a second of a disk that seeks: what one of 2008 could do. Of such a disk's
-/// bandwidth nothing is taken: reads in a row are few and large.
-pub(crate) const SEEKS: u64 = 200;
 
 fn sizes(preset: Preset) -> Sizes {
     let of = |rows, memory_mib, cache_mib, load_seconds| {

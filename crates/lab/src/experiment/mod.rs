@@ -1,13 +1,12 @@
 //! Experiments: what is done, as plans of steps. An experiment never knows the engine.
 
 mod classic;
-pub(crate) mod compression;
-pub(crate) mod fill_factor;
-pub(crate) mod insert_threads;
+mod compression;
+mod fill_factor;
+mod insert_threads;
 mod linkbench;
-pub(crate) mod many_tables;
+mod many_tables;
 pub(crate) mod oltp;
-mod operation;
 mod plan;
 mod programmed;
 mod rate;
@@ -18,17 +17,16 @@ mod steps;
 mod tour;
 pub(crate) mod tpcc;
 
-pub use operation::Operation;
 pub use plan::plan;
 pub use programmed::{Capped, Crowded, Programmed};
 pub use rate::Rate;
 pub use settings::{Settings, pair};
 pub use tour::tour;
 
+use lab_report::error::unknown;
+use lab_report::record::{Preset, StepPlan};
 use serde::Serialize;
 
-use crate::error::unknown;
-use crate::record::{Plan, Preset, StepPlan};
 use crate::workload::iibench::{Payload, Shape};
 
 /// The sizes a preset gives an experiment; every one can be overridden.
@@ -152,9 +150,63 @@ pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
     found.ok_or_else(|| unknown("experiment", name, &names))
 }
 
-/// Whether `--rate auto` has something to repeat in a plan.
-#[must_use]
-pub fn repeatable(plan: &Plan) -> bool {
-    let paced = experiment(&plan.experiment).is_ok_and(|e| !e.fixed.contains(&Fixed::Rate));
-    paced && !rate::open_loops(&plan.steps, plan.preset, None, false).is_empty()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lab_report::record::experiment::{Known, repeatable};
+    use lab_report::record::{Main, Operation};
+
+    #[test]
+    fn each_mix_has_its_word_and_rows_and_queries_have_theirs() {
+        for (name, word) in [
+            ("tpcc", "transactions/s"),
+            ("linkbench", "requests/s"),
+            ("oltp-read-only", "transactions/s"),
+        ] {
+            let found = experiment(name).unwrap();
+            let program = found.program.unwrap();
+            let steps = (program.steps)(&(found.sizes)(Preset::Smoke), program.variants[0]);
+            let (load, mix) = (&steps[0], &steps[1]);
+            assert_eq!(Operation::of(name, load, Main::Rows).per_second, "rows/s");
+            assert_eq!(Operation::of(name, mix, Main::Queries).per_second, word);
+            assert_eq!(Operation::of_mix(name, load), None);
+            // Of an experiment that is not known.
+            let unknown = Operation::of("iibench-newer", mix, Main::Queries);
+            assert_eq!(unknown, Operation::QUERY);
+        }
+    }
+
+    #[test]
+    fn readers_of_results_know_every_experiment() {
+        for experiment in experiments() {
+            let name = experiment.name;
+            let known = Known::named(name).expect(name);
+            assert_eq!(known.mix.is_some(), experiment.program.is_some(), "{name}");
+            assert_eq!(
+                known.own_rates,
+                experiment.fixed.contains(&Fixed::Rate),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn rates_are_sought_only_where_an_experiment_takes_them() {
+        for experiment in experiments() {
+            let settings = Settings {
+                targets: Some(crate::targets::parse_targets("memory").unwrap()),
+                ..Settings::default()
+            };
+            let plan = plan(experiment, &settings, std::path::Path::new("run")).unwrap();
+            let open = rate::open_loops(&plan.steps, plan.preset, None, false);
+            let sought = !experiment.fixed.contains(&Fixed::Rate) && !open.is_empty();
+            assert_eq!(repeatable(&plan), sought, "{}", experiment.name);
+        }
+        for name in ["fill-factor", "redo-log", "many-tables"] {
+            assert!(
+                experiment(name).unwrap().fixed.contains(&Fixed::Rate),
+                "{name}"
+            );
+        }
+    }
 }

@@ -1,10 +1,11 @@
 //! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
 
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Operation, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan};
+use super::{Experiment, Programmed, Sizes};
 use crate::workload::oltp::Params;
-use crate::workload::program::{Spec, Task};
+use crate::workload::program::Spec;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "oltp-read-only",
@@ -22,7 +23,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
-        operation: Operation::TRANSACTION,
         capped: None,
         crowded: Some(by),
     }),

@@ -3,17 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
+use lab_report::error::{Error, Result};
+use lab_report::record::{
+    Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
+};
 use stdx::ByteSize;
 
 use super::rate::{self, Rate, open_loops};
 use super::settings::Settings;
 use super::{Experiment, Fixed, Params, Programmed, Sizes, programmed};
-use crate::analysis::P99_LIMIT_MS;
-use crate::envelope::Limits;
-use crate::error::{Error, Result};
-use crate::record::{Cell, LoadKind, Plan, Preset, StepPlan, TargetSpec};
-use crate::store::file_name;
-use crate::target;
+use crate::targets;
 use crate::workload::iibench::{Generator, RowParams};
 
 /// Default seed of all data.
@@ -275,13 +274,13 @@ fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
         check_names(targets)?;
         return Ok(targets.clone());
     }
-    let names = target::defaults();
+    let names = targets::defaults();
     if names.is_empty() {
         return Err(Error::new(
             "no persistent engine is compiled in; name a target with -t",
         ));
     }
-    Ok(target::parse_targets(&names.join(","))?)
+    Ok(targets::parse_targets(&names.join(","))?)
 }
 
 /// Files are named after targets, so their names must differ there as well.
@@ -469,7 +468,7 @@ mod tests {
 
     fn settings() -> Settings {
         Settings {
-            targets: Some(target::parse_targets("null,memory").unwrap()),
+            targets: Some(targets::parse_targets("null,memory").unwrap()),
             ..Settings::default()
         }
     }

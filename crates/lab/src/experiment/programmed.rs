@@ -1,11 +1,11 @@
 //! Experiments whose workload has tables of its own: what they share.
 
-use super::{Operation, Params, Settings, Sizes};
-use crate::envelope::Limits;
-use crate::error::{Error, Result};
-use crate::record::{LoadKind, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
-use crate::workload::program::{Spec, Task};
+use lab_report::error::{Error, Result};
+use lab_report::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
+
+use super::{Params, Settings, Sizes};
+use crate::workload::iibench::{Payload, Shape};
+use crate::workload::program::Spec;
 
 /// What such an experiment has in place of rows of the insert benchmark.
 #[derive(Clone, Copy, Debug)]
@@ -23,8 +23,6 @@ pub struct Programmed {
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
-    /// What its mix counts.
-    pub operation: Operation,
     /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
     /// loosest first. Without it `--iops` is one cap, on everything.
     pub capped: Option<Capped>,
@@ -77,7 +75,7 @@ pub(super) fn variant(
             "{name} has no variants: leave --variant out"
         )));
     }
-    Err(Error::new(crate::error::unknown(
+    Err(Error::new(lab_report::error::unknown(
         "variant", asked, variants,
     )))
 }

@@ -4,7 +4,7 @@
 //! `auto` has two phases, since a closed loop cannot tell what a rate costs in latency: the step in
 //! a closed loop finds the most there is, then open loops at shares of it, one after the other on
 //! the same store, each with latency counted from the intended start. The highest that is kept
-//! with the p99 within its limit and no stall is the answer ([`crate::analysis::sustained`]).
+//! with the p99 within its limit and no stall is the answer ([`lab_report::analysis::sustained`]).
 //!
 //! What is repeated is the last load of an experiment of rows, and each mix that is measured: of
 //! mixes with equal settings the last, since those before it warm.
@@ -13,9 +13,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use crate::record::{LoadKind, Preset, Setting, Share, StepPlan};
-use crate::workload::iibench::Work;
-use crate::workload::program::Task;
+use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
 
 /// The shares of the closed loop's rate that are tried, in per cent.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];
@@ -78,12 +76,8 @@ fn seconds(preset: Preset) -> f64 {
     }
 }
 
-fn work(step: &StepPlan) -> Option<Work> {
-    serde_json::from_value(step.work.clone()).ok()
-}
-
 pub(super) fn is_mix(step: &StepPlan) -> bool {
-    matches!(work(step), Some(Work::Program(Task::Mix)))
+    matches!(Work::of(step), Some(Work::Program(Task::Mix)))
 }
 
 /// The mixes that are measured.
@@ -109,7 +103,7 @@ pub(super) fn open_loops(
     poisson: bool,
 ) -> Vec<StepPlan> {
     let mut loads = steps.iter().rev();
-    let load = loads.find_map(|step| match work(step)? {
+    let load = loads.find_map(|step| match Work::of(step)? {
         mut load @ Work::Load { .. } => {
             if let Work::Load { interval_rows, .. } = &mut load {
                 *interval_rows = 0;

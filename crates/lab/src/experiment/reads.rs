@@ -4,9 +4,10 @@
 //! It asks what the shape of a settled store costs its readers when the data do not fit memory:
 //! CPU and device reads per operation are in the summary beside the rates.
 
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Params, Sizes, classic};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-reads",

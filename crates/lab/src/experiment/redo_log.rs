@@ -4,10 +4,10 @@
 //! power cut at that moment.
 
 use kv::Durability;
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
 
 use super::{Experiment, Fixed, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "redo-log",

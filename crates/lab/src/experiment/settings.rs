@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use kv::{Codec, Durability};
+use lab_report::record::{Preset, TargetSpec};
 use serde::{Deserialize, Deserializer};
 use stdx::ByteSize;
 
 use super::Rate;
-use crate::record::{Preset, TargetSpec};
 use crate::workload::iibench::{Payload, Shape};
 
 /// What is set; `None` is left to the next source: flag > variable > `lab.toml` > preset.
@@ -329,7 +329,7 @@ impl Target {
     fn spec(self) -> Result<TargetSpec, String> {
         let kinds = ["embedded", "serve", "mongodb"];
         if let Some(kind) = self.kind.filter(|k| !kinds.contains(&k.as_str())) {
-            return Err(crate::error::unknown("target kind", &kind, &kinds));
+            return Err(lab_report::error::unknown("target kind", &kind, &kinds));
         }
         let options: Vec<String> = self
             .options
@@ -340,7 +340,7 @@ impl Target {
             [] => self.engine.clone(),
             _ => format!("{}:{}", self.engine, options.join(",")),
         };
-        let mut targets = crate::target::parse_targets(&spec)?;
+        let mut targets = crate::targets::parse_targets(&spec)?;
         let mut target = targets.pop().ok_or("an empty target")?;
         if let Some(name) = self.name {
             target.name = name;

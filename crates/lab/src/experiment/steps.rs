@@ -2,9 +2,10 @@
 //! delete at a constant size in smaller and smaller transactions, then query under background
 //! writes.
 
+use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
+
 use super::{Experiment, Params, Sizes};
-use crate::record::{LoadKind, Preset, Setting, StepPlan};
-use crate::workload::iibench::{Payload, Shape, Work};
+use crate::workload::iibench::{Payload, Shape};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "iibench-steps",

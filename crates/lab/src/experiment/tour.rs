@@ -2,9 +2,10 @@
 //! them are through all experiments within an hour on two cores. One experiment alone has the time
 //! it needs; a tour shows each of them, and where to look closer.
 
+use lab_report::record::Preset;
+
 use super::Experiment;
 use super::settings::Settings;
-use crate::record::Preset;
 
 /// The most seconds of a settle phase on a tour.
 const SETTLE: f64 = 15.0;

@@ -1,9 +1,10 @@
 //! `tpcc`: TPC-C without waits, uncapped and then under lower and lower caps on I/O operations.
 
+use lab_report::record::{Preset, Setting, StepPlan, Task};
+
 use super::programmed::{NO_ROWS, no_steps, step};
-use super::{Experiment, Operation, Programmed, Sizes};
-use crate::record::{Preset, Setting, StepPlan};
-use crate::workload::program::{Spec, Task};
+use super::{Experiment, Programmed, Sizes};
+use crate::workload::program::Spec;
 use crate::workload::tpcc::{Params, Payload};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -22,7 +23,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
         cut: false,
         spec,
         steps,
-        operation: Operation::TRANSACTION,
         capped: Some(within),
         crowded: None,
     }),

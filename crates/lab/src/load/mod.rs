@@ -6,6 +6,4 @@ mod recorder;
 
 pub use marks::Marks;
 pub use pace::Pace;
-pub use recorder::{
-    HISTOGRAM_MAX_US, Recorder, decode_histogram, encode_histogram, latency_of, no_latencies,
-};
+pub use recorder::{HISTOGRAM_MAX_US, Recorder, latency_of, no_latencies};

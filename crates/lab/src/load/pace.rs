@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use stdx::Rng;
 
-use crate::record::LoadKind;
+use lab_report::record::LoadKind;
 
 /// The schedule of one client. Closed loop: now. Open loop: at its rate, whether or not the last
 /// operation ended in time, so that waiting behind a slow operation counts as latency (no

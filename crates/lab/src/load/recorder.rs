@@ -3,13 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use stdx::sync::Mutex;
 
-use crate::record::Latency;
+use lab_report::record::Latency;
 
 /// The longest latency a histogram holds, in microseconds: an hour. Longer ones count as this.
 pub const HISTOGRAM_MAX_US: u64 = 3_600_000_000;
@@ -131,29 +128,6 @@ pub fn latency_of(histogram: &Histogram<u64>) -> Latency {
     }
 }
 
-/// A histogram as text: HdrHistogram's V2 deflate format in base64, as in its logs.
-#[must_use]
-pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram, &mut bytes)
-        .expect("writing to memory does not fail");
-    STANDARD.encode(bytes)
-}
-
-/// Read what [`encode_histogram`] wrote.
-///
-/// # Errors
-/// What is wrong with the text.
-pub fn decode_histogram(text: &str) -> Result<Histogram<u64>, String> {
-    let bytes = STANDARD
-        .decode(text.trim())
-        .map_err(|e| format!("not base64: {e}"))?;
-    Deserializer::new()
-        .deserialize(&mut bytes.as_slice())
-        .map_err(|e| format!("not an HDR histogram: {e}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,17 +152,5 @@ mod tests {
         assert!((latency.max - 20.0).abs() < 0.1, "{latency:?}");
         assert_eq!(recorder.take_second().len(), 1);
         assert_eq!(recorder.take_second().len(), 0);
-    }
-
-    #[test]
-    fn histograms_survive_being_text() {
-        let mut h = empty();
-        for i in 1..1000 {
-            h.saturating_record(i * 37);
-        }
-        let back = decode_histogram(&encode_histogram(&h)).unwrap();
-        assert_eq!(back.value_at_quantile(0.99), h.value_at_quantile(0.99));
-        assert!(decode_histogram("!").is_err());
-        assert!(decode_histogram("AAAA").is_err());
     }
 }

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use lab_host::envelope::{Cgroups, Envelope, data_device};
+use lab_host::probe::CapCheck;
+use lab_report::error::{Error, Result};
+use lab_report::record::Limits;
+
 use super::child::Worker;
 use super::interrupt::Interrupt;
-use crate::envelope::{Cgroups, Envelope, Limits, data_device};
-use crate::error::{Error, Result};
-use crate::probe::CapCheck;
-use crate::worker::protocol::{Event, Request};
+use crate::protocol::{Event, Request};
 
 /// Measure every cap of `limits` for `seconds` each, with a file in `directory`.
 ///

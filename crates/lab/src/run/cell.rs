@@ -7,32 +7,29 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
+use lab_host::envelope::{Cgroups, Envelope, Mode, data_device};
+use lab_host::sample::{OsSample, Sampler, SelfUsage, self_usage};
+use lab_report::analysis;
+use lab_report::error::{Error, Failure, Result};
+use lab_report::record::{
+    Cell, EnvelopeRecord, Integrity, Limits, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting,
+    StepPlan, StepSummary, TargetSpec, Work, decode_histogram, file_name,
+};
+use lab_report::store::StepDir;
 use vfs::DeviceId;
 
-use super::Runner;
 use super::child::Worker;
-use super::drawn;
 use super::host::{Asked, Host};
 use super::interrupt::Interrupt;
 use super::observe::{Observer, envelope_record};
 use super::power::Power;
 use super::progress::Second;
-use super::restart;
 use super::server::{Server, room, said_before};
 use super::summary::{Ending, summarize};
-use crate::analysis;
-use crate::envelope::{Cgroups, Envelope, Limits, Mode, data_device};
-use crate::error::{Error, Failure, Result};
-use crate::load::decode_histogram;
-use crate::record::{
-    Cell, EnvelopeRecord, Integrity, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting, StepPlan,
-    StepSummary, TargetSpec,
-};
-use crate::sample::{OsSample, Sampler, SelfUsage, self_usage};
-use crate::store::{StepDir, file_name};
-use crate::target::{self, Kind};
-use crate::worker::protocol::{Before, Event, Finished, Open, Request, Step};
-use crate::workload::iibench::{RowParams, Work};
+use super::{Runner, drawn, restart};
+use crate::protocol::{Before, Event, Finished, Open, Request, Step};
+use crate::targets::{self, Kind};
+use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
 /// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
@@ -74,7 +71,7 @@ fn with_worker(
 ) -> Result<()> {
     vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
     let device = data_device(dir).ok();
-    let kind = target::kind(spec)?;
+    let kind = targets::kind(spec)?;
     let envelope = envelope(runner, plan, &kind, device)?;
     let record = envelope_record(envelope.status());
     for warning in &record.warnings {
@@ -186,7 +183,7 @@ pub(super) fn server(
         clients: most_clients(plan),
         limits: &plan.limits,
     };
-    let started = match target::kind(spec)? {
+    let started = match targets::kind(spec)? {
         Kind::Managed(managed) => host.serve(&managed, &options).map(Some),
         Kind::Private(private) => host.start(&private, &asked).map(Some),
         Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
@@ -374,7 +371,7 @@ impl Lap<'_, '_, '_> {
 
     /// Put the caps of a step on input and output in force; those of the plan where it has none.
     fn cap(&mut self, iops: Option<u64>) -> Result<()> {
-        if self.iops == iops || matches!(target::kind(self.target), Ok(Kind::Foreign(_))) {
+        if self.iops == iops || matches!(targets::kind(self.target), Ok(Kind::Foreign(_))) {
             self.record = envelope_record(self.envelope.status());
             return Ok(());
         }
@@ -592,7 +589,7 @@ impl<'a> Watch<'a> {
     pub(super) fn second(
         &mut self,
         observer: &mut Observer<'_>,
-        tick: crate::worker::protocol::Tick,
+        tick: crate::protocol::Tick,
     ) -> Result<()> {
         let queries = tick.queries;
         let row = observer.tick(tick);
@@ -650,7 +647,7 @@ pub(super) struct Measured {
     pub loaded: OsSample,
     pub end: OsSample,
     pub series: Vec<SeriesRow>,
-    pub intervals: Vec<crate::record::IntervalRow>,
+    pub intervals: Vec<lab_report::record::IntervalRow>,
     pub rss_max: Option<u64>,
     pub cgroup_max: Option<u64>,
     pub file_max: u64,
@@ -732,7 +729,7 @@ fn decode(text: &str) -> Result<Histogram<u64>> {
 
 /// The options a target is opened with.
 pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions {
-    let own: BTreeMap<String, String> = match target::kind(target) {
+    let own: BTreeMap<String, String> = match targets::kind(target) {
         Ok(Kind::Managed(managed)) => managed.own,
         Ok(Kind::Private(_)) => BTreeMap::new(),
         _ => target.options.clone(),

@@ -7,12 +7,12 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use lab_host::envelope::Envelope;
+use lab_report::error::{Error, Failure, Result};
 use stdx::{sync, time};
 
 use super::interrupt::Interrupt;
-use crate::envelope::Envelope;
-use crate::error::{Error, Failure, Result};
-use crate::worker::protocol::{Event, Request};
+use crate::protocol::{Event, Request};
 
 /// How often a wait looks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);

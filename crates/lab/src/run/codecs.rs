@@ -1,9 +1,10 @@
 //! The codecs of a server that tells which it was built with: asked before the first step that
 //! names one, while the server of an earlier step is there.
 
+use lab_report::record::StepPlan;
+
 use super::cell::Lap;
-use crate::record::StepPlan;
-use crate::target::{self, Kind};
+use crate::targets::{self, Kind};
 
 impl Lap<'_, '_, '_> {
     /// Why the server of this cell cannot do a step with the codec it asks for; `None` where it
@@ -14,14 +15,14 @@ impl Lap<'_, '_, '_> {
             .compressor
             .as_deref()
             .filter(|n| *n != "none")?;
-        match target::kind(self.target) {
+        match targets::kind(self.target) {
             Ok(Kind::Private(private)) if private.codec(named).is_some() => {}
             _ => return None,
         }
         if self.codecs.is_none() {
             let uri = self.uri.as_deref().filter(|_| self.server.is_some())?;
             // One that does not tell is tried: a codec that it lacks keeps it from starting.
-            self.codecs = target::codecs(uri).ok();
+            self.codecs = targets::codecs(uri).ok();
         }
         missing(self.codecs.as_deref()?, named)
     }

@@ -1,13 +1,15 @@
 //! What is looked at after a step, when the store is at rest: its files, as a map; and what codecs
 //! make of the pages in them.
 
+use lab_map::codec::Tried;
+use lab_map::map;
+use lab_report::error::Result;
+use lab_report::record::StepPlan;
+use lab_report::record::map::Map;
+use lab_report::store::StepDir;
+
 use super::cell::{Lap, Measured, unexpected};
-use crate::codec::Tried;
-use crate::error::Result;
-use crate::map::{self, Map};
-use crate::record::StepPlan;
-use crate::store::StepDir;
-use crate::worker::protocol::{Event, Request};
+use crate::protocol::{Event, Request};
 
 /// Look at the files of a step as its setting asks.
 pub(super) fn look(

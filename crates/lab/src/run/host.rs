@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use kv::{Durability, EngineOptions};
+use lab_host::envelope::Envelope;
+use lab_report::error::{Error, Result};
 use rustix::process::Signal;
 
 use super::interrupt::Interrupt;
 use super::server::{self, Server, Wanted};
-use crate::envelope::Envelope;
-use crate::error::{Error, Result};
-use crate::target::{self, Managed, Place, Private};
+use crate::targets::{self, Managed, Place, Private};
 
 /// The number of a message of `serve` that it listens, which names the port.
 const LISTENS: i64 = 23_016;
@@ -77,7 +77,7 @@ impl Host<'_> {
         let line = private.line(&place, port)?;
         let listens = |_: &str, pid: u32| {
             let uri = private.uri(pid, port);
-            target::answers(&uri).is_ok().then_some(uri)
+            targets::answers(&uri).is_ok().then_some(uri)
         };
         let wanted = Wanted {
             command: server::waiting(&line, &directory, self.log)?,
@@ -94,7 +94,7 @@ pub(super) struct Asked<'a> {
     pub options: &'a EngineOptions,
     pub durability: Durability,
     pub clients: u32,
-    pub limits: &'a crate::envelope::Limits,
+    pub limits: &'a lab_report::record::Limits,
 }
 
 impl Asked<'_> {

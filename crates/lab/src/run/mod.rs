@@ -30,16 +30,19 @@ pub use restart::unsupported;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::analysis;
-use crate::cost::{self, CostOptions, Prices};
-use crate::envelope::{Cgroups, remove_stale};
-use crate::error::{Error, Failure, Result};
-use crate::host::{HostFacts, capture_env};
-use crate::record::{
-    Cell, Manifest, Plan, RunSummary, SCHEMA, StepState, StepStatus, StepSummary, TargetRecord,
+use lab_host::envelope::{Cgroups, remove_stale};
+use lab_host::host::{HostFacts, capture_env};
+use lab_report::analysis;
+use lab_report::cost::{self, CostOptions};
+use lab_report::error::{Error, Failure, Result};
+use lab_report::record::{
+    Cell, Manifest, Plan, Prices, RunRecord, RunSummary, SCHEMA, StepState, StepStatus,
+    StepSummary, TargetRecord, file_name,
 };
-use crate::store::{self, RunDir, file_name};
-use crate::target::{self, Kind, ServerFacts};
+use lab_report::store::{self, RunDir};
+
+use crate::protocol::ServerFacts;
+use crate::targets::{self, Kind};
 
 /// A run in the making.
 pub struct Runner<'a> {
@@ -106,6 +109,17 @@ pub fn resume(
     Runner::new(run, manifest, program, progress, interrupt).go()
 }
 
+/// Read a run with all its records, of this version or an earlier one: facts of targets that it did
+/// not record come from the words of the targets.
+///
+/// # Errors
+/// As [`store::load`].
+pub fn load(path: &Path) -> Result<RunRecord> {
+    let mut run = store::load(path)?;
+    targets::complete(&mut run.manifest.plan);
+    Ok(run)
+}
+
 fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
     vfs::ensure_dir(begin.out).map_err(|e| Error::io("create", begin.out, &e))?;
     let parent = if plan.data_dir.exists() {
@@ -140,9 +154,9 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     store::check_new(begin.out)?;
     let mut foreign = 0;
     for target in &plan.targets {
-        match target::kind(target)? {
+        match targets::kind(target)? {
             Kind::Foreign(uri) => {
-                target::answers(&uri)?;
+                targets::answers(&uri)?;
                 foreign += 1;
             }
             Kind::Private(private) => {
@@ -202,7 +216,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
 }
 
 fn copy_calibration(run: &RunDir) -> Result<()> {
-    match crate::calibrate::stored() {
+    match lab_host::calibrate::stored() {
         Some(calibration) => run.write_json("calibration.json", &calibration),
         None => Ok(()),
     }

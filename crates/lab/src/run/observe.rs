@@ -1,10 +1,11 @@
 //! Turning the worker's ticks and the kernel's counters into rows of the series and of the interval
 //! table, step by step.
 
-use crate::envelope::{EnvelopeStatus, Outcome};
-use crate::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
-use crate::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
-use crate::worker::protocol::{Interval, Tick};
+use lab_host::envelope::{EnvelopeStatus, Outcome};
+use lab_host::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
+use lab_report::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, SeriesRow};
+
+use crate::protocol::{Interval, Tick};
 
 /// Watches one step from its beginning to the end of its settling.
 pub(super) struct Observer<'a> {

@@ -22,12 +22,12 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use lab_report::error::{Error, Result};
+use lab_report::record::Plan;
 use rustix::process::geteuid;
 use stdx::{ByteSize, time};
 
-use crate::error::{Error, Result};
 use crate::programs::found;
-use crate::record::Plan;
 
 /// The most the file system holds; the file has holes where nothing was written.
 const SIZE: ByteSize = ByteSize::gib(8);

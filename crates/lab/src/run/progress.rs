@@ -1,6 +1,6 @@
 //! What a run tells whoever watches it.
 
-use crate::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
+use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 
 /// One second of a step, for display.
 #[derive(Clone, Debug, Default)]

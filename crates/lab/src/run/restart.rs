@@ -9,6 +9,12 @@ use std::mem;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability, EngineOptions, Factory};
+use lab_host::sample::{Sampler, self_usage};
+use lab_report::error::{Error, Result};
+use lab_report::record::{
+    Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec, Work, encode_histogram,
+};
+use lab_report::store::StepDir;
 use rustix::fs::{Advice, fadvise};
 use stdx::time;
 
@@ -18,14 +24,9 @@ use super::halt::halt;
 use super::observe::Observer;
 use super::power::{self, Power};
 use super::server::Server;
-use crate::error::{Error, Result};
-use crate::load::{encode_histogram, no_latencies};
-use crate::record::{Ended, Integrity, Main, Plan, Setting, StepPlan, TargetSpec};
-use crate::sample::{Sampler, self_usage};
-use crate::store::StepDir;
-use crate::target::{self, CODEC, FILL, Kind, Managed, Private};
-use crate::worker::protocol::{Audit, Before, Event, Finished, Request, Tick};
-use crate::workload::iibench::Work;
+use crate::load::no_latencies;
+use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
+use crate::targets::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::workload::program::Spec;
 
 /// The most clients of an engine within the worker: each has a thread that shares the memory cap.
@@ -36,7 +37,7 @@ const THREADS_MAX: u32 = 512;
 pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
     if owns_tables(step)
-        && let Some(why) = target::tables_unsupported(spec, transactions(plan))
+        && let Some(why) = targets::tables_unsupported(spec, transactions(plan))
     {
         return Some(why.to_owned());
     }
@@ -45,7 +46,7 @@ pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<St
     {
         return Some(why.to_owned());
     }
-    let factory = match target::kind(spec) {
+    let factory = match targets::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(private)) => {
             let lacks = setting.durability.and_then(|level| private.lacks(level));
@@ -184,7 +185,7 @@ fn codec_options(
 
 /// Put what a step asks of pages into the options of an engine.
 pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut EngineOptions) {
-    let factory = match target::kind(spec) {
+    let factory = match targets::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
         Ok(Kind::Private(_)) => {
             let fill = setting.fill.map(|fill| (FILL.to_owned(), fill.to_string()));
@@ -219,7 +220,7 @@ impl Lap<'_, '_, '_> {
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
-        let stays = matches!(target::kind(self.target), Ok(Kind::Foreign(_)));
+        let stays = matches!(targets::kind(self.target), Ok(Kind::Foreign(_)));
         let begins = fresh && !untouched && !stays;
         if begins || cold || step.setting.power {
             if fresh {
@@ -279,7 +280,7 @@ impl Lap<'_, '_, '_> {
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
         // A worker that holds no engine stays outside of the limits.
-        let (environment, around) = match target::kind(self.target)? {
+        let (environment, around) = match targets::kind(self.target)? {
             Kind::Embedded(factory) => (factory.environment(), Some(&self.envelope)),
             _ => (&[][..], None),
         };
@@ -359,7 +360,7 @@ impl Lap<'_, '_, '_> {
         let next = self.start()?;
         self.worker = next;
         let level = step.setting.durability.unwrap_or(self.plan.durability);
-        let consistent = match target::kind(self.target)? {
+        let consistent = match targets::kind(self.target)? {
             Kind::Private(private) => private.none_is_consistent(),
             Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
             // It promises no such level.

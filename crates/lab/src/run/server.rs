@@ -13,14 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
+use lab_host::envelope::Envelope;
+use lab_report::error::{Error, Failure, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
 use super::halt::state;
 use super::interrupt::Interrupt;
-use crate::envelope::Envelope;
-use crate::error::{Error, Failure, Result};
-use crate::target::Line;
+use crate::targets::Line;
 
 /// How often a wait looks.
 const LOOK: Duration = Duration::from_millis(20);

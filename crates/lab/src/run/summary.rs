@@ -4,21 +4,19 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use kv::EngineStats;
+use lab_host::envelope::MemoryEvents;
+use lab_host::sample::OsDelta;
+use lab_report::analysis;
+use lab_report::record::{
+    Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Plan, QuerySummary,
+    SCHEMA, StepPlan, StepSummary, TargetSpec, Work,
+};
+use lab_report::store::reason_name;
 
 use super::cell::Measured;
 use super::observe::source_name;
-use crate::analysis;
-use crate::envelope::MemoryEvents;
-use crate::experiment::Operation;
 use crate::load::latency_of;
-use crate::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Plan, QuerySummary, SCHEMA,
-    StepPlan, StepSummary, TargetSpec,
-};
-use crate::sample::OsDelta;
-use crate::store::reason_name;
-use crate::target::{self, Kind};
-use crate::workload::iibench::Work;
+use crate::targets::{self, Kind};
 
 /// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
 const RATE_SHARE_MIN: f64 = 0.95;
@@ -197,8 +195,8 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
             all.insert(name.to_owned(), after.saturating_sub(before) as f64);
         }
     }
-    if let Some(bytes) = of(&m.stats_after, target::TABLE_BYTES) {
-        all.insert(target::TABLE_BYTES.to_owned(), bytes as f64);
+    if let Some(bytes) = of(&m.stats_after, targets::TABLE_BYTES) {
+        all.insert(targets::TABLE_BYTES.to_owned(), bytes as f64);
     }
     all
 }
@@ -255,7 +253,7 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
 /// Said when the load generator took much of the CPU that could be seen.
 fn client_share(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Option<String> {
     let (client, server) = (m.finished.client_cpu_seconds, cpu(total)?);
-    let embedded = matches!(target::kind(ending.target), Ok(Kind::Embedded(_)));
+    let embedded = matches!(targets::kind(ending.target), Ok(Kind::Embedded(_)));
     let all = if embedded { server } else { server + client };
     if all < CPU_TOLD_MIN || ending.target.engine == "null" || client <= all * 0.25 {
         return None;

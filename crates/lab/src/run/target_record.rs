@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use kv::{Codec, Durability, EngineOptions, Factory};
+use lab_report::error::Result;
+use lab_report::record::{Plan, TargetRecord, TargetSpec};
 
 use super::cell::engine_options;
 use super::host::Asked;
-use crate::error::Result;
-use crate::record::{Plan, TargetRecord, TargetSpec};
-use crate::target::{self, Configured, Kind, MONGODB, Managed, Private, ServerFacts};
+use crate::protocol::{Configured, ServerFacts};
+use crate::targets::{self, Kind, MONGODB, Managed, Private};
 
 /// What is not known of a server before it was asked, and what is its own business.
 const UNKNOWN: &str = "unknown";
@@ -57,7 +58,7 @@ pub(super) fn settings_table(settings: &[Configured]) -> String {
 }
 
 fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
-    Ok(match target::kind(spec)? {
+    Ok(match targets::kind(spec)? {
         Kind::Embedded(factory) => embedded(plan, spec, factory),
         Kind::Managed(managed) => serve(plan, spec, &managed),
         Kind::Private(private) => started(plan, spec, &private),

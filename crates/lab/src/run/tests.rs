@@ -5,12 +5,12 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use lab_report::record::{Ended, Integrity, RunSummary, encode_histogram};
+
 use super::{Begin, Interrupt, Silent, run};
 use crate::experiment::{self, Settings};
-use crate::load::encode_histogram;
-use crate::record::{Ended, Integrity, RunSummary};
-use crate::target;
-use crate::worker::protocol::{Event, Finished};
+use crate::protocol::{Event, Finished};
+use crate::targets;
 
 fn finished(wrong: &[&str]) -> Event {
     let histogram = hdrhistogram::Histogram::new(3).unwrap();
@@ -83,7 +83,7 @@ fn run_with(step: &str, verify: &str) -> (tempfile::TempDir, RunSummary) {
         rows: Some(2000),
         settle: Some(0.0),
         mem: Some(stdx::ByteSize(0)),
-        targets: Some(target::parse_targets("memory").unwrap()),
+        targets: Some(targets::parse_targets("memory").unwrap()),
         ..Settings::default()
     };
     let experiment = experiment::experiment("iibench-classic").unwrap();
@@ -127,8 +127,8 @@ fn a_lost_row_makes_the_run_invalid() {
     assert!(summary.complete && !summary.valid);
     let reason = summary.steps[0].invalid_reason.as_deref().unwrap();
     assert_eq!(reason, "integrity: row 5 is missing");
-    let record = crate::store::load(&dir.path().join("run")).unwrap();
-    let html = crate::report::render(&record).unwrap();
+    let record = lab_report::store::load(&dir.path().join("run")).unwrap();
+    let html = lab_report::report::render(&record).unwrap();
     assert!(html.contains("row 5 is missing"));
 }
 
@@ -148,7 +148,7 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
     ] {
         let (dir, summary) = run_with(&format!("echo noise; {step}"), &say(&verified(&[])));
         assert!(!summary.complete && summary.steps.is_empty());
-        let record = crate::store::load(&dir.path().join("run")).unwrap();
+        let record = lab_report::store::load(&dir.path().join("run")).unwrap();
         let message = record.steps[0].status.message.clone().unwrap();
         assert!(message.contains(needle), "{needle}: {message}");
     }
@@ -157,7 +157,7 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
 #[test]
 fn steps_upon_a_store_that_cannot_be_begun_afresh_are_not_done() {
     let settings = Settings {
-        targets: Some(target::parse_targets("postgres://h/x,mysql://h/x").unwrap()),
+        targets: Some(targets::parse_targets("postgres://h/x,mysql://h/x").unwrap()),
         ..Settings::default()
     };
     let unsupported = |name: &str| {

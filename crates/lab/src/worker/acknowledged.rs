@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use super::protocol::Told;
+use crate::protocol::Told;
 
 /// The file of one client.
 pub(super) struct Acknowledged(File);

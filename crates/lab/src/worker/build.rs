@@ -1,6 +1,6 @@
 //! The client that builds the three indexes, one after the other, or the rows anew.
 
-use crate::target::Meter as _;
+use crate::targets::Meter as _;
 
 use super::meter::Turn;
 use super::step::Shared;

@@ -1,7 +1,7 @@
 //! Counts what a client of tables writes, once it is committed.
 
-use crate::target::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::table::{Row, Table, Value, pick, row_bytes};
+use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

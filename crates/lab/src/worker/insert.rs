@@ -3,15 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use lab_report::record::{LoadKind, Work};
 use stdx::time;
 
 use super::acknowledged::Acknowledged;
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::LoadKind;
-use crate::target::Connection;
-use crate::workload::iibench::Work;
+use crate::targets::Connection;
 
 /// A client of a load step.
 pub(super) fn load(shared: &Shared<'_>, client: u32) {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use stdx::time;
 
 use super::step::Shared;
-use crate::target::Meter;
+use crate::targets::Meter;
 
 /// The meter of one client.
 pub(super) struct Turn<'a> {

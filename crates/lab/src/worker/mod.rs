@@ -2,7 +2,7 @@
 //! to a server.
 //!
 //! The lab starts it as `romanesco lab worker`, puts it into its envelope, and then sends requests
-//! (see [`protocol`]). It ends when its standard input closes, so it never outlives the lab.
+//! (see [`crate::protocol`]). It ends when its standard input closes, so it never outlives the lab.
 
 mod acknowledged;
 mod build;
@@ -10,7 +10,6 @@ mod counting;
 mod insert;
 mod meter;
 mod program;
-pub mod protocol;
 mod query;
 mod scan;
 mod serve;

@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
+use lab_report::record::{Ended, Integrity, LoadKind, Task};
 use stdx::sync::Mutex;
 use stdx::time;
 
 use super::counting::Counting;
-use super::protocol::{Before, Finished, Step};
 use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
-use crate::record::{Ended, Integrity, LoadKind};
-use crate::target::Database;
-use crate::target::tables::{Refused, TableClient};
-use crate::workload::program::{Client, Program, Seat, Spec, Task};
+use crate::protocol::{Before, Finished, Step};
+use crate::targets::Database;
+use crate::workload::program::{Client, Program, Seat, Spec};
 use crate::workload::table::Table;
+use crate::workload::tables::{Refused, TableClient};
 
 /// A transaction that is in the way of others so often does not get through at all.
 const CONFLICTS_MAX: u32 = 100_000;

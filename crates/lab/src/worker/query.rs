@@ -3,14 +3,14 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use lab_report::record::{LoadKind, SideQueries, Work};
 use stdx::{Rng, time};
 
 use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
-use crate::record::LoadKind;
-use crate::target::Connection;
-use crate::workload::iibench::{QUERY_LIMIT, SideQueries, Work};
+use crate::targets::Connection;
+use crate::workload::iibench::QUERY_LIMIT;
 
 /// How often a waiting query client looks whether it is its turn.
 const SIDE_LOOK: Duration = Duration::from_millis(20);

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use lab_host::probe::check_caps;
+use lab_map::codec;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
 
-use super::protocol::{Event, Request, Tick};
 use super::session::Session;
 use super::{acknowledged, step};
-use crate::codec;
-use crate::probe::check_caps;
-use crate::target::Settled;
+use crate::protocol::{Event, Request, Tick};
+use crate::targets::Settled;
 
 /// Serve requests from standard input until it closes or `close` is asked. Returns the program's
 /// exit code: 0 after `close`, 1 after a failed request.

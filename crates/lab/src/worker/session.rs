@@ -1,8 +1,8 @@
 //! The open target and what the workload knows is in it.
 
 use super::program::Running;
-use super::protocol::Open;
-use crate::target::{self, Database, Live};
+use crate::protocol::Open;
+use crate::targets::{self, Database, Live};
 use crate::workload::iibench::Generator;
 
 pub(super) struct Session {
@@ -18,7 +18,7 @@ pub(super) struct Session {
 impl Session {
     /// Open the target; a fresh one has no rows.
     pub(super) fn open(request: &Open) -> Result<Session, String> {
-        let database = target::open(request)?;
+        let database = targets::open(request)?;
         Ok(Session {
             keeps: database.keeps(),
             database,

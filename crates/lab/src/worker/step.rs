@@ -5,18 +5,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use lab_host::sample::self_usage;
+use lab_report::record::{Ended, Main, Work, encode_histogram};
 use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
 use stdx::time;
 
-use super::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use super::session::Session;
 use super::{build, insert, program, query, scan};
-use crate::load::{Marks, Recorder, encode_histogram, latency_of};
-use crate::record::{Ended, Main};
-use crate::sample::self_usage;
-use crate::target::Live;
-use crate::workload::iibench::Work;
+use crate::load::{Marks, Recorder, latency_of};
+use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
+use crate::targets::Live;
 
 /// How often the ticker looks: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);

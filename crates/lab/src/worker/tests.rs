@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use kv::{Durability, EngineOptions};
+use lab_report::record::linkbench::Mix;
+use lab_report::record::{LoadKind, Task, Work};
 
-use super::protocol::{Before, Finished, Open, Step};
 use super::session::Session;
 use super::step;
-use crate::record::LoadKind;
-use crate::workload::iibench::{RowParams, Work};
-use crate::workload::program::{Spec, Task};
+use crate::protocol::{Before, Finished, Open, Step};
+use crate::workload::iibench::RowParams;
+use crate::workload::program::Spec;
 use crate::workload::{linkbench, many_tables, oltp, tpcc};
 
 fn open(engine: &str, directory: &Path, spec: &Spec) -> Session {
@@ -93,7 +94,7 @@ fn tpcc_is_consistent_after_its_transactions() {
 
 #[test]
 fn linkbench_counts_every_link() {
-    for mix in [linkbench::Mix::Facebook, linkbench::Mix::Callaghan] {
+    for mix in [Mix::Facebook, Mix::Callaghan] {
         let spec = Spec::Linkbench(linkbench::Params {
             seed: 42,
             nodes: 300,
@@ -124,7 +125,7 @@ fn mixes_count_latency_from_the_intended_start() {
     let late = run_at(&mut session, Task::Mix, 300, after(&load), open);
     assert_eq!(closed.behind, 0);
     assert!(1000 < late.behind, "{} were due", late.behind);
-    let histogram = crate::load::decode_histogram(&late.histogram).unwrap();
+    let histogram = lab_report::record::decode_histogram(&late.histogram).unwrap();
     let latency = crate::load::latency_of(&histogram);
     // Latencies of a client's own work alone add up to no more than the time it had. All were due
     // at the beginning: with the wait of each they are many times that.

@@ -4,12 +4,13 @@
 //! Row `i` goes to a table that is a pure function of the seed and `i`, and so is all it holds: a
 //! check makes every row it meets again.
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat, Task};
+use super::program::{Checked, Client, Done, Program, Seat};
 use super::table::{Column, Row, Table, Value, at};
-use crate::target::tables::{Answer, Range, TableClient};
+use crate::workload::tables::{Answer, Range, TableClient};
 
 /// Entries of one query of a scan.
 const PIECE: u64 = 1000;

@@ -6,5 +6,6 @@ pub mod many_tables;
 pub mod oltp;
 pub mod program;
 pub mod table;
+pub mod tables;
 pub mod tpcc;
 pub mod zipf;

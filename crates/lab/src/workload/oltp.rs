@@ -4,13 +4,14 @@
 //! sysbench has the server add, sort and make distinct three of the four ranges; here the client
 //! gets all rows and does so itself, so that every target does the same work.
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 use stdx::Rng;
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat, Task};
+use super::program::{Checked, Client, Done, Program, Seat};
 use super::table::{Column, Row, Table, Value, at};
-use crate::target::tables::{Answer, Lock, Mode, Range, TableClient};
+use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
 /// Rows of one insert of the load.
 const CHUNK: u64 = 500;

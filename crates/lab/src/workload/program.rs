@@ -1,14 +1,15 @@
 //! Programs: workloads on tables of their own. What clients do is written once, against the general
-//! layer of targets ([`crate::target::tables`]), and chosen by pure functions of a seed.
+//! layer of targets ([`super::tables`]), and chosen by pure functions of a seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
 use super::table::Table;
 use super::{linkbench, many_tables, oltp, tpcc};
-use crate::target::tables::{Answer, TableClient};
+use crate::workload::tables::{Answer, TableClient};
 
 /// A program with its parameters: the `params` of a plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,35 +65,6 @@ impl Spec {
             Spec::Tpcc(params) => params.data_bytes(),
             Spec::Linkbench(params) => params.data_bytes(),
             Spec::Oltp(params) => params.data_bytes(),
-        }
-    }
-}
-
-/// What a step has a program do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "task", rename_all = "snake_case")]
-pub enum Task {
-    /// Make the tables and fill them: rows are the main operation.
-    Fill {
-        /// How many tables, for programs that can have more or fewer; else 0.
-        tables: u64,
-    },
-    /// Read every row once, a thousand entries a query.
-    Scan {
-        /// As when they were filled.
-        tables: u64,
-    },
-    /// Transactions of the program's mix, one after the other.
-    Mix,
-}
-
-impl Task {
-    /// How many tables.
-    #[must_use]
-    pub fn tables(self) -> u64 {
-        match self {
-            Task::Fill { tables } | Task::Scan { tables } => tables,
-            Task::Mix => 0,
         }
     }
 }
@@ -185,7 +157,7 @@ pub trait Client {
     /// in [`Program::kinds`]; `None` when there is nothing left to do.
     fn next(&mut self) -> Option<usize>;
 
-    /// Do it, from its beginning to its commit. After [`crate::target::tables::Refused::Conflict`]
+    /// Do it, from its beginning to its commit. After [`super::tables::Refused::Conflict`]
     /// it is done again with the same inputs.
     ///
     /// # Errors

@@ -15,14 +15,17 @@
 //! share of the common [`Budget`] grows or shrinks.
 
 mod budget;
+mod processors;
 mod size;
 mod sort;
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use budget::{Budget, Held, Usage};
+pub use processors::{Processors, Slots};
 pub use size::decoded_size;
 pub(crate) use size::{document_size, entry, size};
 pub use sort::sort_by;
@@ -30,6 +33,7 @@ pub use sort::sort_by;
 use bson::Bson;
 
 use crate::{Code, Error, Result};
+use processors::Turn;
 
 /// Bytes that one operation may hold in values of expressions (MongoDB's limit for operators that
 /// grow).
@@ -52,6 +56,11 @@ pub trait Watch: Send + Sync {
     /// # Errors
     /// `MaxTimeMSExpired`, `Interrupted` and their kind.
     fn check(&self) -> Result<()>;
+
+    /// What is left of the operation's time; `None` if it is not limited.
+    fn left(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// The limits of an operation.
@@ -59,6 +68,7 @@ pub trait Watch: Send + Sync {
 pub struct Meter {
     watch: Option<Arc<dyn Watch>>,
     budget: Option<Arc<Budget>>,
+    processors: Option<Arc<Processors>>,
     limit: usize,
 }
 
@@ -67,6 +77,7 @@ impl Default for Meter {
         Meter {
             watch: None,
             budget: None,
+            processors: None,
             limit: MEMORY_LIMIT,
         }
     }
@@ -84,6 +95,13 @@ impl Meter {
     #[must_use]
     pub fn with_budget(mut self, budget: Option<Arc<Budget>>) -> Meter {
         self.budget = budget;
+        self
+    }
+
+    /// The same, taking turns on the processors once it is long.
+    #[must_use]
+    pub fn with_processors(mut self, processors: Option<Arc<Processors>>) -> Meter {
+        self.processors = processors;
         self
     }
 
@@ -107,6 +125,7 @@ impl Meter {
             links: LINKS.replace(Links {
                 watch: self.watch,
                 held: Held::of(self.budget),
+                turn: Turn::of(self.processors),
             }),
             thread: PhantomData,
         }
@@ -147,6 +166,7 @@ struct Counters {
 struct Links {
     watch: Option<Arc<dyn Watch>>,
     held: Held,
+    turn: Turn,
 }
 
 thread_local! {
@@ -154,7 +174,7 @@ thread_local! {
         Cell::new(Counters { left: LOOK_EVERY, bytes: 0, limit: MEMORY_LIMIT, entered: false })
     };
     static LINKS: RefCell<Links> = const {
-        RefCell::new(Links { watch: None, held: Held::none() })
+        RefCell::new(Links { watch: None, held: Held::none(), turn: Turn::none() })
     };
 }
 
@@ -201,7 +221,10 @@ pub(crate) fn count(count: usize) {
 
 #[cold]
 fn look() -> Result<()> {
-    let watch = LINKS.with_borrow(|links| links.watch.clone());
+    let (watch, mut turn) =
+        LINKS.with_borrow_mut(|links| (links.watch.clone(), std::mem::take(&mut links.turn)));
+    turn.look(watch.as_ref().and_then(|watch| watch.left()));
+    LINKS.with_borrow_mut(|links| links.turn = turn);
     let outcome = watch.map_or(Ok(()), |watch| watch.check());
     let mut counters = COUNTERS.get();
     // M3: the next step looks again.

@@ -223,11 +223,11 @@ impl Merge {
                 )
                 .with_details(doc! { "keyPattern": pattern, "keyValue": found }));
             }
-            WhenMatched::Replace => Update::from_document(incoming, &[], &self.settings)?,
+            WhenMatched::Replace => Update::replacement(incoming, &self.settings),
             WhenMatched::Merge => {
                 let mut merged = existing.clone();
                 merged.extend(incoming);
-                Update::from_document(merged, &[], &self.settings)?
+                Update::replacement(merged, &self.settings)
             }
             WhenMatched::Pipeline(stages) => {
                 let mut settings = self.settings.clone();

@@ -331,6 +331,20 @@ fn merges_decide_document_by_document() {
 }
 
 #[test]
+fn merged_documents_are_no_operators() {
+    let existing = doc! {"$inc": {"a": 1}, "_id": 1, "a": 1};
+    let incoming = doc! {"$set": {"a": 5}, "_id": 1};
+    for mode in ["replace", "merge"] {
+        let spec = bson!({"into": "t", "whenMatched": mode});
+        let merge = Merge::parse(&spec, &Settings::default()).unwrap();
+        let error = merge
+            .resolve(Some(&existing), incoming.clone())
+            .unwrap_err();
+        assert_eq!(error.code, Code::DOLLAR_PREFIXED_FIELD_NAME, "{mode}");
+    }
+}
+
+#[test]
 fn merges_refuse_what_they_do_not_know() {
     let refused = |spec: Bson, code: i32, name: &str, message: &str| {
         let error = Merge::parse(&spec, &Settings::default()).unwrap_err();

@@ -146,6 +146,16 @@ impl Update {
         })
     }
 
+    /// A whole document in place of the one before, also when its first name begins with `$`: no
+    /// operators.
+    #[must_use]
+    pub fn replacement(document: Document, settings: &Settings) -> Update {
+        Update {
+            kind: Kind::Replacement(document),
+            settings: settings.clone(),
+        }
+    }
+
     /// A pipeline of `$set`, `$unset`, `$project`, `$replaceWith` and their other names.
     ///
     /// # Errors

@@ -5,14 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::analysis;
-use lab::calibrate::Calibration;
-use lab::envelope::Limits;
 use lab::experiment::{self, Settings};
-use lab::probe::DeviceProbe;
-use lab::record::{Preset, StepSummary};
 use lab::run::{Begin, caps};
-use lab::{Error, Failure, Result, store, target};
+use lab::targets;
+use lab_host::calibrate::Calibration;
+use lab_host::probe::DeviceProbe;
+use lab_report::record::{Limits, Preset, StepSummary};
+use lab_report::{Error, Failure, Result, analysis, store};
 use stdx::ByteSize;
 
 use super::{Show, listen, program};
@@ -50,7 +49,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let name = match &args.target {
         Some(name) => name.clone(),
-        None => (*target::defaults().first().ok_or_else(|| {
+        None => (*targets::defaults().first().ok_or_else(|| {
             Error::new("no persistent engine is compiled in; name one with --target")
         })?)
         .to_owned(),
@@ -85,7 +84,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     let run_dir = out.join("run");
     let settings = Settings {
         preset: Some(Preset::Smoke),
-        targets: Some(target::parse_targets(name)?),
+        targets: Some(targets::parse_targets(name)?),
         repeats: Some(args.aa),
         ..Settings::default()
     };

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lab::analysis::{self, Outcome, Rule};
-use lab::{Failure, Result, store};
+use lab_report::analysis::{self, Outcome, Rule};
+use lab_report::{Failure, Result, store};
 
 /// The rules when none is given.
 const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];

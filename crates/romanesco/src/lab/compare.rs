@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::{Result, analysis, store};
+use lab_report::{Result, analysis, store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab compare out/before out/after --base lmdb")]

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use lab::cost::{self, CostOptions, Prices};
-use lab::{Error, Result, store};
+use lab_report::cost::{self, CostOptions};
+use lab_report::record::Prices;
+use lab_report::{Error, Result, store};
 use stdx::ByteSize;
 
 #[derive(clap::Args)]

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use lab::Result;
-use lab::doctor::{Doctor, Status, render, worst};
-use lab::target::factories;
+use lab::targets::factories;
+use lab_host::doctor::{Doctor, Status, render, worst};
+use lab_report::Result;
 
 #[derive(clap::Args)]
 #[command(

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use lab::export::{Format, export};
-use lab::{Error, Result, store};
+use lab_report::export::{Format, export};
+use lab_report::{Error, Result, store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab export out/first --format md")]

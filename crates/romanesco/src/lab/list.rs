@@ -1,11 +1,10 @@
 //! `romanesco lab list`.
 
 use clap::ValueEnum;
-use lab::Result;
-use lab::cost::{Prices, built_in};
 use lab::experiment::experiments;
-use lab::record::Preset;
-use lab::target::{factories, servers};
+use lab::targets::{factories, servers};
+use lab_report::Result;
+use lab_report::record::{Preset, Prices, built_in_prices};
 use serde_json::json;
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
@@ -86,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 fn price_files() -> Vec<Prices> {
     let parsed = |name: &str| Prices::text(name).and_then(|t| Prices::parse(&t));
-    let all = built_in().into_iter().map(parsed);
+    let all = built_in_prices().into_iter().map(parsed);
     all.filter_map(std::result::Result::ok).collect()
 }
 

@@ -4,8 +4,9 @@ use std::env;
 use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 
-use lab::map::{self, Ink};
-use lab::{Error, Result, target};
+use lab::targets;
+use lab_map::map::{self, Ink};
+use lab_report::{Error, Result};
 
 #[derive(clap::Args)]
 #[command(
@@ -53,7 +54,7 @@ impl Args {
     /// The path of the files.
     fn path(&self) -> Result<PathBuf> {
         match self.place.to_str().filter(|text| text.contains("://")) {
-            Some(uri) => target::directory(uri).map_err(Error::new),
+            Some(uri) => targets::directory(uri).map_err(Error::new),
             None => Ok(self.place.clone()),
         }
     }

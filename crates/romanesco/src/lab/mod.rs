@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use lab::display::{Style, display};
 use lab::run::{Interrupt, Progress};
-use lab::{Error, Result, analysis};
+use lab_report::{Error, Result, analysis};
 use stdx::units::count;
 
 /// Exit codes: 0 success, 1 regression (`check`), 2 invalid or incomplete run, 3 error, 64 invalid
@@ -122,7 +122,7 @@ fn listen() -> Result<Interrupt> {
 
 /// Print the rate each target sustains, and whether published results were reproduced.
 fn findings(out: &Path) -> Result<()> {
-    let record = lab::store::load(out)?;
+    let record = lab::run::load(out)?;
     let limit = record.manifest.plan.p99_ms;
     for one in analysis::sustained(&record, limit) {
         let (target, of) = (&one.target, &one.of);
@@ -135,7 +135,7 @@ fn findings(out: &Path) -> Result<()> {
             ),
         }
     }
-    let beside = lab::published::beside(&record);
+    let beside = lab_report::published::beside(&record);
     for shape in beside.iter().flat_map(|b| &b.shapes) {
         note!("{}", shape.text());
     }
@@ -144,7 +144,7 @@ fn findings(out: &Path) -> Result<()> {
 
 /// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
 /// incomplete or has invalid results.
-fn conclude(out: &Path, summary: &lab::record::RunSummary, show: Show) -> Result<u8> {
+fn conclude(out: &Path, summary: &lab_report::record::RunSummary, show: Show) -> Result<u8> {
     let path = report::write(out, None)?;
     if show.json {
         say!("{}", serde_json::json!({ "event": "report", "path": path }));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use lab::{Error, Result, store};
+use lab_report::{Error, Result, store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab report out/first -o first.html")]
@@ -22,8 +22,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 /// Write the report of the run in `run`; returns its path.
 pub(super) fn write(run: &Path, out: Option<&Path>) -> Result<PathBuf> {
-    let record = store::load(run)?;
-    let html = lab::report::render(&record).map_err(|e| Error::new(e.to_string()))?;
+    let record = lab::run::load(run)?;
+    let html = lab_report::report::render(&record).map_err(|e| Error::new(e.to_string()))?;
     let path = out.map_or_else(|| run.join(store::REPORT), Path::to_path_buf);
     vfs::write_atomic(&path, html.as_bytes()).map_err(|e| Error::io("write", &path, &e))?;
     Ok(path)

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::Result;
+use lab_report::Result;
 
 use super::{Show, conclude, listen, program};
 
@@ -17,7 +17,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     // What cannot be read is said below.
-    if let Ok(run) = lab::store::load(&args.run) {
+    if let Ok(run) = lab_report::store::load(&args.run) {
         lab::run::own_mounts(&run.manifest.plan)?;
     }
     let interrupt = listen()?;

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
-use lab::cost::Prices;
 use lab::experiment::{self, Rate, Settings};
-use lab::record::Preset;
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
-use lab::{Error, Result, display, target};
+use lab::{display, targets};
+use lab_report::record::{Preset, Prices};
+use lab_report::{Error, Result};
 use stdx::ByteSize;
 
 use super::run_all::All;
@@ -196,7 +196,7 @@ impl Args {
         let targets = self
             .targets
             .as_deref()
-            .map(target::parse_targets)
+            .map(targets::parse_targets)
             .transpose()?;
         Ok(Settings {
             preset: self.preset,
@@ -252,7 +252,7 @@ fn config(named: Option<&Path>) -> Result<Settings> {
 }
 
 fn default_out(experiment: &str) -> PathBuf {
-    let time = lab::store::now_text().replace([':', '-'], "");
+    let time = lab_report::store::now_text().replace([':', '-'], "");
     let process = std::process::id() & 0xFFFF;
     Path::new("results").join(format!("{time}_{experiment}_{process:04x}"))
 }

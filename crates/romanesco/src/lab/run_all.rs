@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use lab::display;
 use lab::experiment::{Experiment, Settings, experiments, plan, tour};
-use lab::record::Plan;
-use lab::report::{Part, overview};
 use lab::run::{Begin, Interrupt};
-use lab::{Error, Failure, Result, display, store};
+use lab_report::record::Plan;
+use lab_report::report::{Part, overview};
+use lab_report::{Error, Failure, Result, store};
 
 use super::{Show, report};
 
@@ -86,7 +87,7 @@ impl All {
         experiment: &Experiment,
         plan: Plan,
         interrupt: &Interrupt,
-    ) -> Result<lab::record::RunRecord> {
+    ) -> Result<lab_report::record::RunRecord> {
         let out: &Path = &self.out.join(experiment.name);
         let mut display = self.show.display();
         if out.join(store::MANIFEST).exists() {
@@ -104,6 +105,6 @@ impl All {
         }
         drop(display);
         report::write(out, None)?;
-        store::load(out)
+        lab::run::load(out)
     }
 }

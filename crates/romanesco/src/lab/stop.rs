@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab::{Error, Result, store};
+use lab_report::{Error, Result, store};
 use rustix::process::{Pid, Signal, kill_process};
 
 #[derive(clap::Args)]

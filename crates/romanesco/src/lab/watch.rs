@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lab::record::{RunRecord, StepState};
-use lab::{Result, display, store};
+use lab::display;
+use lab_report::record::{RunRecord, StepState};
+use lab_report::{Result, store};
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 

@@ -23,7 +23,7 @@ pub(crate) const MISUSED: u8 = 2;
 pub(crate) const FAILED: u8 = 48;
 
 fn open(config: &mut Config) -> Result<Arc<dyn Engine>, String> {
-    let factory = lab::target::factory(&config.engine)?;
+    let factory = lab::targets::factory(&config.engine)?;
     let setup = config.engine_setup(factory)?;
     config.warnings = setup.warnings;
     config.cache_bytes = Some(setup.options.cache.bytes());

@@ -199,7 +199,7 @@ fn the_same_seed_makes_the_same_data() {
 
 /// A digest of every key and value of every tree.
 fn digest(dir: &std::path::Path, options: &kv::EngineOptions) -> u64 {
-    let engine = lab::target::factory("lmdb")
+    let engine = lab::targets::factory("lmdb")
         .unwrap()
         .open(dir, options)
         .unwrap();

@@ -64,7 +64,7 @@ fn fill_factor_draws_before_and_after() {
         place.json(format!("run/steps/{directory}/map.json"))
     };
     for engine in ["betree", "lmdb"] {
-        let rebuilds = lab::target::factory(engine)
+        let rebuilds = lab::targets::factory(engine)
             .unwrap()
             .capabilities()
             .compaction;
@@ -112,7 +112,7 @@ fn compression_tries_codecs_and_reads_cold() {
             assert!((0.9..5.0).contains(&ratio), "{name} {ratio}");
         }
     }
-    for codec in lab::target::factory("betree").unwrap().codecs() {
+    for codec in lab::targets::factory("betree").unwrap().codecs() {
         let point = step("betree", &format!("point-50-{}", codec.name));
         assert!(point["query_rate"].as_f64().unwrap() > 0.0, "{point}");
     }

@@ -196,7 +196,7 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn what_a_server_creates_is_its_owners_alone() {
     // Those that are compiled in and keep files.
-    for engine in lab::target::defaults() {
+    for engine in lab::targets::defaults() {
         let place = Place::new();
         let line = format!(
             "umask 000 && exec \"$0\" serve --storageEngine {engine} --dbpath db --port 0 \

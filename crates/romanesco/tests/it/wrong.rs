@@ -33,7 +33,7 @@ fn unknown_names_are_answered_with_the_nearest() {
 
 #[test]
 fn an_engine_that_is_not_compiled_in_names_its_feature() {
-    if lab::target::factory("rocksdb").unwrap().available() {
+    if lab::targets::factory("rocksdb").unwrap().available() {
         stdx::skip::test("every engine is compiled in");
         return;
     }

@@ -1,4 +1,4 @@
-//! Roles of people's own, as `admin.system.roles` has them, and what roles inherit.
+//! Custom roles, as `admin.system.roles` has them, and what roles inherit.
 //!
 //! - R1. What a user may do follows roles as deep as they go, each once: documents that were
 //!   written past the commands may name each other in a circle.
@@ -11,12 +11,10 @@ use query::Namespace;
 use super::privilege::{Grant, joined};
 use super::restriction::Restrictions;
 use super::roles;
-use super::users::key;
 
 /// A role's name and its database, or a user's.
 pub(crate) type Name = (String, String);
 
-/// A role.
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
     /// Its name and database.
@@ -29,7 +27,7 @@ pub(crate) struct Role {
     pub(crate) restrictions: Restrictions,
     /// The same as it is stored.
     pub(crate) restricted: Vec<Bson>,
-    /// Whether everybody has it and nobody changes it.
+    /// Whether it is built in and cannot be changed.
     pub(crate) builtin: bool,
 }
 
@@ -37,12 +35,16 @@ pub(crate) struct Role {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Roles(pub(super) HashMap<String, Role>);
 
-/// The collection.
 pub(crate) fn collection() -> Namespace {
     Namespace {
         db: "admin".to_owned(),
         coll: "system.roles".to_owned(),
     }
+}
+
+/// `_id` of a user or a role.
+pub(crate) fn key(database: &str, name: &str) -> String {
+    format!("{database}.{name}")
 }
 
 /// The roles a document lists; `None` when what it lists are none.
@@ -57,7 +59,7 @@ pub(super) fn listed(document: &Document) -> Option<Vec<Name>> {
 }
 
 impl Role {
-    /// The role of a document; `None` when it is none. Privileges that nobody knows grant nothing.
+    /// The role of a document; `None` when it is none. Unknown privileges grant nothing.
     pub(crate) fn of(document: &Document) -> Option<Role> {
         let (name, database) = (document.get_str("role").ok()?, document.get_str("db").ok()?);
         if document.get_str("_id").ok()? != key(database, name) {
@@ -165,6 +167,7 @@ mod tests {
         }
     }
 
+    /// R1: each role counts once.
     #[test]
     fn roles_inherit_also_around_a_circle() {
         let mut roles = Roles::default();

@@ -1,14 +1,14 @@
 //! Privileges: actions on resources, as roles grant them and commands want them.
 //!
-//! Collections `system.*` belong to no role but by name: whoever reads a database does not read
-//! the users in it.
+//! A role on a database does not include its collections `system.*`, only a role that names them
+//! does: a user that may read a database may not read the users in it.
 
 use std::borrow::Cow;
 
 use bson::{Bson, Document, doc};
 use query::{Error, Result};
 
-use crate::dispatch::arguments::type_name;
+use crate::arguments::type_name;
 
 /// What a privilege is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,6 @@ pub(crate) enum Resource {
     Ordinary,
     /// A collection by its name, in every database.
     Named(Cow<'static, str>),
-    /// One collection.
     Collection(String, Cow<'static, str>),
     /// Whatever there is.
     Everything,
@@ -32,9 +31,7 @@ pub(crate) enum Resource {
 /// Actions on a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grant {
-    /// The resource.
     pub(crate) resource: Resource,
-    /// The actions.
     pub(crate) actions: Cow<'static, [&'static str]>,
 }
 
@@ -217,7 +214,7 @@ impl Resource {
             return wrong("must have 'cluster', 'anyResource', or 'db' and 'collection'");
         };
         if document.len() != 2 {
-            return wrong("has a field that nobody knows");
+            return wrong("has an unknown field");
         }
         Ok(match (database, collection) {
             ("", "") => Resource::Any,
@@ -288,7 +285,7 @@ impl Grant {
     /// The privilege of a document: `{resource, actions}`.
     ///
     /// # Errors
-    /// `FailedToParse`, `BadValue` for an action nobody knows.
+    /// `FailedToParse`, `BadValue` for an unknown action.
     pub(crate) fn of(document: &Document) -> Result<Grant> {
         let (Ok(resource), Ok(actions)) = (
             document.get_document("resource"),

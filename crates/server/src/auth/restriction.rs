@@ -1,9 +1,9 @@
-//! `authenticationRestrictions`: from where, and to which address of the server, somebody may
+//! `authenticationRestrictions`: from where, and to which address of the server, a user may
 //! authenticate.
 //!
-//! - T1. Of the restrictions of one list one must hold, in all it says; and that for the list of
+//! - W1. Of the restrictions of one list one must hold, in all it says; and that for the list of
 //!   the user and for the list of each role they have or inherit.
-//! - T2. A stored restriction that nobody understands lets nobody in.
+//! - W2. A stored restriction that cannot be parsed admits no client.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -122,9 +122,9 @@ impl Restrictions {
             .map(Restrictions)
     }
 
-    /// Those of a stored user or role (T2).
+    /// Those of a stored user or role (W2).
     pub(crate) fn of(document: &Document) -> Restrictions {
-        let nobody = || {
+        let none = || {
             Restrictions(vec![Restriction {
                 client: Some(Vec::new()),
                 server: None,
@@ -132,8 +132,8 @@ impl Restrictions {
         };
         match document.get("authenticationRestrictions") {
             None => Restrictions::default(),
-            Some(Bson::Array(list)) => Restrictions::parse(list).unwrap_or_else(|_| nobody()),
-            Some(_) => nobody(),
+            Some(Bson::Array(list)) => Restrictions::parse(list).unwrap_or_else(|_| none()),
+            Some(_) => none(),
         }
     }
 
@@ -184,6 +184,7 @@ mod tests {
         }
     }
 
+    /// W1: one of a list must hold.
     #[test]
     fn one_restriction_must_hold_in_all_it_says() {
         let both = doc! {"clientSource": ["10.0.0.1"], "serverAddress": ["10.0.0.9", "::1"]};
@@ -197,6 +198,7 @@ mod tests {
         assert!(permit(&[], "10.0.0.2:5", "unknown"));
     }
 
+    /// W2: what cannot be read admits no client.
     #[test]
     fn what_is_no_restriction_is_refused_and_lets_nobody_in() {
         for bad in [

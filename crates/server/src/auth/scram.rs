@@ -16,7 +16,6 @@ const LONGEST: usize = 4_096;
 /// Bytes that are overwritten when they are dropped.
 pub(crate) type Secret = Zeroizing<Vec<u8>>;
 
-/// A mechanism.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mechanism {
     /// SCRAM-SHA-1, over MongoDB's own digest of the password.
@@ -30,7 +29,6 @@ pub(crate) enum Mechanism {
 pub(crate) struct Credential {
     /// How often the password is digested.
     pub(crate) iterations: u32,
-    /// Salt.
     pub(crate) salt: Vec<u8>,
     /// Proves a client.
     pub(crate) stored_key: Secret,
@@ -50,7 +48,6 @@ impl Mechanism {
         }
     }
 
-    /// The mechanism of a name.
     pub(crate) fn of_name(name: &str) -> Option<Mechanism> {
         Mechanism::ALL.into_iter().find(|m| m.name() == name)
     }
@@ -374,6 +371,7 @@ mod tests {
         assert_eq!(done.unwrap(), "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=");
     }
 
+    /// A1: only a proof of the password is taken.
     #[test]
     fn whatever_is_wrong_it_fails_in_the_same_way() {
         let right = exchange("pencil");

@@ -22,23 +22,20 @@ use query::{Error, Namespace, Result};
 use stdx::sync::{Mutex, OnceLock, RwLock};
 use zeroize::Zeroize as _;
 
-use super::custom::{self, Name, Role, Roles};
-use super::privilege::Grant;
+use super::custom::{self, Name, Role, Roles, key};
+use super::privilege::{Grant, Wanted};
 use super::restriction::Restrictions;
 use super::scram::{Credential, Mechanism};
-use crate::state::metrics::Counter;
-use crate::state::own;
+use crate::metrics::Counter;
+use crate::own;
 
-/// A user.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
-    /// The name.
     pub(crate) name: String,
     /// The database the name belongs to.
     pub(crate) database: String,
     /// Tells a user from a later one of the same name.
     pub(crate) id: Option<Bson>,
-    /// Roles.
     pub(crate) roles: Vec<Name>,
     /// The roles and those they inherit, as `$$USER_ROLES` shows them.
     pub(crate) shown: Arc<Bson>,
@@ -81,7 +78,6 @@ impl Versions {
     }
 }
 
-/// What is known.
 #[derive(Default)]
 struct Known {
     users: HashMap<String, Arc<User>>,
@@ -102,17 +98,11 @@ pub(crate) struct Users {
     pub(crate) computed: Counter,
 }
 
-/// The collection.
 pub(crate) fn collection() -> Namespace {
     Namespace {
         db: "admin".to_owned(),
         coll: "system.users".to_owned(),
     }
-}
-
-/// `_id` of a user.
-pub(crate) fn key(database: &str, name: &str) -> String {
-    format!("{database}.{name}")
 }
 
 impl Users {
@@ -182,7 +172,6 @@ impl Users {
         Ok(())
     }
 
-    /// A user.
     pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
         self.known.read().users.get(&key(database, name)).cloned()
     }
@@ -195,7 +184,6 @@ impl Users {
         list.into_iter().map(|(_, user)| Arc::clone(user)).collect()
     }
 
-    /// The roles.
     pub(crate) fn roles(&self) -> Arc<Roles> {
         Arc::clone(&self.known.read().roles)
     }
@@ -301,6 +289,26 @@ impl User {
     pub(crate) fn stored_credentials(&self) -> Result<Option<Bson>> {
         let credentials = self.stored.0.get("credentials")?;
         Ok(credentials.map(Bson::try_from).transpose()?)
+    }
+
+    /// Whether a role of this user allows something.
+    pub(crate) fn may(&self, wanted: &Wanted) -> bool {
+        self.grants.iter().any(|grant| grant.allows(wanted))
+    }
+
+    /// Whether a role of this user allows any action on a collection.
+    pub(crate) fn may_anything(&self, database: &str, collection: &str) -> bool {
+        let on = |action: &'static str| {
+            Wanted::Collection(database.to_owned(), collection.to_owned(), action)
+        };
+        let mut grants = self.grants.iter();
+        grants.any(|grant| grant.actions.iter().any(|action| grant.allows(&on(action))))
+    }
+
+    /// What proves this user by a mechanism.
+    pub(crate) fn credential(&self, mechanism: Mechanism) -> Option<Credential> {
+        let found = self.credentials.iter().find(|(kind, _)| *kind == mechanism);
+        found.map(|(_, credential)| credential.clone())
     }
 }
 

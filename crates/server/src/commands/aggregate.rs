@@ -1,8 +1,11 @@
 //! `aggregate`.
 
+use std::borrow::Cow;
+
 use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawArray, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
+use query::pipeline::Access;
 use query::projection::check_repeated_paths;
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
@@ -11,41 +14,44 @@ use wire::Builder;
 use super::find::{collation, tree};
 use super::index::search_not_enabled;
 use super::write::hint;
-use super::{current_op, cursor};
-use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
-use crate::dispatch::{Arguments, Call, failure};
+use super::{current_op, cursor, pipeline};
+use crate::access::{Asked, Needed, bypasses};
+use crate::arguments::Arguments;
+use crate::command::{ABANDON, API, Class, ELSEWHERE, Kind, Lane, READS, SNAPSHOT, TRANSACTION};
+use crate::metrics::Latency;
+use crate::request::{Call, failure};
+use crate::row::Row;
 use crate::state::clock;
-use crate::state::metrics::{Class, Latency};
-use crate::state::usage::Kind;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Read,
-    flags: API | TRANSACTION | READS | ABANDON,
-    fields: &[
-        "pipeline",
-        "cursor",
-        "explain",
-        "allowDiskUse",
-        "hint",
-        "collation",
-        "let",
-        "bypassDocumentValidation",
-        "fromMongos",
-        "needsMerge",
-        "encryptionInformation",
-        "isMapReduceCommand",
-        "includeQueryStatsMetrics",
-    ],
-    privilege: Privilege::Own,
-    ..Row::new("aggregate", aggregate, "Run an aggregation pipeline")
-}];
+pub(super) const ROWS: &[Row] = &[
+    Row::new("aggregate", aggregate, "Run an aggregation pipeline")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .writing_stage(written)
+        .flags(API | TRANSACTION | READS | ABANDON | SNAPSHOT | ELSEWHERE)
+        .fields(&[
+            "pipeline",
+            "cursor",
+            "explain",
+            "allowDiskUse",
+            "hint",
+            "collation",
+            "let",
+            "bypassDocumentValidation",
+            "fromMongos",
+            "needsMerge",
+            "encryptionInformation",
+            "isMapReduceCommand",
+            "includeQueryStatsMetrics",
+        ])
+        .own(needs),
+];
 
 /// The collection, or the whole database.
 ///
 /// # Errors
 /// `InvalidNamespace`, `FailedToParse` for what names neither.
-pub(crate) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
+fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
     match target {
         RawBsonRef::String(name) => Namespace::new(database, name),
         RawBsonRef::Int32(1) | RawBsonRef::Int64(1) | RawBsonRef::Double(1.0) => {
@@ -59,11 +65,11 @@ pub(crate) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namesp
     }
 }
 
-/// What `aggregate` is asked; only an explained one needs no cursor.
+/// The request of an `aggregate`; only an explained one needs no cursor.
 ///
 /// # Errors
 /// Arguments that are not right.
-pub(crate) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
+pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
     let pipeline = arguments.need_array("pipeline")?;
     check_search(pipeline)?;
     for stage in pipeline {
@@ -78,11 +84,7 @@ pub(crate) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
             options.count("batchSize")?
         }
         None if explained => None,
-        None => {
-            let message = "The 'cursor' option is required, except for aggregate with the \
-                 explain argument";
-            return Err(Error::parse(message));
-        }
+        None => return Err(no_cursor()),
     };
     Ok(AggregateRequest {
         pipeline: pipeline.to_owned(),
@@ -95,8 +97,51 @@ pub(crate) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
     })
 }
 
+/// The largest pipeline, in bytes, that is kept from authorization to execution. The request may
+/// wait for admission meanwhile, outside of the limits of memory.
+const KEPT: usize = 64 << 10;
+
+/// The privileges of an `aggregate`. The request that they are computed from is the one that runs
+/// (A4).
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    let ns = namespace(sent.arguments.target(), sent.database)?;
+    let read = self::asked(sent.arguments, true);
+    let accessed = read.and_then(|read| Ok((pipeline::of_request(&read, &ns)?, read)));
+    match accessed {
+        Ok((accesses, read)) => {
+            let bypass = bypasses(sent.arguments);
+            pipeline::needs(&accesses, bypass, &mut needed.wanted)?;
+            needed.pipeline = Some(read).filter(|read| read.pipeline.as_bytes().len() <= KEPT);
+            Ok(())
+        }
+        Err(error) => {
+            if !ns.is_collectionless() {
+                pipeline::needs(&[Access::Read(ns)], false, &mut needed.wanted)?;
+            }
+            Err(error)
+        }
+    }
+}
+
+/// The request of a command: what authorization has read (A4), or read now.
+fn understood<'a>(request: &'a Call<'_>, explained: bool) -> Result<Cow<'a, AggregateRequest>> {
+    let arguments = request.arguments();
+    match &request.pipeline {
+        // All of it was checked but that there are options of the cursor.
+        Some(_) if !explained && arguments.document("cursor")?.is_none() => Err(no_cursor()),
+        Some(read) => Ok(Cow::Borrowed(read)),
+        None => asked(arguments, explained).map(Cow::Owned),
+    }
+}
+
+fn no_cursor() -> Error {
+    let message = "The 'cursor' option is required, except for aggregate with the explain argument";
+    Error::parse(message)
+}
+
 /// The stage at the end of a pipeline that writes what comes out of it.
-pub(crate) fn written(body: &RawDocument) -> Option<&'static str> {
+fn written(body: &RawDocument) -> Option<&'static str> {
     let last = body.get_array("pipeline").ok()?.into_iter().last()?.ok()?;
     let (name, _) = last.as_document()?.iter().next()?.ok()?;
     ["$out", "$merge"].into_iter().find(|stage| name == *stage)
@@ -152,7 +197,7 @@ fn check_current_op(request: &Call<'_>, ns: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Refuse stages that are there, but not for this client, and those that are elsewhere.
+/// Refuse stages outside of the stable API to clients with `apiStrict`.
 fn check_stages(request: &Call<'_>) -> Result<()> {
     let Ok(stages) = request.body().get_array("pipeline") else {
         return Ok(());
@@ -179,7 +224,7 @@ fn check_stages(request: &Call<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What stages show that storage knows nothing of.
+/// The rows of stages that report on the server.
 fn report(request: &Call<'_>, ns: &Namespace, what: &Statistics) -> Result<Vec<Document>> {
     match what {
         Statistics::CurrentOp(options) => {
@@ -219,11 +264,11 @@ fn latencies(request: &Call<'_>, ns: &Namespace) -> Document {
 }
 
 fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
-    let ns = namespace(request.target()?, request.database())?;
+    let arguments = request.arguments();
+    let ns = namespace(request.target(), request.database())?;
     check_current_op(request, &ns)?;
     if arguments.is_on("explain")? {
-        let asked = asked(&arguments, true)?;
+        let asked = understood(request, true)?;
         let verbosity = Verbosity::QueryPlanner;
         let explained =
             request.with_store(|store, op| store.explain_aggregate(op, &ns, &asked, verbosity))?;
@@ -231,7 +276,7 @@ fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         return Ok(());
     }
     check_stages(request)?;
-    let asked = asked(&arguments, false)?;
+    let asked = understood(request, false)?;
     let concern = request.generic.read_concern.as_ref();
     if concern.is_some_and(|concern| concern.level == "linearizable")
         && let Some(stage) = written(request.body())

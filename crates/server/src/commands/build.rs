@@ -1,38 +1,34 @@
-//! What this program is: `buildInfo`, `ping`, `listCommands`,
+//! The program: `buildInfo`, `ping`, `listCommands`,
 //! `getCmdLineOpts`.
 
 use bson::{Bson, doc};
 use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
-use super::rows;
-use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
-use crate::dispatch::{Arguments, Call};
+use crate::access::Privilege;
+use crate::arguments::Arguments;
+use crate::command::{ADMIN, ANYWHERE, API, Command, LOOSE, Lane, OPEN};
+use crate::request::Call;
+use crate::row::Row;
 use crate::version::{MONGODB, MONGODB_ARRAY, ROMANESCO};
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        aliases: &["buildinfo"],
-        privilege: Privilege::Open,
-        flags: LOOSE,
-        ..Row::new("buildInfo", build_info, "Return the version of the server")
-    },
-    Row {
-        privilege: Privilege::Open,
-        flags: API | LOOSE,
-        ..Row::new("ping", |_, _| Ok(()), "Answer")
-    },
+    Row::new("buildInfo", build_info, "Return the version of the server")
+        .aliases(&["buildinfo"])
+        .open()
+        .flags(LOOSE | ANYWHERE),
+    Row::new("ping", |_, _| Ok(()), "Answer")
+        .open()
+        .flags(API | LOOSE | ANYWHERE),
     Row::new("listCommands", list_commands, "List the commands"),
-    Row {
-        lane: Lane::Storage,
-        fields: &["apiParameters", "db", "collection"],
-        privilege: Privilege::Database("validate"),
-        ..Row::new(
-            "validateDBMetadata",
-            validate_metadata,
-            "Report collection options that are not part of the stable API",
-        )
-    },
+    Row::new(
+        "validateDBMetadata",
+        validate_metadata,
+        "Report collection options that are not part of the stable API",
+    )
+    .lane(Lane::Storage)
+    .fields(&["apiParameters", "db", "collection"])
+    .privilege(Privilege::Database("validate")),
     Row::new(
         "features",
         |_, reply| {
@@ -41,15 +37,13 @@ pub(super) const ROWS: &[Row] = &[
         },
         "Return features, for old drivers",
     ),
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("getCmdLineOpts"),
-        ..Row::new(
-            "getCmdLineOpts",
-            command_line,
-            "Return the command line and the configuration",
-        )
-    },
+    Row::new(
+        "getCmdLineOpts",
+        command_line,
+        "Return the command line and the configuration",
+    )
+    .flags(ADMIN)
+    .privilege(Privilege::Cluster("getCmdLineOpts")),
 ];
 
 fn build_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
@@ -94,17 +88,17 @@ fn build_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn list_commands(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let mut sorted: Vec<&Row> = rows().collect();
-    sorted.sort_by_key(|row| row.name);
+fn list_commands(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let mut sorted: Vec<&Command> = call.server.commands.iter().collect();
+    sorted.sort_by_key(|command| command.name);
     reply.open_document("commands");
-    for row in sorted {
-        reply.open_document(row.name);
-        reply.string("help", row.help);
-        reply.boolean("requiresAuth", row.privilege != Privilege::Open);
+    for command in sorted {
+        reply.open_document(command.name);
+        reply.string("help", command.help);
+        reply.boolean("requiresAuth", !command.has(OPEN));
         reply.boolean("secondaryOk", true);
-        reply.boolean("adminOnly", row.has(ADMIN));
-        reply.strings("apiVersions", row.has(API).then_some("1"));
+        reply.boolean("adminOnly", command.has(ADMIN));
+        reply.strings("apiVersions", command.has(API).then_some("1"));
         reply.strings("deprecatedApiVersions", []);
         reply.close();
     }
@@ -114,7 +108,7 @@ fn list_commands(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 /// Nothing of collections and views that this server takes is outside of version 1 of the API.
 fn validate_metadata(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = call.arguments()?;
+    let arguments = call.arguments();
     let parameters = arguments.need_document("apiParameters")?;
     let version = Arguments::of("apiParameters", parameters)?.need_string("version")?;
     if version != "1" {

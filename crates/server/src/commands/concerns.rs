@@ -5,29 +5,28 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::find::tree;
-use crate::dispatch::row::{ADMIN, Lane, Privilege, Row, WRITES};
-use crate::dispatch::{Arguments, Call};
+use crate::access::Privilege;
+use crate::arguments::Arguments;
+use crate::command::{ADMIN, Lane, WRITES};
+use crate::request::Call;
+use crate::row::Row;
 use crate::state::clock;
 use crate::state::concerns::Defaults;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN,
-        fields: &["inMemory"],
-        privilege: Privilege::Cluster("getDefaultRWConcern"),
-        ..Row::new(
-            "getDefaultRWConcern",
-            get,
-            "Return the default read and write concerns",
-        )
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: ADMIN | WRITES,
-        fields: &["defaultReadConcern", "defaultWriteConcern"],
-        privilege: Privilege::Cluster("setDefaultRWConcern"),
-        ..Row::new("setDefaultRWConcern", set, "Set the default concerns")
-    },
+    Row::new(
+        "getDefaultRWConcern",
+        get,
+        "Return the default read and write concerns",
+    )
+    .flags(ADMIN)
+    .fields(&["inMemory"])
+    .privilege(Privilege::Cluster("getDefaultRWConcern")),
+    Row::new("setDefaultRWConcern", set, "Set the default concerns")
+        .lane(Lane::Storage)
+        .flags(ADMIN | WRITES)
+        .fields(&["defaultReadConcern", "defaultWriteConcern"])
+        .privilege(Privilege::Cluster("setDefaultRWConcern")),
 ];
 
 fn show(call: &Call<'_>, reply: &mut Builder, defaults: Defaults) {
@@ -87,7 +86,7 @@ fn write_concern(document: &RawDocument) -> Result<()> {
 }
 
 fn set(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = call.arguments()?;
+    let arguments = call.arguments();
     let read = arguments.document("defaultReadConcern")?;
     let write = arguments.document("defaultWriteConcern")?;
     if read.is_none() && write.is_none() {

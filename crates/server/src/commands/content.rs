@@ -1,4 +1,4 @@
-//! What is in collections, by reading it: `dataSize`, `dbHash`.
+//! Commands that read whole collections: `dataSize`, `dbHash`.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
 use docdb::FindRequest;
@@ -7,40 +7,45 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::find::{number, tree};
-use crate::dispatch::Call;
-use crate::dispatch::row::{ABANDON, Lane, Privilege, READS, Row};
-use crate::state::metrics::Class;
+use crate::access::{Asked, Needed, Privilege};
+use crate::auth::privilege::Wanted;
+use crate::command::{ABANDON, Class, Lane, READS};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: READS | ABANDON,
-        fields: &[
-            "keyPattern",
-            "min",
-            "max",
-            "estimate",
-            "maxSize",
-            "maxObjects",
-        ],
-        privilege: Privilege::Own,
-        ..Row::new(
-            "dataSize",
-            data_size,
-            "Return the size of a collection's documents",
-        )
-    },
-    Row {
-        aliases: &["dbhash"],
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: READS | ABANDON,
-        fields: &["collections", "skipTempCollections"],
-        privilege: Privilege::Database("dbHash"),
-        ..Row::new("dbHash", db_hash, "Return a hash of each collection")
-    },
+    Row::new(
+        "dataSize",
+        data_size,
+        "Return the size of a collection's documents",
+    )
+    .lane(Lane::Storage)
+    .class(Class::Read)
+    .flags(READS | ABANDON)
+    .fields(&[
+        "keyPattern",
+        "min",
+        "max",
+        "estimate",
+        "maxSize",
+        "maxObjects",
+    ])
+    .own(size_needs),
+    Row::new("dbHash", db_hash, "Return a hash of each collection")
+        .aliases(&["dbhash"])
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .flags(READS | ABANDON)
+        .fields(&["collections", "skipTempCollections"])
+        .privilege(Privilege::Database("dbHash")),
 ];
+
+/// The privileges of `dataSize`, whose first field names the database as well.
+fn size_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let ns = Namespace::parse(asked.sent.collection())?;
+    needed.push(Wanted::Collection(ns.db, ns.coll, "find"));
+    Ok(())
+}
 
 /// Read what a request finds, document by document, until `visit` says that it is enough.
 fn scan(
@@ -66,8 +71,8 @@ fn scan(
 }
 
 fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = call.arguments()?;
-    let target = call.target()?.as_str().unwrap_or_default();
+    let arguments = call.arguments();
+    let target = call.target().as_str().unwrap_or_default();
     let ns = Namespace::parse(target)?;
     let begun = stdx::time::now();
     let (min, max) = (arguments.document("min")?, arguments.document("max")?);
@@ -149,7 +154,7 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let begun = stdx::time::now();
     let database = call.database();
     let mut only = Vec::new();
-    if let Some(names) = call.arguments()?.array("collections")? {
+    if let Some(names) = call.arguments().array("collections")? {
         for name in names {
             let name = name?;
             let name = name.as_str().ok_or_else(|| {

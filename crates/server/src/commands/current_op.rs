@@ -1,8 +1,8 @@
-//! What is in work and what waits: `currentOp` and `$currentOp`.
+//! Operations in progress: `currentOp` and `$currentOp`.
 //!
 //! Both show commands in work; as asked also connections without one, cursors that wait for their
-//! `getMore`, and transactions that wait for their next statement. Whoever may not see all sees
-//! what is theirs.
+//! `getMore`, and transactions that wait for their next statement. A user without the
+//! privilege to see all sees its own.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
@@ -12,22 +12,25 @@ use query::settings::Settings;
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::arguments::switch;
-use crate::dispatch::generic::GENERIC;
-use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
-use crate::dispatch::{Arguments, Call, Request, slow};
-use crate::state::{Client, clock};
+use crate::access::{Asked, Needed};
+use crate::arguments::{Arguments, GENERIC, switch};
+use crate::auth::privilege::Wanted;
+use crate::command::{ADMIN, LOOSE};
+use crate::request::{self, Call, Request};
+use crate::row::Row;
+use crate::state::{Client, Operation, clock};
 
-pub(super) const ROWS: &[Row] = &[Row {
-    flags: ADMIN | LOOSE,
-    privilege: Privilege::Own,
-    ..Row::new("currentOp", current_op, "List the operations in progress")
-}];
+pub(super) const ROWS: &[Row] =
+    &[
+        Row::new("currentOp", current_op, "List the operations in progress")
+            .flags(ADMIN | LOOSE)
+            .own(needs),
+    ];
 
-/// What is to be shown.
+/// Which operations to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Shown {
-    /// What other users do.
+    /// Operations of other users.
     all_users: bool,
     /// Connections without a command.
     idle_connections: bool,
@@ -38,12 +41,12 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Whether what other users do is among it.
+    /// Whether it includes operations of other users.
     pub(crate) fn of_all_users(self) -> bool {
         self.all_users
     }
 
-    /// That of the options of `$currentOp`.
+    /// Parse the options of `$currentOp`.
     ///
     /// # Errors
     /// `FailedToParse` for an option that is none or no switch.
@@ -85,11 +88,19 @@ impl Shown {
 ///
 /// # Errors
 /// `TypeMismatch`.
-pub(crate) fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
+fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
     arguments.is_on("$ownOps")
 }
 
-/// What there is to see.
+/// The privileges of `currentOp`: none for a user's own operations.
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    if !is_own(asked.sent.arguments)? {
+        needed.push(Wanted::Cluster("inprog"));
+    }
+    Ok(())
+}
+
+/// The operations that are shown.
 pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
     let server = &request.server;
     let all = shown.all_users || !server.config.authorization;
@@ -98,7 +109,7 @@ pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
     let mut listed: Vec<Document> = running
         .iter()
         .filter(|other| all || other.user() == user)
-        .map(|other| describe(other))
+        .map(|other| describe(request, other))
         .collect();
     if shown.idle_connections {
         let busy = |client: &Client| running.iter().any(|other| other.client.id == client.id);
@@ -121,7 +132,7 @@ pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
     listed
 }
 
-/// The connection, as every entry of one begins.
+/// The fields of a connection, with which entries begin.
 fn of_client(request: &Request, client: &Client, active: bool) -> Document {
     let state = client.state.lock();
     let metadata = state.metadata.clone().unwrap_or_default();
@@ -143,48 +154,48 @@ fn of_client(request: &Request, client: &Client, active: bool) -> Document {
     shown
 }
 
-/// A command in work.
-fn describe(request: &Request) -> Document {
-    let taken = request.taken();
+/// The entry of a running command.
+fn describe(request: &Request, operation: &Operation) -> Document {
+    let taken = operation.taken();
     let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
     let seconds = i64::try_from(taken.as_secs()).unwrap_or(i64::MAX);
-    let mut operation = of_client(request, &request.client, true);
-    operation.extend(doc! {
-        "opid": request.operation,
+    let mut shown = of_client(request, &operation.client, true);
+    shown.extend(doc! {
+        "opid": operation.number,
         "secs_running": seconds,
         "microsecs_running": micros,
-        "op": op(request.row.name),
-        "ns": slow::namespace(request),
-        "command": slow::shown(request),
+        "op": operation.command.kind.op(),
+        "ns": request::namespace(operation),
+        "command": request::shown(operation),
         "numYields": 0,
         "waitingForLock": false,
-        "killPending": request.is_killed(),
+        "killPending": operation.is_killed(),
     });
-    if let Some(plan) = request.examined.plans() {
-        operation.insert("planSummary", plan);
+    if let Some(plan) = operation.examined.plans() {
+        shown.insert("planSummary", plan);
     }
-    if let Some(stage) = request.examined.stage() {
-        operation.extend(progress(stage));
+    if let Some(stage) = operation.examined.stage() {
+        shown.extend(progress(stage));
     }
-    if let Some(origin) = request.origin.get() {
-        let mut cursor = doc! {"operationUsingCursorId": i64::from(request.operation)};
-        if let Some(id) = request.target().ok().and_then(super::find::cursor_id) {
+    if let Some(origin) = operation.origin.get() {
+        let mut cursor = doc! {"operationUsingCursorId": i64::from(operation.number)};
+        if let Some(id) = super::cursor::cursor_id(operation.target()) {
             cursor.insert("cursorId", id);
         }
         opened_by(&mut cursor, origin);
-        operation.insert("cursor", cursor);
+        shown.insert("cursor", cursor);
     }
-    if let Some(id) = request.generic.lsid {
-        let uid = request.owner();
-        operation.insert("lsid", lsid(&SessionId { id, uid }));
+    if let Some(id) = operation.generic.lsid {
+        let uid = operation.owner();
+        shown.insert("lsid", lsid(&SessionId { id, uid }));
     }
-    operation
+    shown
 }
 
-/// How far a command is.
+/// The progress of a command.
 fn progress(stage: Stage) -> Document {
     let Stage { what, done, total } = stage;
-    // Documents that came meanwhile are no part of what there was.
+    // `done` may exceed `total` by documents inserted meanwhile.
     let total = total.max(done);
     let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -218,7 +229,8 @@ fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
     if let (Some(origin), Ok(cursor)) = (&cursor.origin, shown.get_document_mut("cursor")) {
         opened_by(cursor, origin);
     }
-    if let Some((name, database)) = cursor.owner.user.as_ref().and_then(|u| u.rsplit_once('@')) {
+    let user = cursor.owner.user.as_ref();
+    if let Some((database, name)) = user.and_then(|user| user.split_once('.')) {
         let user = doc! {"user": name, "db": database};
         shown.insert("effectiveUsers", vec![Bson::from(user)]);
     }
@@ -229,7 +241,6 @@ fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
     shown
 }
 
-/// What opened a cursor.
 fn opened_by(cursor: &mut Document, origin: &Origin) {
     cursor.insert("originatingCommand", origin.command.clone());
     if let Some(plan) = &origin.plan {
@@ -260,17 +271,6 @@ fn lsid(session: &SessionId) -> Document {
     }
 }
 
-fn op(command: &str) -> &'static str {
-    match command {
-        "insert" => "insert",
-        "update" => "update",
-        "delete" => "remove",
-        "find" => "query",
-        "getMore" => "getmore",
-        _ => "command",
-    }
-}
-
 /// The conditions on what is listed: every field that is no option.
 fn filter(request: &Request) -> Result<Filter> {
     let mut conditions = RawDocumentBuf::new();
@@ -285,13 +285,13 @@ fn filter(request: &Request) -> Result<Filter> {
 }
 
 fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let all = arguments
         .get("$all")
         .and_then(|all: RawBsonRef<'_>| switch(all))
         == Some(true);
     let shown = Shown {
-        all_users: !is_own(&arguments)?,
+        all_users: !is_own(arguments)?,
         idle_connections: all,
         idle_sessions: true,
         idle_cursors: false,
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_is_told_in_figures_and_words() {
+    fn progress_is_reported_in_numbers_and_words() {
         let stage = |done, total| {
             progress(Stage {
                 what: "Index Build: scanning collection",
@@ -337,13 +337,13 @@ mod tests {
                 total,
             })
         };
-        let told = stage(1_024, 4_096);
+        let shown = stage(1_024, 4_096);
         assert_eq!(
-            told.get_str("msg").unwrap(),
+            shown.get_str("msg").unwrap(),
             "Index Build: scanning collection Index Build: scanning collection: 1024/4096 25%"
         );
         assert_eq!(
-            told.get_document("progress").unwrap(),
+            shown.get_document("progress").unwrap(),
             &doc! {"done": 1_024_i64, "total": 4_096_i64}
         );
         assert!(stage(0, 0).get_str("msg").unwrap().ends_with(": 0/0 100%"));

@@ -1,42 +1,40 @@
-//! `getMore` and `killCursors`, and how every cursor is answered.
+//! `getMore` and `killCursors`, and the replies of all cursors.
 
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use bson::RawBsonRef;
 use docdb::{Batch, GetMore, Op, Origin, Owner};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use super::find::cursor_id;
-use crate::auth::is_allowed;
+use crate::access::is_allowed;
+use crate::arguments::type_name;
 use crate::auth::privilege::Wanted;
-use crate::dispatch::arguments::type_name;
-use crate::dispatch::row::{ABANDON, API, Lane, Privilege, Row, TRANSACTION};
-use crate::dispatch::{Call, Request, slow};
-use crate::state::metrics::Class;
+use crate::command::{ABANDON, API, CONTINUES, Class, Kind, Lane, SNAPSHOT, TRANSACTION};
+use crate::request::{Call, Request, shown};
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: API | TRANSACTION | ABANDON,
-        fields: &[
+    // The privileges that a cursor needs are kept with it.
+    Row::new("getMore", get_more, "Return the next batch of a cursor")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .kind(Kind::GetMore)
+        .flags(API | TRANSACTION | ABANDON | SNAPSHOT | CONTINUES)
+        .fields(&[
             "collection",
             "batchSize",
             "term",
             "lastKnownCommittedOpTime",
-        ],
-        // What a cursor needs is kept with it.
-        ..Row::new("getMore", get_more, "Return the next batch of a cursor")
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: API | TRANSACTION,
-        fields: &["cursors"],
-        privilege: Privilege::Own,
-        ..Row::new("killCursors", kill_cursors, "Close cursors")
-    },
+        ]),
+    Row::new("killCursors", kill_cursors, "Close cursors")
+        .lane(Lane::Reserved)
+        .flags(API | TRANSACTION)
+        .fields(&["cursors"])
+        // The command checks who opened the cursors.
+        .own(|_, _| Ok(())),
 ];
 
 /// Append a batch of a cursor.
@@ -62,11 +60,11 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
-/// If a cursor stays open, tell those who will ask what opened it.
+/// Keep the command that opened a cursor with the cursor, if it stays open.
 fn opened(request: &Call<'_>, batch: &Batch) {
     if batch.id != 0 {
         let origin = Origin {
-            command: slow::shown(request),
+            command: shown(request),
             plan: request.examined.plans(),
             needs: request.needs.get().map(|needs| {
                 let needs: Arc<dyn Any + Send + Sync> = Arc::clone(needs) as _;
@@ -90,6 +88,15 @@ pub(super) fn answer_list(request: &Call<'_>, reply: &mut Builder, batch: &Batch
 pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
     if let Some(held) = request.op().held {
         reply.timestamp("atClusterTime", held.time());
+    }
+}
+
+/// The cursor id of a value of a type that ids may have.
+pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
+    match value {
+        RawBsonRef::Int64(id) => Some(id),
+        RawBsonRef::Int32(id) => Some(i64::from(id)),
+        _ => None,
     }
 }
 
@@ -121,7 +128,7 @@ fn check_needs(request: &Request, id: i64) -> Result<()> {
     let needs = needs
         .as_deref()
         .and_then(|n| n.downcast_ref::<Vec<Wanted>>());
-    // A cursor without is one that a command uses for itself.
+    // A cursor without privileges is internal to a command.
     match needs.is_some_and(|needs| needs.iter().all(|wanted| is_allowed(request, wanted))) {
         true => Ok(()),
         false => {
@@ -133,7 +140,7 @@ fn check_needs(request: &Request, id: i64) -> Result<()> {
 
 fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.getmore.one();
-    let target = request.target()?;
+    let target = request.target();
     let Some(id) = cursor_id(target) else {
         let found = type_name(target);
         return Err(Error::type_mismatch(format!(
@@ -141,7 +148,7 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         )));
     };
     check_needs(request, id)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let wanted = GetMore {
         id,
         ns: namespace(request, arguments.need_string("collection")?)?,
@@ -149,8 +156,8 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         await_time: request.generic.max_time,
     };
     let batch = request.with_store(|store, op| {
-        // Its own limit of time says how long to wait for data; when to have ended was said when
-        // the cursor was opened.
+        // Its own time limit bounds the wait for data; the deadline was set when the cursor was
+        // opened.
         let left = store.cursor_left(id);
         if let Some(origin) = store.cursor_origin(op, id) {
             request.origin.get_or_init(|| origin);
@@ -185,13 +192,13 @@ fn may_kill(request: &Request, ns: &Namespace, owner: &Owner) -> bool {
 }
 
 fn kill_cursors(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let Some(collection) = request.target()?.as_str() else {
+    let Some(collection) = request.target().as_str() else {
         let message = "BSON field 'killCursors.killCursors' is the wrong type, expected 'string'";
         return Err(Error::new(Code::TYPE_MISMATCH, message));
     };
     let ns = namespace(request, collection)?;
     let mut ids = Vec::new();
-    for id in request.arguments()?.need_array("cursors")? {
+    for id in request.arguments().need_array("cursors")? {
         let id = id?;
         ids.push(cursor_id(id).ok_or_else(|| {
             let found = type_name(id);

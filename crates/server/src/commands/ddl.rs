@@ -1,71 +1,64 @@
-//! What there is, changed: collections and views, databases, renames, options.
+//! Changes of the catalog: collections and views, databases, renames, options.
 
 use bson::{Bson, Document, RawBsonRef};
 use docdb::{CollectionOptions, View};
 use query::filter::check_distinct;
-use query::pipeline;
+use query::pipeline::check_options;
 use query::{Code, Error, Namespace, Result, namespace};
 use wire::Builder;
 
-use crate::dispatch::failure;
-use crate::dispatch::generic::GENERIC;
-use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call};
+use super::pipeline;
+use crate::access::{Asked, Needed, Privilege};
+use crate::arguments::{Arguments, GENERIC};
+use crate::auth::privilege::Wanted;
+use crate::command::{ADMIN, API, LOOSE, Lane, TRANSACTION, WRITES};
+use crate::request::{Call, failure};
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        // Which options there are is known where they are read.
-        flags: API | WRITES | LOOSE | TRANSACTION,
-        privilege: Privilege::Collection("createCollection"),
-        ..Row::new("create", create, "Create a collection or a view")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: API | WRITES,
-        privilege: Privilege::Collection("dropCollection"),
-        ..Row::new("drop", drop, "Drop a collection or a view")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: API | WRITES,
-        privilege: Privilege::Database("dropDatabase"),
-        ..Row::new("dropDatabase", drop_database, "Drop a database")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: ADMIN | WRITES,
-        fields: &["to", "dropTarget", "stayTemp"],
-        privilege: Privilege::Own,
-        ..Row::new("renameCollection", rename, "Rename a collection")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: API | WRITES | LOOSE,
-        privilege: Privilege::Collection("collMod"),
-        ..Row::new(
-            "collMod",
-            modify,
-            "Change options of a collection or an index",
-        )
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        fields: &["size"],
-        privilege: Privilege::Collection("convertToCapped"),
-        ..Row::new(
-            "convertToCapped",
-            convert_to_capped,
-            "Convert a collection to a capped one",
-        )
-    },
+    Row::new("create", create, "Create a collection or a view")
+        .lane(Lane::Storage)
+        // The parser of the options knows their names.
+        .flags(API | WRITES | LOOSE | TRANSACTION)
+        .privilege(Privilege::Collection("createCollection"))
+        .also(create_needs),
+    Row::new("drop", drop, "Drop a collection or a view")
+        .lane(Lane::Storage)
+        .flags(API | WRITES)
+        .privilege(Privilege::Collection("dropCollection")),
+    Row::new("dropDatabase", drop_database, "Drop a database")
+        .lane(Lane::Storage)
+        .flags(API | WRITES)
+        .privilege(Privilege::Database("dropDatabase")),
+    Row::new("renameCollection", rename, "Rename a collection")
+        .lane(Lane::Storage)
+        .flags(ADMIN | WRITES)
+        .fields(&["to", "dropTarget", "stayTemp"])
+        .own(rename_needs),
+    Row::new(
+        "collMod",
+        modify,
+        "Change options of a collection or an index",
+    )
+    .lane(Lane::Storage)
+    .flags(API | WRITES | LOOSE)
+    .privilege(Privilege::Collection("collMod"))
+    .also(modify_needs),
+    Row::new(
+        "convertToCapped",
+        convert_to_capped,
+        "Convert a collection to a capped one",
+    )
+    .lane(Lane::Storage)
+    .flags(WRITES)
+    .fields(&["size"])
+    .privilege(Privilege::Collection("convertToCapped")),
 ];
 
 /// Options that hold filters, and are stored as trees.
 const STORED: [&str; 2] = ["validator", "pipeline"];
 
-/// Refuse an option whose conditions a tree would lose.
+/// Refuse a filter with repeated fields, which a stored tree would lose.
 ///
 /// # Errors
 /// `BadValue` for a filter with a field that is named twice.
@@ -84,7 +77,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
             continue;
         }
         if let ("pipeline", RawBsonRef::Array(stages)) = (name, value) {
-            pipeline::check_options(stages)?;
+            check_options(stages)?;
         }
         check_stored(name, value)?;
         fields.insert(name, Bson::try_from(value)?);
@@ -96,16 +89,16 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
 ///
 /// # Errors
 /// Options that are not right.
-pub(crate) fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
+fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
     Ok(CollectionOptions::parse(&own_fields(arguments)?)?.view)
 }
 
-/// What `collMod` makes of a view, if it changes one. It must say all the view is: half of it would
-/// be joined with what others may read.
+/// The view that `collMod` makes, if it changes one. Both parts are required: with one part of the
+/// old view the user would define a view over collections it cannot read.
 ///
 /// # Errors
 /// `InvalidOptions`; options that are not right.
-pub(crate) fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
+fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
     let mut fields = own_fields(arguments)?;
     match (fields.remove("viewOn"), fields.remove("pipeline")) {
         (None, None) => Ok(None),
@@ -122,9 +115,55 @@ pub(crate) fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
     }
 }
 
+/// A user that defines a view must be allowed to read its collections.
+fn view_needs(view: Option<View>, database: &str, needed: &mut Needed) -> Result<()> {
+    match view {
+        Some(view) => pipeline::needs(&view.accesses(database)?, false, &mut needed.wanted),
+        None => Ok(()),
+    }
+}
+
+fn create_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    view_needs(created(sent.arguments)?, sent.database, needed)
+}
+
+fn modify_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    view_needs(modified(sent.arguments)?, sent.database, needed)
+}
+
+/// The privileges of `renameCollection`, within a database or between two.
+fn rename_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let arguments = asked.sent.arguments;
+    let from = Namespace::parse(asked.sent.collection())?;
+    let to = Namespace::parse(arguments.need_string("to")?)?;
+    let on = |ns: &Namespace, action| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
+    if from.db == to.db {
+        let action = "renameCollectionSameDB";
+        needed.extend([on(&from, action), on(&to, action)]);
+        // A rename must not give a user a collection to read that they could not read before.
+        if asked.user.may(&on(&to, "find")) {
+            needed.push(on(&from, "find"));
+        }
+    } else {
+        needed.extend([
+            on(&from, "find"),
+            on(&from, "dropCollection"),
+            on(&to, "insert"),
+            on(&to, "createIndex"),
+            on(&to, "createCollection"),
+        ]);
+    }
+    if arguments.is_on("dropTarget")? {
+        needed.push(on(&to, "dropCollection"));
+    }
+    Ok(())
+}
+
 fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let options = CollectionOptions::parse(&own_fields(&request.arguments()?)?)?;
+    let options = CollectionOptions::parse(&own_fields(request.arguments())?)?;
     if options.auto_index_id.is_some() {
         let note = "The autoIndexId option is deprecated and will be removed in a future release";
         reply.string("note", note);
@@ -132,7 +171,7 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.with_store(|store, op| store.create(op, &ns, options))
 }
 
-/// Whether a collection may be dropped: of those of the system only what the server makes again.
+/// Whether a collection may be dropped: of system collections only those that the server recreates.
 fn check_drop(ns: &Namespace) -> Result<()> {
     let Some(rest) = ns.coll.strip_prefix("system.") else {
         return Ok(());
@@ -182,8 +221,8 @@ fn drop_database(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn rename(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
-    let from = request.target()?.as_str().unwrap_or_default();
+    let arguments = request.arguments();
+    let from = request.target().as_str().unwrap_or_default();
     let (from, to) = (
         Namespace::parse(from)?,
         Namespace::parse(arguments.need_string("to")?)?,
@@ -194,7 +233,7 @@ fn rename(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let fields = own_fields(&request.arguments()?)?;
+    let fields = own_fields(request.arguments())?;
     let done = request.with_store(|store, op| store.coll_mod(op, &ns, &fields))?;
     failure::append(reply, &done);
     Ok(())
@@ -202,7 +241,7 @@ fn modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn convert_to_capped(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let size = request.arguments()?.long("size")?;
+    let size = request.arguments().long("size")?;
     let size = size.ok_or_else(|| Error::bad_value("convertToCapped needs a size"))?;
     request.with_store(|store, op| store.convert_to_capped(op, &ns, size))
 }

@@ -8,24 +8,28 @@ use wire::Builder;
 use super::find::{collation, tree};
 use super::update::integer;
 use super::write::{command_error, errors, hint, retried, statements};
-use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::metrics::Class;
+use crate::access::Privilege;
+use crate::arguments::Arguments;
+use crate::command::{
+    API, Class, Kind, Lane, RETRYABLE, STREAMS, TRANSACTION, WRITE_ERRORS, WRITES, Written,
+};
+use crate::request::Call;
+use crate::row::Row;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Write,
-    flags: API | WRITES | TRANSACTION | RETRYABLE,
-    fields: &[
+pub(super) const ROWS: &[Row] = &[Row::new("delete", delete, "Delete documents")
+    .lane(Lane::Storage)
+    .class(Class::Write)
+    .kind(Kind::Remove)
+    .written(Written::Deleted)
+    .flags(API | WRITES | TRANSACTION | RETRYABLE | STREAMS | WRITE_ERRORS)
+    .fields(&[
         "deletes",
         "ordered",
         "let",
         "encryptionInformation",
         "isTimeseriesNamespace",
-    ],
-    privilege: Privilege::Collection("remove"),
-    ..Row::new("delete", delete, "Delete documents")
-}];
+    ])
+    .privilege(Privilege::Collection("remove"))];
 
 /// The one statement of a command that is explained.
 ///
@@ -61,8 +65,8 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
 fn delete(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     docdb::check_user_write(&ns)?;
-    let arguments = request.arguments()?;
-    let documents = statements(request, &arguments, "deletes")?;
+    let arguments = request.arguments();
+    let documents = statements(request, arguments, "deletes")?;
     let variables = arguments.document("let")?;
     let parsed = documents
         .iter()

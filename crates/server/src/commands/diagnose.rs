@@ -1,32 +1,28 @@
-//! The end of a command, `killOp`, and of the server, `shutdown`.
+//! `killOp` and `shutdown`.
 
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, Privilege, Row, TEST};
+use crate::access::Privilege;
+use crate::command::{ADMIN, TEST};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN,
-        fields: &["op"],
-        privilege: Privilege::Cluster("killop"),
-        ..Row::new("killOp", kill_op, "Kill an operation")
-    },
-    Row {
-        flags: ADMIN,
-        fields: &["force", "timeoutSecs"],
-        privilege: Privilege::Cluster("shutdown"),
-        ..Row::new("shutdown", shutdown, "Shut down the server")
-    },
-    Row {
-        flags: TEST,
-        ..Row::new(
-            "testVersion2",
-            nothing,
-            "Command outside of the stable API, for tests",
-        )
-    },
+    Row::new("killOp", kill_op, "Kill an operation")
+        .flags(ADMIN)
+        .fields(&["op"])
+        .privilege(Privilege::Cluster("killop")),
+    Row::new("shutdown", shutdown, "Shut down the server")
+        .flags(ADMIN)
+        .fields(&["force", "timeoutSecs"])
+        .privilege(Privilege::Cluster("shutdown")),
+    Row::new(
+        "testVersion2",
+        nothing,
+        "Command outside of the stable API, for tests",
+    )
+    .flags(TEST),
 ];
 
 fn nothing(_: &Call<'_>, _: &mut Builder) -> Result<()> {
@@ -34,7 +30,7 @@ fn nothing(_: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn kill_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let number = request.arguments()?.long("op")?;
+    let number = request.arguments().long("op")?;
     let number = number.and_then(|number| i32::try_from(number).ok());
     let number = number.ok_or_else(|| Error::location(26, "Did not provide \"op\" field"))?;
     // As MongoDB: success does not say that there was such an operation.

@@ -8,32 +8,36 @@ use docdb::{
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use super::aggregate;
 use super::find::{count_request, distinct_request, find_request};
-use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row};
-use crate::dispatch::{Arguments, Call, failure};
-use crate::state::metrics::Class;
+use super::{aggregate, pipeline};
+use crate::access::{Asked, Needed};
+use crate::arguments::Arguments;
+use crate::auth::privilege::Wanted;
+use crate::command::{ABANDON, API, Class, Lane, READS};
+use crate::request::{Call, failure};
+use crate::row::Row;
 use crate::version::MONGODB;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Command,
-    flags: API | READS | ABANDON,
-    fields: &["verbosity"],
-    privilege: Privilege::Own,
-    ..Row::new("explain", explain, "Return the execution plan of a command")
-}];
+pub(super) const ROWS: &[Row] =
+    &[
+        Row::new("explain", explain, "Return the execution plan of a command")
+            .lane(Lane::Storage)
+            .class(Class::Command)
+            .flags(API | READS | ABANDON)
+            .fields(&["verbosity"])
+            .own(needs),
+    ];
 
-/// A command that is explained.
-pub(crate) struct Explained {
+/// A command to explain.
+struct Explained {
     /// Its collection.
-    pub(crate) ns: Namespace,
-    /// What it asks for.
-    pub(crate) asked: Asked,
+    ns: Namespace,
+    /// Its request.
+    command: Command,
 }
 
-/// What a command asks for that can be explained.
-pub(crate) enum Asked {
+/// The request of a command that can be explained.
+enum Command {
     Find(Box<FindRequest>),
     Aggregate(Box<AggregateRequest>),
     Count(Box<CountRequest>),
@@ -44,12 +48,12 @@ pub(crate) enum Asked {
 }
 
 impl Explained {
-    /// Understand a command on `database`.
+    /// Parse a command on `database`.
     ///
     /// # Errors
     /// `InvalidNamespace`, `CommandNotFound` for what is not explained; arguments that are not
     /// right.
-    pub(crate) fn of(database: &str, body: &RawDocument) -> Result<Explained> {
+    fn of(database: &str, body: &RawDocument) -> Result<Explained> {
         let first = body.iter().next().transpose()?;
         let Some((command, target)) = first else {
             return Err(Error::parse("explain command requires a nested object"));
@@ -63,31 +67,58 @@ impl Explained {
         };
         let ns = Namespace::new(database, collection)?;
         let arguments = Arguments::of(command, body)?;
-        let asked = match command {
-            "find" => Asked::Find(Box::new(find_request(&arguments)?)),
-            "aggregate" => Asked::Aggregate(Box::new(aggregate::asked(&arguments, true)?)),
-            "count" => Asked::Count(Box::new(count_request(&arguments)?)),
-            "distinct" => Asked::Distinct(Box::new(distinct_request(&arguments)?)),
-            "update" => Asked::Update(Box::new(super::update::explained(&arguments)?)),
-            "delete" => Asked::Delete(Box::new(super::delete::explained(&arguments)?)),
+        let command = match command {
+            "find" => Command::Find(Box::new(find_request(&arguments)?)),
+            "aggregate" => Command::Aggregate(Box::new(aggregate::asked(&arguments, true)?)),
+            "count" => Command::Count(Box::new(count_request(&arguments)?)),
+            "distinct" => Command::Distinct(Box::new(distinct_request(&arguments)?)),
+            "update" => Command::Update(Box::new(super::update::explained(&arguments)?)),
+            "delete" => Command::Delete(Box::new(super::delete::explained(&arguments)?)),
             "findAndModify" | "findandmodify" => {
-                Asked::FindAndModify(Box::new(super::find_and_modify::asked(&arguments)?))
+                Command::FindAndModify(Box::new(super::find_and_modify::asked(&arguments)?))
             }
             other => {
                 let message = format!("Explain failed due to unknown command: {other}");
                 return Err(Error::new(Code::COMMAND_NOT_FOUND, message));
             }
         };
-        Ok(Explained { ns, asked })
+        Ok(Explained { ns, command })
     }
 }
 
+/// The privileges of an `explain`: those of its command.
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let RawBsonRef::Document(inner) = asked.sent.arguments.target() else {
+        return Ok(());
+    };
+    let explained = Explained::of(asked.sent.database, inner)?;
+    let ns = &explained.ns;
+    let actions: &[&'static str] = match &explained.command {
+        Command::Find(_) | Command::Count(_) | Command::Distinct(_) => &["find"],
+        Command::Aggregate(asked) => {
+            let accesses = pipeline::of_request(asked, ns)?;
+            return pipeline::needs(&accesses, false, &mut needed.wanted);
+        }
+        Command::Update(update) if update.upsert => &["update", "insert"],
+        Command::Update(_) => &["update"],
+        Command::Delete(_) => &["remove"],
+        Command::FindAndModify(asked) => match (&asked.update, asked.upsert) {
+            (None, _) => &["find", "remove"],
+            (Some(_), true) => &["find", "update", "insert"],
+            (Some(_), false) => &["find", "update"],
+        },
+    };
+    let on = |action: &&'static str| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
+    needed.extend(actions.iter().map(on));
+    Ok(())
+}
+
 fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let RawBsonRef::Document(inner) = request.target()? else {
+    let RawBsonRef::Document(inner) = request.target() else {
         let message = "BSON field 'explain.explain' is the wrong type, expected type 'object'";
         return Err(Error::type_mismatch(message));
     };
-    let verbosity = match request.arguments()?.string("verbosity")? {
+    let verbosity = match request.arguments().string("verbosity")? {
         None => Verbosity::default(),
         Some(name) => Verbosity::parse(name).ok_or_else(|| {
             Error::bad_value(format!(
@@ -114,16 +145,16 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// What a command would do.
+/// Explain a command.
 fn run(request: &Call<'_>, explained: &Explained, verbosity: Verbosity) -> Result<Document> {
     let ns = &explained.ns;
-    request.with_store(|store, op| match &explained.asked {
-        Asked::Find(asked) => store.explain_find(op, ns, asked, verbosity),
-        Asked::Aggregate(asked) => store.explain_aggregate(op, ns, asked, verbosity),
-        Asked::Count(asked) => store.explain_count(op, ns, asked, verbosity),
-        Asked::Distinct(asked) => store.explain_distinct(op, ns, asked, verbosity),
-        Asked::Update(asked) => store.explain_update(op, ns, asked, verbosity),
-        Asked::Delete(asked) => store.explain_delete(op, ns, asked, verbosity),
-        Asked::FindAndModify(asked) => store.explain_find_and_modify(op, ns, asked, verbosity),
+    request.with_store(|store, op| match &explained.command {
+        Command::Find(asked) => store.explain_find(op, ns, asked, verbosity),
+        Command::Aggregate(asked) => store.explain_aggregate(op, ns, asked, verbosity),
+        Command::Count(asked) => store.explain_count(op, ns, asked, verbosity),
+        Command::Distinct(asked) => store.explain_distinct(op, ns, asked, verbosity),
+        Command::Update(asked) => store.explain_update(op, ns, asked, verbosity),
+        Command::Delete(asked) => store.explain_delete(op, ns, asked, verbosity),
+        Command::FindAndModify(asked) => store.explain_find_and_modify(op, ns, asked, verbosity),
     })
 }

@@ -1,16 +1,17 @@
 //! `find`, `count`, `distinct`.
 
-use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{Bson, RawDocument, RawDocumentBuf};
 use docdb::{CountRequest, DistinctRequest, FindRequest};
 use query::{Error, Result};
 use wire::Builder;
 
 use super::cursor;
 use super::write::hint;
-use crate::dispatch::Arguments;
-use crate::dispatch::Call;
-use crate::dispatch::row::{ABANDON, API, Lane, Privilege, READS, Row, TRANSACTION};
-use crate::state::metrics::Class;
+use crate::access::Privilege;
+use crate::arguments::Arguments;
+use crate::command::{ABANDON, API, Class, Kind, Lane, READS, SNAPSHOT, TRANSACTION};
+use crate::request::Call;
+use crate::row::Row;
 
 /// The arguments of `find`.
 const FIND: &[&str] = &[
@@ -54,46 +55,46 @@ const COUNT: &[&str] = &[
     "mirrored",
 ];
 
+/// What a client in a transaction should do instead of `count`.
+const COUNT_ADVICE: &str = " Please see http://dochub.mongodb.org/core/transaction-count for a \
+     recommended alternative.";
+
 /// The arguments of `distinct`.
 const DISTINCT: &[&str] = &["key", "query", "hint", "collation", "mirrored"];
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: API | TRANSACTION | READS | ABANDON,
-        fields: FIND,
-        privilege: Privilege::Collection("find"),
-        ..Row::new("find", find, "Find documents")
-    },
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: API | READS | ABANDON,
-        fields: COUNT,
-        privilege: Privilege::Collection("find"),
-        ..Row::new("count", count, "Count documents")
-    },
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: TRANSACTION | READS | ABANDON,
-        fields: DISTINCT,
-        privilege: Privilege::Collection("find"),
-        ..Row::new("distinct", distinct, "List the distinct values of a field")
-    },
+    Row::new("find", find, "Find documents")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .flags(API | TRANSACTION | READS | ABANDON | SNAPSHOT)
+        .kind(Kind::Query)
+        .fields(FIND)
+        .privilege(Privilege::Collection("find")),
+    Row::new("count", count, "Count documents")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .flags(API | READS | ABANDON)
+        .fields(COUNT)
+        .outside_advice(COUNT_ADVICE)
+        .privilege(Privilege::Collection("find")),
+    Row::new("distinct", distinct, "List the distinct values of a field")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .flags(TRANSACTION | READS | ABANDON | SNAPSHOT)
+        .fields(DISTINCT)
+        .privilege(Privilege::Collection("find")),
 ];
 
 fn owned(document: Option<&RawDocument>) -> Option<RawDocumentBuf> {
     document.map(ToOwned::to_owned)
 }
 
-/// An owned document, for what is small.
+/// An owned tree of a small document.
 pub(super) fn tree(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
     Ok(document.map(TryInto::try_into).transpose()?)
 }
 
-/// What `find` is asked.
+/// The request of a `find`.
 pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
     let defaults = FindRequest::default();
     let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
@@ -134,9 +135,9 @@ pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentB
     ))
 }
 
-/// What `count` is asked.
+/// The request of a `count`.
 pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
-    // A negative limit is the same limit: what drivers of old times sent for "one batch".
+    // A negative limit counts as positive: old drivers sent it for "one batch".
     let limit = arguments
         .long("limit")?
         .map(i64::unsigned_abs)
@@ -151,7 +152,7 @@ pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
     })
 }
 
-/// What `distinct` is asked.
+/// The request of a `distinct`.
 pub(super) fn distinct_request(arguments: &Arguments<'_>) -> Result<DistinctRequest> {
     Ok(DistinctRequest {
         key: arguments.need_string("key")?.to_owned(),
@@ -165,7 +166,7 @@ pub(super) fn distinct_request(arguments: &Arguments<'_>) -> Result<DistinctRequ
 fn find(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.server.metrics.ops.query.one();
     let ns = request.namespace()?;
-    let wanted = find_request(&request.arguments()?)?;
+    let wanted = find_request(request.arguments())?;
     let batch = request.with_store(|store, op| store.find(op, &ns, &wanted))?;
     cursor::answer(request, reply, "firstBatch", &batch);
     Ok(())
@@ -181,7 +182,7 @@ pub(super) fn number(reply: &mut Builder, name: &str, n: u64) {
 
 fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let wanted = count_request(&request.arguments()?)?;
+    let wanted = count_request(request.arguments())?;
     let n = request.with_store(|store, op| store.count(op, &ns, &wanted))?;
     number(reply, "n", n);
     Ok(())
@@ -189,7 +190,7 @@ fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let wanted = distinct_request(&request.arguments()?)?;
+    let wanted = distinct_request(request.arguments())?;
     let values = request.with_store(|store, op| store.distinct(op, &ns, &wanted))?;
     reply.open_array("values");
     for (i, value) in values.iter().enumerate() {
@@ -198,13 +199,4 @@ fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.close();
     cursor::at_time(request, reply);
     Ok(())
-}
-
-/// Whether a value is a number of a kind that names a cursor.
-pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
-    match value {
-        RawBsonRef::Int64(id) => Some(id),
-        RawBsonRef::Int32(id) => Some(i64::from(id)),
-        _ => None,
-    }
 }

@@ -8,41 +8,42 @@ use wire::Builder;
 use super::find::{collation, tree};
 use super::update::{array_filters, change, integer};
 use super::write::{hint, retried};
-use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::metrics::Class;
+use crate::access::{Asked, Needed};
+use crate::arguments::Arguments;
+use crate::command::{API, Class, Lane, RETRYABLE, TRANSACTION, WRITES, Written};
+use crate::request::Call;
+use crate::row::Row;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    aliases: &["findandmodify"],
-    lane: Lane::Storage,
-    class: Class::Write,
-    flags: API | WRITES | TRANSACTION | RETRYABLE,
-    fields: &[
-        "query",
-        "sort",
-        "remove",
-        "update",
-        "new",
-        "fields",
-        "upsert",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "collation",
-        "arrayFilters",
-        "hint",
-        "let",
-        "encryptionInformation",
-        "sampleId",
-    ],
-    privilege: Privilege::Own,
-    ..Row::new(
-        "findAndModify",
-        find_and_modify,
-        "Update or delete one document and return it",
-    )
-}];
+pub(super) const ROWS: &[Row] = &[Row::new(
+    "findAndModify",
+    find_and_modify,
+    "Update or delete one document and return it",
+)
+.aliases(&["findandmodify"])
+.lane(Lane::Storage)
+.class(Class::Write)
+.written(Written::One)
+.flags(API | WRITES | TRANSACTION | RETRYABLE)
+.fields(&[
+    "query",
+    "sort",
+    "remove",
+    "update",
+    "new",
+    "fields",
+    "upsert",
+    "bypassDocumentValidation",
+    "bypassEmptyTsReplacement",
+    "collation",
+    "arrayFilters",
+    "hint",
+    "let",
+    "encryptionInformation",
+    "sampleId",
+])
+.own(needs)];
 
-/// What the command is asked.
+/// The request of the command.
 ///
 /// # Errors
 /// Arguments that are not right.
@@ -85,10 +86,26 @@ pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
     })
 }
 
+/// The privileges of a `findAndModify`.
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    let (removes, upserts) = (
+        sent.arguments.is_on("remove")?,
+        sent.arguments.is_on("upsert")?,
+    );
+    let actions: &[&'static str] = match (removes, upserts) {
+        (true, _) => &["find", "remove"],
+        (false, true) => &["find", "update", "insert"],
+        (false, false) => &["find", "update"],
+    };
+    needed.extend(actions.iter().copied().map(|action| sent.on(action)));
+    Ok(())
+}
+
 fn find_and_modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     docdb::check_user_write(&ns)?;
-    let asked = asked(&request.arguments()?)?;
+    let asked = asked(request.arguments())?;
     let done = request.with_store(|store, op| store.find_and_modify(op, &ns, &asked))?;
     reply.open_document("lastErrorObject");
     integer(reply, "n", done.n);

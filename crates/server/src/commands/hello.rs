@@ -1,5 +1,5 @@
-//! `hello` and its old name `isMaster`: what a client must know before anything else, and the
-//! watch of the topology by a greeting that waits.
+//! `hello` and its old name `isMaster`: the greeting of a connection, and the wait for a change of
+//! the topology.
 
 use std::time::Duration;
 
@@ -9,32 +9,30 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
+use crate::access::{login, x509};
+use crate::arguments::Arguments;
 use crate::auth::scram::Mechanism;
-use crate::auth::{Conversation, x509};
-use crate::dispatch::row::{API, LOOSE, Privilege, Row};
-use crate::dispatch::{Arguments, Call, Request};
+use crate::command::{ANYWHERE, API, GREETS, LOOSE, PLAIN};
 use crate::limits::{AWAIT_MAX, METADATA, SESSION_MINUTES, WAITING_GREETING};
+use crate::request::{Call, Request};
+use crate::row::Row;
 use crate::server::Server;
 use crate::state::clock;
 use crate::version::WIRE;
 
 /// Both names are rows of their own, because faults and replies tell them apart.
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        privilege: Privilege::Open,
-        flags: API | LOOSE,
-        ..Row::new(
-            "hello",
-            hello,
-            "Return the role and capabilities of the server",
-        )
-    },
-    Row {
-        aliases: &["ismaster"],
-        privilege: Privilege::Open,
-        flags: LOOSE,
-        ..Row::new("isMaster", hello, "Old name of `hello`")
-    },
+    Row::new(
+        "hello",
+        hello,
+        "Return the role and capabilities of the server",
+    )
+    .open()
+    .flags(API | LOOSE | GREETS | ANYWHERE | PLAIN),
+    Row::new("isMaster", is_master, "Old name of `hello`")
+        .aliases(&["ismaster"])
+        .open()
+        .flags(LOOSE | GREETS | ANYWHERE | PLAIN),
 ];
 
 /// A greeting that waits for a change of the topology.
@@ -56,14 +54,14 @@ impl Awaited {
     }
 }
 
-/// Whether a greeting waits, and for what. `seen` is the state its client was told of last in a
-/// stream of replies; the first one is told in the greeting.
+/// Whether a greeting waits, and for what. `seen` is the state that was sent last in a stream
+/// of replies; for the first reply the greeting names it.
 ///
 /// # Errors
 /// When only one of the two arguments is there, or they are no numbers; a greeting that waits and
 /// is longer than [`WAITING_GREETING`].
 pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awaited>> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let version = arguments.document("topologyVersion")?;
     let limit = arguments.count("maxAwaitTimeMS")?;
     let (version, limit) = match (version, limit) {
@@ -78,7 +76,7 @@ pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awa
             return Err(Error::location(31_368, message));
         }
     };
-    let size = request.message.size();
+    let size = request.message().size();
     if WAITING_GREETING < size {
         let message = format!(
             "A greeting that waits has at most {WAITING_GREETING} bytes; this one has {size}"
@@ -121,8 +119,17 @@ fn topology_version(version: &RawDocument) -> Result<(ObjectId, i64)> {
 }
 
 fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    answer(request, "isWritablePrimary", reply)
+}
+
+fn is_master(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    answer(request, "ismaster", reply)
+}
+
+/// Answer a greeting; `primary` is the field that says whether the server takes writes.
+fn answer(request: &Call<'_>, primary: &str, reply: &mut Builder) -> Result<()> {
     let compressors = greet(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     if arguments.is_on("helloOk")? {
         reply.boolean("helloOk", true);
     }
@@ -130,10 +137,6 @@ fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.open_document("topologyVersion");
     reply.object_id("processId", topology.process);
     reply.long("counter", topology.counter()).close();
-    let primary = match request.row.name {
-        "hello" => "isWritablePrimary",
-        _ => "ismaster",
-    };
     match &topology.set_name {
         Some(name) => member(request, name, primary, reply),
         None => {
@@ -163,7 +166,7 @@ fn hello(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 /// How a user may authenticate. A name without a user is answered as one whose user was made
-/// without naming mechanisms: what is said does not tell whether there is a user. Only a user
+/// without naming mechanisms: the answer does not reveal whether the user exists. Only a user
 /// with fewer mechanisms can be recognised, because its driver would choose one it does not have.
 fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     let Some((database, name)) = name.split_once('.') else {
@@ -183,14 +186,14 @@ fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     reply.strings("saslSupportedMechs", known);
 }
 
-/// Begin to authenticate within the greeting. What cannot be begun is left out of the reply, and
-/// the client begins anew.
+/// Start to authenticate within the greeting. On an error the reply says nothing of it, and the
+/// client starts again.
 fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
     let Ok(arguments) = Arguments::of("speculativeAuthenticate", first) else {
         return;
     };
     if arguments.get("authenticate").is_some() {
-        // The database is that of all users of certificates when it is not said.
+        // The database is that of all users of certificates by default.
         let database = arguments.string("db").ok().flatten();
         let database = database.unwrap_or(x509::DATABASE);
         if let Ok(user) = x509::authenticate(request, &arguments, database) {
@@ -202,7 +205,7 @@ fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
     }
     let step = arguments.string("db").and_then(|database| {
         arguments.need("saslStart")?;
-        Conversation::start(request, &arguments, database.unwrap_or("admin"))
+        login::start(request, &arguments, database.unwrap_or("admin"))
     });
     if let Ok(step) = step {
         reply.open_document("speculativeAuthenticate");
@@ -211,7 +214,7 @@ fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
     }
 }
 
-/// What a member of a replica set says of it.
+/// Append the fields of a member of a replica set.
 fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
     let server = &request.server;
     let topology = &server.topology;
@@ -237,9 +240,9 @@ fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
     reply.close();
 }
 
-/// Take what the client says of itself. The compressors both sides have.
+/// Keep the metadata of the client. Returns the compressors that both sides support.
 fn greet(request: &Request) -> Result<Vec<Compressor>> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let mut state = request.client.state.lock();
     if let Some(metadata) = arguments.document("client")? {
         if state.metadata.is_some() {
@@ -271,7 +274,7 @@ fn greet(request: &Request) -> Result<Vec<Compressor>> {
     Ok(Vec::new())
 }
 
-/// The name of the application in what a client says of itself; empty if there is none.
+/// The name of the application in the metadata of a client; empty if there is none.
 fn application(metadata: &RawDocument) -> Result<&str> {
     let application = metadata.get("application")?;
     let application = application.and_then(RawBsonRef::as_document);
@@ -283,11 +286,11 @@ fn application(metadata: &RawDocument) -> Result<&str> {
 /// The application that a request comes from, also when it is the greeting that names it.
 pub(crate) fn application_of(request: &Request) -> String {
     let known = request.client.state.lock().application.clone();
-    if !known.is_empty() || !ROWS.iter().any(|row| row.name == request.row.name) {
+    if !known.is_empty() || !request.command.has(GREETS) {
         return known;
     }
     let metadata = request.body().get_document("client").ok();
-    // What is malformed is told by the greeting itself.
+    // The greeting itself reports what is malformed.
     let named = metadata.and_then(|metadata| application(metadata).ok());
     named.unwrap_or_default().to_owned()
 }

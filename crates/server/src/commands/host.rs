@@ -6,59 +6,51 @@ use std::fs;
 use query::Result;
 use wire::Builder;
 
+use crate::access::Privilege;
+use crate::command::{ADMIN, API, LOOSE, Lane};
 use crate::config::Memory;
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, API, LOOSE, Lane, Privilege, Row};
+use crate::request::Call;
+use crate::row::Row;
 use crate::server::hostname;
 use crate::state::clock;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN,
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("hostInfo"),
-        ..Row::new("hostInfo", host_info, "Describe the machine")
-    },
-    Row {
-        flags: ADMIN,
-        lane: Lane::Reserved,
-        fields: &["message"],
-        privilege: Privilege::Cluster("rotateCertificates"),
-        ..Row::new(
-            "rotateCertificates",
-            rotate_certificates,
-            "Reload the TLS certificates",
-        )
-    },
-    Row {
-        flags: LOOSE,
-        ..Row::new(
-            "whatsmyuri",
-            whats_my_uri,
-            "Return the address of the client",
-        )
-    },
-    Row {
-        flags: API,
-        fields: &["showPrivileges"],
-        ..Row::new(
-            "connectionStatus",
-            connection_status,
-            "Return the authenticated users and roles of the connection",
-        )
-    },
-    Row {
-        flags: ADMIN,
-        ..Row::new(
-            "isdbgrid",
-            not_sharded,
-            "Refused: only sharding routers answer it",
-        )
-    },
+    Row::new("hostInfo", host_info, "Describe the machine")
+        .flags(ADMIN)
+        .lane(Lane::Reserved)
+        .privilege(Privilege::Cluster("hostInfo")),
+    Row::new(
+        "rotateCertificates",
+        rotate_certificates,
+        "Reload the TLS certificates",
+    )
+    .flags(ADMIN)
+    .lane(Lane::Reserved)
+    .fields(&["message"])
+    .privilege(Privilege::Cluster("rotateCertificates")),
+    Row::new(
+        "whatsmyuri",
+        whats_my_uri,
+        "Return the address of the client",
+    )
+    .flags(LOOSE),
+    Row::new(
+        "connectionStatus",
+        connection_status,
+        "Return the authenticated users and roles of the connection",
+    )
+    .flags(API)
+    .fields(&["showPrivileges"]),
+    Row::new(
+        "isdbgrid",
+        not_sharded,
+        "Refused: only sharding routers answer it",
+    )
+    .flags(ADMIN),
 ];
 
 fn not_sharded(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let name = &request.name;
+    let name = request.name();
     let message = format!("no such command: '{name}'");
     Err(query::Error::new(query::Code::COMMAND_NOT_FOUND, message))
 }
@@ -115,8 +107,8 @@ fn whats_my_uri(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn connection_status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let show = request.arguments()?.is_on("showPrivileges")?;
-    let user = crate::auth::user(&request.server, &request.client);
+    let show = request.arguments().is_on("showPrivileges")?;
+    let user = request.server.user_of(&request.client);
     reply
         .open_document("authInfo")
         .open_array("authenticatedUsers");

@@ -6,31 +6,29 @@ use query::filter::check_distinct;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::arguments::type_name;
-use crate::dispatch::row::{API, LOOSE, Lane, Privilege, Row, TRANSACTION, WRITES};
+use crate::access::Privilege;
+use crate::arguments::type_name;
+use crate::command::{API, LOOSE, Lane, TRANSACTION, WRITES};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        flags: API | WRITES | TRANSACTION,
-        fields: &[
+    Row::new("createIndexes", create, "Create indexes")
+        .lane(Lane::Storage)
+        .flags(API | WRITES | TRANSACTION)
+        .fields(&[
             "indexes",
             "ignoreUnknownIndexOptions",
             "commitQuorum",
             "isTimeseriesNamespace",
-        ],
-        privilege: Privilege::Collection("createIndex"),
-        ..Row::new("createIndexes", create, "Create indexes")
-    },
-    Row {
-        aliases: &["deleteIndexes"],
-        lane: Lane::Storage,
-        flags: API | WRITES,
-        fields: &["index", "isTimeseriesNamespace"],
-        privilege: Privilege::Collection("dropIndex"),
-        ..Row::new("dropIndexes", drop, "Drop indexes")
-    },
+        ])
+        .privilege(Privilege::Collection("createIndex")),
+    Row::new("dropIndexes", drop, "Drop indexes")
+        .aliases(&["deleteIndexes"])
+        .lane(Lane::Storage)
+        .flags(API | WRITES)
+        .fields(&["index", "isTimeseriesNamespace"])
+        .privilege(Privilege::Collection("dropIndex")),
     search("createSearchIndexes"),
     search("updateSearchIndex"),
     search("dropSearchIndex"),
@@ -39,10 +37,7 @@ pub(super) const ROWS: &[Row] = &[
 
 /// A command of the search engine that only MongoDB's own service has.
 const fn search(name: &'static str) -> Row {
-    Row {
-        flags: LOOSE,
-        ..Row::new(name, no_search, "Refused: search indexes are not supported")
-    }
+    Row::new(name, no_search, "Refused: search indexes are not supported").flags(LOOSE)
 }
 
 fn no_search(_: &Call<'_>, _: &mut Builder) -> Result<()> {
@@ -79,7 +74,7 @@ const OPTIONS: &[&str] = &[
 
 fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("indexes")?;
     let documents = arguments.documents("indexes")?.unwrap_or_default();
     if documents.is_empty() {
@@ -131,7 +126,7 @@ fn check_name(spec: &Document) -> Result<()> {
 
 fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let names = match arguments.need("index")? {
         RawBsonRef::String("*") => IndexNames::All,
         RawBsonRef::String(name) => IndexNames::Names(vec![name.to_owned()]),

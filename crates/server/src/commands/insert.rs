@@ -5,15 +5,20 @@ use query::Result;
 use wire::Builder;
 
 use super::write::{command_error, errors, retried, statements};
-use crate::dispatch::Call;
-use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::state::metrics::Class;
+use crate::access::Privilege;
+use crate::command::{
+    API, Class, Kind, Lane, RETRYABLE, STREAMS, TRANSACTION, WRITE_ERRORS, WRITES, Written,
+};
+use crate::request::Call;
+use crate::row::Row;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Write,
-    flags: API | WRITES | TRANSACTION | RETRYABLE,
-    fields: &[
+pub(super) const ROWS: &[Row] = &[Row::new("insert", insert, "Insert documents")
+    .lane(Lane::Storage)
+    .class(Class::Write)
+    .kind(Kind::Insert)
+    .written(Written::Inserted)
+    .flags(API | WRITES | TRANSACTION | RETRYABLE | STREAMS | WRITE_ERRORS)
+    .fields(&[
         "documents",
         "ordered",
         "bypassDocumentValidation",
@@ -21,16 +26,14 @@ pub(super) const ROWS: &[Row] = &[Row {
         "encryptionInformation",
         "isTimeseriesNamespace",
         "maxTimeMS",
-    ],
-    privilege: Privilege::Collection("insert"),
-    ..Row::new("insert", insert, "Insert documents")
-}];
+    ])
+    .privilege(Privilege::Collection("insert"))];
 
 fn insert(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     docdb::check_user_write(&ns)?;
-    let arguments = request.arguments()?;
-    let documents = statements(request, &arguments, "documents")?;
+    let arguments = request.arguments();
+    let documents = statements(request, arguments, "documents")?;
     let options = InsertOptions {
         ordered: arguments.boolean("ordered")?.unwrap_or(true),
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,

@@ -1,8 +1,8 @@
-//! Sessions that are ended from outside: `killSessions`, `killAllSessions` and
+//! Commands that end sessions of other clients: `killSessions`, `killAllSessions` and
 //! `killAllSessionsByPattern`.
 //!
-//! A session is a UUID and the digest of its owner. A pattern says something of both; what it
-//! leaves out may be anything. Commands and cursors of a session end with it, also those of
+//! A session is a UUID and the digest of its owner. A pattern restricts both; a
+//! missing part matches everything. Commands and cursors of a session end with it, also those of
 //! sessions that were never registered because nothing of them had to be kept.
 
 use bson::RawDocument;
@@ -11,50 +11,45 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::session::too_many;
-use crate::auth::is_allowed;
+use crate::access::{Privilege, is_allowed};
+use crate::arguments::{Arguments, session};
 use crate::auth::privilege::Wanted;
-use crate::dispatch::generic::session;
-use crate::dispatch::request::{NOBODY, digest};
-use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
-use crate::dispatch::{Arguments, Call};
+use crate::command::{ADMIN, LOOSE, Lane};
 use crate::limits::SESSIONS;
+use crate::request::Call;
+use crate::row::Row;
+use crate::state::{NOBODY, digest};
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Reserved,
-        // Everybody ends their own sessions.
-        privilege: Privilege::Authenticated,
-        ..Row::new("killSessions", kill, "Kill sessions and their operations")
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: LOOSE,
-        privilege: Privilege::Cluster("killAnySession"),
-        ..Row::new(
-            "killAllSessions",
-            kill_of_users,
-            "Kill the sessions of the given users, or all, and their operations",
-        )
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("killAnySession"),
-        ..Row::new(
-            "killAllSessionsByPattern",
-            kill_by_pattern,
-            "Kill the sessions that match a pattern, or all, and their operations",
-        )
-    },
+    Row::new("killSessions", kill, "Kill sessions and their operations")
+        .lane(Lane::Reserved)
+        // Users may end their own sessions.
+        .privilege(Privilege::Authenticated),
+    Row::new(
+        "killAllSessions",
+        kill_of_users,
+        "Kill the sessions of the given users, or all, and their operations",
+    )
+    .lane(Lane::Reserved)
+    .flags(LOOSE)
+    .privilege(Privilege::Cluster("killAnySession")),
+    Row::new(
+        "killAllSessionsByPattern",
+        kill_by_pattern,
+        "Kill the sessions that match a pattern, or all, and their operations",
+    )
+    .lane(Lane::Reserved)
+    .flags(ADMIN | LOOSE)
+    .privilege(Privilege::Cluster("killAnySession")),
 ];
 
-/// The digest of an empty name, which is how MongoDB has the sessions of nobody.
+/// The digest of an empty name, under which MongoDB has the sessions of clients without a user.
 const UNNAMED: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// What is said of the sessions to end.
+/// Which sessions to end.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pattern {
     /// Their UUID.
@@ -70,7 +65,7 @@ impl Pattern {
             && owners.is_none_or(|owners| owners.contains(&session.uid))
     }
 
-    /// Of several conditions on the owner all hold.
+    /// Add a condition on the owner; all of them must hold.
     fn narrow(&mut self, owners: Vec<[u8; 32]>) {
         match &mut self.owners {
             Some(before) => before.retain(|owner| owners.contains(owner)),
@@ -81,8 +76,8 @@ impl Pattern {
 
 /// The documents of the command's first argument.
 fn listed<'a>(request: &'a Call<'_>) -> Result<Vec<&'a RawDocument>> {
-    let name = request.row.name;
-    let arguments = request.arguments()?;
+    let name = request.command.name;
+    let arguments = request.arguments();
     arguments.need_array(name)?;
     let listed = arguments.documents(name)?.unwrap_or_default();
     match listed.len() <= SESSIONS {
@@ -169,7 +164,7 @@ pub(super) fn session_of(bytes: &[u8]) -> Option<SessionId> {
     Some(SessionId { id: *id, uid })
 }
 
-/// End the sessions that one of the patterns means, and what they do.
+/// End the sessions that match a pattern, with their operations and cursors.
 fn end(request: &Call<'_>, patterns: &[Pattern]) -> Result<()> {
     let chosen = |id: &SessionId| patterns.iter().any(|pattern| pattern.matches(id));
     for other in request.server.operations.list() {
@@ -178,7 +173,7 @@ fn end(request: &Call<'_>, patterns: &[Pattern]) -> Result<()> {
             uid: other.owner(),
         });
         let theirs = session.is_some_and(|session| chosen(&session));
-        if theirs && other.operation != request.operation {
+        if theirs && other.number != request.number {
             other.kill();
         }
     }

@@ -1,4 +1,4 @@
-//! What there is: `listDatabases`, `listCollections`, `listIndexes`.
+//! Lists of the catalog: `listDatabases`, `listCollections`, `listIndexes`.
 //!
 //! A list is made when it is asked for: a deployment has thousands of collections at most, not
 //! millions. What does not fit into `batchSize` follows by `getMore`, as from any cursor.
@@ -11,50 +11,46 @@ use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::cursor;
+use crate::access::{Asked, Needed, Privilege, is_allowed};
+use crate::arguments::Arguments;
 use crate::auth::privilege::Wanted;
-use crate::auth::{is_allowed, user};
-use crate::dispatch::row::{ADMIN, API, Lane, Privilege, READS, Row};
-use crate::dispatch::{Arguments, Call, Request};
-use crate::state::metrics::Class;
+use crate::command::{ADMIN, API, Class, Lane, READS};
+use crate::request::{Call, Request};
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: ADMIN | API,
-        fields: &["nameOnly", "filter", "authorizedDatabases"],
-        privilege: Privilege::Cluster("listDatabases"),
-        ..Row::new("listDatabases", list_databases, "List the databases")
-    },
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: API,
-        fields: &["nameOnly", "filter", "authorizedCollections", "cursor"],
-        privilege: Privilege::Own,
-        ..Row::new(
-            "listCollections",
-            list_collections,
-            "List the collections of a database",
-        )
-    },
-    Row {
-        lane: Lane::Storage,
-        class: Class::Read,
-        flags: API | READS,
-        fields: &["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"],
-        privilege: Privilege::Collection("listIndexes"),
-        ..Row::new(
-            "listIndexes",
-            list_indexes,
-            "List the indexes of a collection",
-        )
-    },
+    Row::new("listDatabases", list_databases, "List the databases")
+        .lane(Lane::Storage)
+        .class(Class::Read)
+        .flags(ADMIN | API)
+        .fields(&["nameOnly", "filter", "authorizedDatabases"])
+        // The command lists what its user may see.
+        .own(|_, _| Ok(())),
+    Row::new(
+        "listCollections",
+        list_collections,
+        "List the collections of a database",
+    )
+    .lane(Lane::Storage)
+    .class(Class::Read)
+    .flags(API)
+    .fields(&["nameOnly", "filter", "authorizedCollections", "cursor"])
+    .own(collections_need),
+    Row::new(
+        "listIndexes",
+        list_indexes,
+        "List the indexes of a collection",
+    )
+    .lane(Lane::Storage)
+    .class(Class::Read)
+    .flags(API | READS)
+    .fields(&["cursor", "includeBuildUUIDs", "includeIndexBuildInfo"])
+    .privilege(Privilege::Collection("listIndexes")),
 ];
 
 /// Those documents that match the argument `filter`.
 fn chosen(request: &Request, documents: Vec<Document>) -> Result<Vec<RawDocumentBuf>> {
-    let filter = match request.arguments()?.document("filter")? {
+    let filter = match request.arguments().document("filter")? {
         Some(filter) => Some(Filter::parse(filter, &Settings::default())?),
         None => None,
     };
@@ -73,7 +69,7 @@ fn chosen(request: &Request, documents: Vec<Document>) -> Result<Vec<RawDocument
 }
 
 fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let name_only = request.arguments()?.is_on("nameOnly")?;
+    let name_only = request.arguments().is_on("nameOnly")?;
     let catalog = request.server.store.catalog();
     let mut databases = Vec::new();
     let mut total = 0;
@@ -135,18 +131,26 @@ fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Document {
 ///
 /// # Errors
 /// `TypeMismatch`.
-pub(crate) fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
+fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
     Ok(arguments.is_on("authorizedCollections")? && arguments.is_on("nameOnly")?)
 }
 
+/// The privileges of `listCollections`: none for collections that the client may do anything with.
+fn collections_need(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    if !is_own(asked.sent.arguments)? {
+        needed.push(asked.sent.on_database("listCollections"));
+    }
+    Ok(())
+}
+
 fn list_collections(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let name_only = arguments.is_on("nameOnly")?;
     let database = request.database();
     let catalog = request.server.store.catalog();
     let listed = catalog.in_database(database);
     let only = arguments.is_on("authorizedCollections")? && request.server.config.authorization;
-    let user = user(&request.server, &request.client).filter(|_| only);
+    let user = request.server.user_of(&request.client).filter(|_| only);
     let seen = |collection: &str| {
         let user = user.as_ref();
         user.is_none_or(|user| user.may_anything(database, collection))
@@ -188,7 +192,7 @@ fn answer(
     collection: &str,
     listed: Vec<RawDocumentBuf>,
 ) -> Result<()> {
-    let batch_size = batch_size(&request.arguments()?)?;
+    let batch_size = batch_size(request.arguments())?;
     let ns = Namespace {
         db: request.database().to_owned(),
         coll: collection.to_owned(),

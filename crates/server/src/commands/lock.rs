@@ -5,38 +5,36 @@ use std::time::Duration;
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, Lane, Privilege, Row};
+use crate::access::Privilege;
+use crate::command::{ADMIN, Lane};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Reserved,
-        flags: ADMIN,
-        fields: &["lock", "fsyncLockAcquisitionTimeoutMillis", "async"],
-        privilege: Privilege::Cluster("fsync"),
-        ..Row::new(
-            "fsync",
-            fsync,
-            "Flush all data to disk; with `lock: true`, block writes",
-        )
-    },
-    Row {
-        lane: Lane::Reserved,
-        flags: ADMIN,
-        privilege: Privilege::Cluster("unlock"),
-        ..Row::new(
-            "fsyncUnlock",
-            unlock,
-            "Unblock writes after `fsync` with `lock: true`",
-        )
-    },
+    Row::new(
+        "fsync",
+        fsync,
+        "Flush all data to disk; with `lock: true`, block writes",
+    )
+    .lane(Lane::Reserved)
+    .flags(ADMIN)
+    .fields(&["lock", "fsyncLockAcquisitionTimeoutMillis", "async"])
+    .privilege(Privilege::Cluster("fsync")),
+    Row::new(
+        "fsyncUnlock",
+        unlock,
+        "Unblock writes after `fsync` with `lock: true`",
+    )
+    .lane(Lane::Reserved)
+    .flags(ADMIN)
+    .privilege(Privilege::Cluster("unlock")),
 ];
 
-/// How long a lock waits for writes under way, unless it is said: MongoDB's default.
+/// How long a lock waits for writes under way, unless the command says: MongoDB's default.
 const WAIT: Duration = Duration::from_secs(90);
 
 fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let limit = match arguments.long("fsyncLockAcquisitionTimeoutMillis")? {
         None => WAIT,
         Some(millis) => match u64::try_from(millis) {

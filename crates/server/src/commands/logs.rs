@@ -6,38 +6,34 @@ use bson::RawBsonRef;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::arguments::integer;
-use crate::dispatch::row::{ADMIN, Lane, Privilege, Row};
-use crate::dispatch::{Arguments, Call};
+use crate::access::Privilege;
+use crate::arguments::{Arguments, integer};
+use crate::command::{ADMIN, Lane};
+use crate::request::Call;
+use crate::row::Row;
 use crate::state::profiler::Conditions;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("getLog"),
-        ..Row::new("getLog", get_log, "Return the last lines of the log")
-    },
-    Row {
-        flags: ADMIN,
-        lane: Lane::Reserved,
-        fields: &["comment"],
-        privilege: Privilege::Cluster("logRotate"),
-        ..Row::new("logRotate", rotate, "Rotate the log file")
-    },
-    Row {
-        fields: &["slowms", "sampleRate", "filter"],
-        privilege: Privilege::Database("enableProfiler"),
-        ..Row::new("profile", profile, "Return or set the profiling level")
-    },
+    Row::new("getLog", get_log, "Return the last lines of the log")
+        .flags(ADMIN)
+        .privilege(Privilege::Cluster("getLog")),
+    Row::new("logRotate", rotate, "Rotate the log file")
+        .flags(ADMIN)
+        .lane(Lane::Reserved)
+        .fields(&["comment"])
+        .privilege(Privilege::Cluster("logRotate")),
+    Row::new("profile", profile, "Return or set the profiling level")
+        .fields(&["slowms", "sampleRate", "filter"])
+        .privilege(Privilege::Database("enableProfiler")),
 ];
 
-/// What is asked of the conditions on what is profiled.
+/// How `profile` changes the filter of the profiler.
 enum Asked {
-    /// Leave them.
+    /// Keep the filter.
     Keep,
-    /// Have none.
+    /// Remove the filter.
     Unset,
-    /// Have these.
+    /// Replace the filter.
     Set(Arc<Conditions>),
 }
 
@@ -53,7 +49,7 @@ fn conditions(arguments: &Arguments<'_>) -> Result<Asked> {
     }
 }
 
-/// The part of the slow commands that is taken.
+/// The share of the slow commands that is logged.
 fn rate(arguments: &Arguments<'_>) -> Result<Option<f64>> {
     let rate = match arguments.get("sampleRate") {
         None => return Ok(None),
@@ -79,10 +75,10 @@ fn rate(arguments: &Arguments<'_>) -> Result<Option<f64>> {
 fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let profiler = &request.server.profiler;
     let database = request.database();
-    let arguments = request.arguments()?;
-    let level = integer(request.target()?).unwrap_or(-2);
-    let (slow, rate) = (arguments.long("slowms")?, rate(&arguments)?);
-    let conditions = conditions(&arguments)?;
+    let arguments = request.arguments();
+    let level = integer(request.target()).unwrap_or(-2);
+    let (slow, rate) = (arguments.long("slowms")?, rate(arguments)?);
+    let conditions = conditions(arguments)?;
     if !(-1..=2).contains(&level) {
         let message = format!("profile: {level} is no level; use 0, 1, 2, or -1 to look");
         return Err(Error::bad_value(message));
@@ -116,7 +112,7 @@ fn profile(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn get_log(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let log = &request.server.log;
-    match request.target()? {
+    match request.target() {
         RawBsonRef::String("*") => {
             reply.strings("names", ["global", "startupWarnings"]);
         }

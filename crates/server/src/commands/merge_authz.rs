@@ -1,28 +1,29 @@
-//! `_mergeAuthzCollections`: what restores users and roles from a dump. The documents wait in
-//! collections of their own, and take the places of those that are there.
+//! `_mergeAuthzCollections`: restores users and roles of a dump from temporary collections, over
+//! those that exist.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use query::{Error, Namespace, Result};
 use wire::Builder;
 
+use crate::access::{Asked, Needed};
+use crate::arguments::Arguments;
 use crate::auth::custom::{self, Role, Roles};
 use crate::auth::privilege::Wanted;
 use crate::auth::users::{self, User};
-use crate::dispatch::row::{ADMIN, Lane, Privilege, Row, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::own;
+use crate::command::{ADMIN, Lane, WRITES};
+use crate::own;
+use crate::request::Call;
+use crate::row::Row;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    flags: ADMIN | WRITES,
-    privilege: Privilege::Own,
-    fields: &["tempUsersCollection", "tempRolesCollection", "db", "drop"],
-    ..Row::new(
-        "_mergeAuthzCollections",
-        merge,
-        "Import users and roles from other collections",
-    )
-}];
+pub(super) const ROWS: &[Row] = &[Row::new(
+    "_mergeAuthzCollections",
+    merge,
+    "Import users and roles from other collections",
+)
+.lane(Lane::Storage)
+.flags(ADMIN | WRITES)
+.own(needs)
+.fields(&["tempUsersCollection", "tempRolesCollection", "db", "drop"])];
 
 /// The collection an argument names, if it names one.
 fn source(arguments: &Arguments<'_>, name: &str) -> Result<Option<Namespace>> {
@@ -32,11 +33,10 @@ fn source(arguments: &Arguments<'_>, name: &str) -> Result<Option<Namespace>> {
     }
 }
 
-/// What it needs: to make and drop users and roles everywhere, and to read where they wait.
-///
-/// # Errors
-/// Arguments that are not right.
-pub(crate) fn needed(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
+/// Its privileges: to create and drop users and roles everywhere, and to read the temporary
+/// collections.
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let arguments = asked.sent.arguments;
     let mut actions = vec!["createUser", "createRole", "grantRole", "revokeRole"];
     if arguments.is_on("drop")? {
         actions.extend(["dropUser", "dropRole"]);
@@ -47,10 +47,11 @@ pub(crate) fn needed(arguments: &Arguments<'_>) -> Result<Vec<Wanted>> {
             wanted.push(Wanted::Collection(ns.db, ns.coll, "find"));
         }
     }
-    Ok(wanted)
+    needed.extend(wanted);
+    Ok(())
 }
 
-/// The documents that wait, of one database or all.
+/// The documents of a temporary collection, of one database or all.
 fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Document>> {
     let filter = match database {
         "" => doc! {},
@@ -59,7 +60,7 @@ fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Doc
     request.with_store(|store, op| own::find(store, op, ns, &filter))
 }
 
-/// Drop what is not among documents, of one database or all.
+/// Drop the documents that are not among `kept`, of one database or all.
 fn drop_others(
     request: &Call<'_>,
     ns: &Namespace,
@@ -85,17 +86,17 @@ fn bad(kind: &str, document: &Document) -> Error {
 }
 
 fn merge(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let database = arguments.string("db")?.unwrap_or_default();
     let drop = arguments.is_on("drop")?;
-    let users_from = source(&arguments, "tempUsersCollection")?;
-    let roles_from = source(&arguments, "tempRolesCollection")?;
+    let users_from = source(arguments, "tempUsersCollection")?;
+    let roles_from = source(arguments, "tempRolesCollection")?;
     if users_from.is_none() && roles_from.is_none() {
         let message = "Must provide at least one of \"tempUsersCollection\" and \
              \"tempRolesCollection\"";
         return Err(Error::bad_value(message));
     }
-    // All is read and looked at before anything is changed.
+    // Everything is read and checked before the first change.
     let mut changes = Vec::new();
     if let Some(ns) = roles_from {
         let roles = waiting(request, &ns, database)?;
@@ -110,7 +111,7 @@ fn merge(request: &Call<'_>, _: &mut Builder) -> Result<()> {
             let raw = RawDocumentBuf::try_from(&*user)?;
             let read = User::of(&raw, &Roles::default())?;
             let id = user.get_str("_id").unwrap_or_default();
-            if read.is_none_or(|read| users::key(&read.database, &read.name) != id) {
+            if read.is_none_or(|read| custom::key(&read.database, &read.name) != id) {
                 return Err(bad("user", user));
             }
             if !user.contains_key("userId") {

@@ -1,33 +1,35 @@
 //! The commands: a file for each family, a row for each command.
 
-pub(crate) mod aggregate;
-pub(crate) mod apply_ops;
+mod aggregate;
+mod apply_ops;
 mod build;
 mod bulk_write;
 mod concerns;
 mod content;
-pub(crate) mod current_op;
+mod current_op;
 mod cursor;
-pub(crate) mod ddl;
+mod ddl;
 mod delete;
 mod diagnose;
-pub(crate) mod explain;
+mod explain;
 mod find;
 mod find_and_modify;
+mod grants;
 pub(crate) mod hello;
 mod host;
 mod index;
 mod insert;
 mod kill_sessions;
-pub(crate) mod listing;
+mod listing;
 mod lock;
 mod logs;
-pub(crate) mod merge_authz;
+mod merge_authz;
 mod parameter;
+mod pipeline;
 mod plans;
 mod rebuild;
 mod replica_set;
-pub(crate) mod roles;
+mod roles;
 mod sasl;
 mod session;
 mod status;
@@ -35,17 +37,16 @@ mod storage;
 mod top;
 mod transaction;
 mod update;
-pub(crate) mod users;
+mod users;
 mod write;
 
 use std::collections::HashMap;
 
 use stdx::sync::OnceLock;
 
-use crate::dispatch::Row;
-
-pub(crate) use aggregate::written;
 pub(crate) use status::reason;
+
+use crate::row::Row;
 
 /// The rows, family by family.
 const FAMILIES: &[&[Row]] = &[
@@ -92,20 +93,13 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// Names of the commands, without aliases.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    rows().map(|row| row.name)
-}
-
 /// The command of a name.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let make = || {
         let mut index = HashMap::new();
         for row in rows() {
-            for name in row.aliases.iter().chain([&row.name]) {
-                index.insert(*name, row);
-            }
+            index.extend(row.names().map(|name| (name, row)));
         }
         index
     };
@@ -114,50 +108,164 @@ pub(crate) fn find(name: &str) -> Option<&'static Row> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use bson::{Document, RawDocumentBuf, doc};
+
     use super::*;
-    use crate::dispatch::row::{ADMIN, Privilege, TRANSACTION};
+    use crate::access::Privilege;
+    use crate::command::{
+        ADMIN, ANYWHERE, CONTINUES, Commands, ELSEWHERE, ENDS, FIRST_USER, GREETS, Kind, OPEN,
+        PLAIN, PROVES, SECRET, SNAPSHOT, STREAMS, TRANSACTION, UNFAILING, WRITE_ERRORS, WRITES,
+        Written,
+    };
+    use crate::request::is_secret;
+
+    /// The names of the commands that something holds for.
+    fn named(holds: impl Fn(&Row) -> bool) -> BTreeSet<&'static str> {
+        let rows = rows().filter(|row| holds(row));
+        rows.map(|row| row.name).collect()
+    }
+
+    fn set(names: &[&'static str]) -> BTreeSet<&'static str> {
+        names.iter().copied().collect()
+    }
 
     #[test]
     fn every_name_belongs_to_one_row() {
         let mut seen = std::collections::BTreeMap::new();
         for row in rows() {
-            for name in row.aliases.iter().chain([&row.name]) {
-                assert_eq!(seen.insert(*name, row.name), None, "{name} twice");
-                assert_eq!(find(name).unwrap().name, row.name);
+            for name in row.names() {
+                assert_eq!(seen.insert(name, row.name), None, "{name} twice");
+                assert_eq!(find(name).unwrap().name, row.name, "S2");
             }
             assert!(!row.help.is_empty(), "{} has no help", row.name);
         }
-        assert!(find("nonsense").is_none());
+        assert!(find("nonsense").is_none(), "S2");
     }
 
     #[test]
-    fn what_runs_before_authentication_tells_nothing_of_data() {
-        let open: Vec<&str> = rows()
-            .filter(|row| row.privilege == Privilege::Open)
-            .map(|row| row.name)
-            .collect();
-        let expected = ["buildInfo", "ping", "hello", "isMaster"];
-        for name in open {
-            let sasl = name.starts_with("sasl")
-                || matches!(name, "authenticate" | "logout" | "endSessions");
-            assert!(
-                sasl || expected.contains(&name),
-                "{name} is open to everybody"
-            );
-        }
+    fn what_runs_before_authentication_shows_no_data() {
+        let expected = set(&[
+            "authenticate",
+            "buildInfo",
+            "endSessions",
+            "hello",
+            "isMaster",
+            "logout",
+            "ping",
+            "saslContinue",
+            "saslStart",
+        ]);
+        assert_eq!(named(|row| row.has(OPEN)), expected);
+        assert_eq!(named(|row| row.rule.privilege == Privilege::Open), expected);
+    }
+
+    #[test]
+    fn commands_whose_arguments_decide_have_a_rule() {
+        let without = named(|row| row.rule.privilege == Privilege::Own && row.rule.needs.is_none());
+        assert_eq!(without, set(&[]), "A3");
+        let beside = named(|row| row.rule.privilege != Privilege::Own && row.rule.needs.is_some());
+        assert_eq!(beside, set(&["collMod", "create"]), "their views");
     }
 
     #[test]
     fn commands_on_admin_are_no_part_of_transactions_but_their_end_and_bulks() {
-        for row in rows().filter(|row| row.has(ADMIN) && row.has(TRANSACTION)) {
-            assert!(
-                matches!(
-                    row.name,
-                    "commitTransaction" | "abortTransaction" | "bulkWrite"
-                ),
-                "{}",
-                row.name
-            );
+        let on_admin = named(|row| row.has(ADMIN) && row.has(TRANSACTION));
+        let expected = ["abortTransaction", "bulkWrite", "commitTransaction"];
+        assert_eq!(on_admin, set(&expected));
+    }
+
+    /// N1: what the dispatcher, the connections and the log ask of a command by its flags.
+    #[test]
+    fn the_table_says_what_sets_commands_apart() {
+        let greetings = ["hello", "isMaster"];
+        let writes = ["insert", "update", "delete"];
+        for (flag, expected) in [
+            (ENDS, &["commitTransaction", "abortTransaction"][..]),
+            (GREETS, &greetings),
+            (ANYWHERE, &["hello", "isMaster", "ping", "buildInfo"]),
+            (
+                PLAIN,
+                &[
+                    "hello",
+                    "isMaster",
+                    "saslStart",
+                    "saslContinue",
+                    "authenticate",
+                    "createUser",
+                    "updateUser",
+                ],
+            ),
+            (
+                SECRET,
+                &[
+                    "saslStart",
+                    "saslContinue",
+                    "authenticate",
+                    "createUser",
+                    "updateUser",
+                ],
+            ),
+            (PROVES, &["saslContinue", "authenticate"]),
+            (FIRST_USER, &["createUser"]),
+            (ELSEWHERE, &["aggregate", "applyOps", "bulkWrite"]),
+            (SNAPSHOT, &["find", "aggregate", "distinct", "getMore"]),
+            (STREAMS, &["insert", "update", "delete", "bulkWrite"]),
+            (WRITE_ERRORS, &writes),
+            (CONTINUES, &["getMore"]),
+            (UNFAILING, &["configureFailPoint"]),
+        ] {
+            assert_eq!(named(|row| row.has(flag)), set(expected), "N1: {flag:#x}");
         }
+        assert_eq!(
+            named(|row| row.writing_stage.is_some()),
+            set(&["aggregate"])
+        );
+        assert_eq!(named(|row| !row.outside_advice.is_empty()), set(&["count"]));
+        // A command that always writes needs no stage that does.
+        assert!(named(|row| row.has(WRITES) && row.writing_stage.is_some()).is_empty());
+    }
+
+    #[test]
+    fn the_table_says_how_commands_are_counted_and_logged() {
+        for (kind, name, op) in [
+            (Kind::Query, "find", "query"),
+            (Kind::GetMore, "getMore", "getmore"),
+            (Kind::Insert, "insert", "insert"),
+            (Kind::Update, "update", "update"),
+            (Kind::Remove, "delete", "remove"),
+        ] {
+            assert_eq!(named(|row| row.kind == kind), set(&[name]), "N1");
+            assert_eq!(kind.op(), op);
+        }
+        for (written, name) in [
+            (Written::Inserted, "insert"),
+            (Written::Updated, "update"),
+            (Written::Deleted, "delete"),
+            (Written::Bulk, "bulkWrite"),
+            (Written::One, "findAndModify"),
+        ] {
+            assert_eq!(named(|row| row.written == written), set(&[name]), "N1");
+        }
+    }
+
+    #[test]
+    fn messages_with_passwords_or_proofs_are_secret() {
+        let commands = Commands::of(rows().map(|row| &row.command));
+        let is_secret = |command: Document| {
+            let raw = RawDocumentBuf::try_from(&command).unwrap();
+            is_secret(&commands, &raw)
+        };
+        for row in rows().filter(|row| row.has(SECRET)) {
+            assert!(is_secret(doc! {row.name: "x", "a": 1}), "{}", row.name);
+        }
+        assert!(is_secret(doc! {"createUser": "x", "pwd": "secret"}));
+        assert!(is_secret(doc! {"hello": 1, "speculativeAuthenticate": {}}));
+        assert!(!is_secret(doc! {"hello": 1}));
+        assert!(!is_secret(doc! {"insert": "pwd"}));
+        // A command that does not exist is refused, and its arguments are its own.
+        assert!(!is_secret(doc! {"copydbsaslstart": "x", "a": 1}));
+        assert!(!is_secret(doc! {}));
     }
 }

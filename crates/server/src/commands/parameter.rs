@@ -5,43 +5,36 @@ use bson::{Bson, RawBsonRef, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::arguments::switch;
-use crate::dispatch::generic::GENERIC;
-use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row, TEST, WRITES};
+use crate::access::Privilege;
+use crate::arguments::{GENERIC, switch};
+use crate::command::{ADMIN, LOOSE, TEST, UNFAILING, WRITES};
+use crate::request::Call;
+use crate::row::Row;
 use crate::state::parameters::Settable;
 use crate::version::FEATURES;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("getParameter"),
-        ..Row::new("getParameter", get, "Return server parameters")
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("setParameter"),
-        ..Row::new("setParameter", set, "Set a server parameter")
-    },
-    Row {
-        flags: ADMIN | LOOSE | TEST,
-        privilege: Privilege::Cluster("setParameter"),
-        ..Row::new(
-            "configureFailPoint",
-            configure,
-            "Set a fail point, for tests",
-        )
-    },
-    Row {
-        flags: ADMIN | WRITES,
-        fields: &["confirm", "fromConfigServer"],
-        privilege: Privilege::Cluster("setFeatureCompatibilityVersion"),
-        ..Row::new(
-            "setFeatureCompatibilityVersion",
-            compatibility,
-            "Set the feature compatibility version",
-        )
-    },
+    Row::new("getParameter", get, "Return server parameters")
+        .flags(ADMIN | LOOSE)
+        .privilege(Privilege::Cluster("getParameter")),
+    Row::new("setParameter", set, "Set a server parameter")
+        .flags(ADMIN | LOOSE)
+        .privilege(Privilege::Cluster("setParameter")),
+    Row::new(
+        "configureFailPoint",
+        configure,
+        "Set a fail point, for tests",
+    )
+    .flags(ADMIN | LOOSE | TEST | UNFAILING)
+    .privilege(Privilege::Cluster("setParameter")),
+    Row::new(
+        "setFeatureCompatibilityVersion",
+        compatibility,
+        "Set the feature compatibility version",
+    )
+    .flags(ADMIN | WRITES)
+    .fields(&["confirm", "fromConfigServer"])
+    .privilege(Privilege::Cluster("setFeatureCompatibilityVersion")),
 ];
 
 fn details(reply: &mut Builder, name: &str, value: &Bson, settable: Settable) {
@@ -55,7 +48,7 @@ fn get(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let parameters = &request.server.parameters;
     let mut all = false;
     let mut detailed = false;
-    match request.target()? {
+    match request.target() {
         RawBsonRef::String("*") => all = true,
         RawBsonRef::Document(options) => {
             for field in options {
@@ -71,7 +64,7 @@ fn get(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     }
     let mut found = 0;
     let named: Vec<&str> = request
-        .arguments()?
+        .arguments()
         .iter()
         .skip(1)
         .map(|(name, _)| name)
@@ -96,7 +89,7 @@ fn get(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn set(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let mut named = arguments
         .iter()
         .skip(1)
@@ -122,14 +115,16 @@ fn set(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn configure(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let name = request.target()?.as_str().unwrap_or_default();
-    let count = request.server.failpoints.configure(name, request.body())?;
+    let name = request.target().as_str().unwrap_or_default();
+    let server = &request.server;
+    let known = &server.commands;
+    let count = server.failpoints.configure(known, name, request.body())?;
     reply.long("count", count);
     Ok(())
 }
 
 fn compatibility(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    if !request.arguments()?.is_on("confirm")? {
+    if !request.arguments().is_on("confirm")? {
         let message = format!(
             "Once you have upgraded to {FEATURES}, you will not be able to downgrade FCV and \
              binary version without support assistance. Please re-run this command with \
@@ -137,7 +132,7 @@ fn compatibility(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         );
         return Err(Error::location(7_369_100, message));
     }
-    if request.target()?.as_str() == Some(FEATURES) {
+    if request.target().as_str() == Some(FEATURES) {
         return Ok(());
     }
     let message = format!("the feature compatibility version is {FEATURES} and cannot be changed");

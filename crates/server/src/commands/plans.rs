@@ -1,45 +1,40 @@
-//! The plans that are remembered: `planCacheClear`, and the filters of indexes, of which there are
-//! none.
+//! The plan cache: `planCacheClear`, and index filters, which are not supported.
 
 use query::Result;
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{Lane, Privilege, Row};
+use crate::access::Privilege;
+use crate::command::Lane;
+use crate::request::Call;
+use crate::row::Row;
 
 const SHAPE: &[&str] = &["query", "sort", "projection", "collation"];
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Reserved,
-        fields: SHAPE,
-        privilege: Privilege::Collection("planCacheWrite"),
-        ..Row::new(
-            "planCacheClear",
-            clear,
-            "Clear the plan cache of a collection",
-        )
-    },
-    Row {
-        privilege: Privilege::Collection("planCacheIndexFilter"),
-        ..Row::new(
-            "planCacheListFilters",
-            list_filters,
-            "List index filters (index filters are not supported)",
-        )
-    },
-    Row {
-        fields: SHAPE,
-        privilege: Privilege::Collection("planCacheIndexFilter"),
-        ..Row::new(
-            "planCacheClearFilters",
-            |call, _| call.namespace().map(|_| ()),
-            "Drop index filters (index filters are not supported)",
-        )
-    },
+    Row::new(
+        "planCacheClear",
+        clear,
+        "Clear the plan cache of a collection",
+    )
+    .lane(Lane::Reserved)
+    .fields(SHAPE)
+    .privilege(Privilege::Collection("planCacheWrite")),
+    Row::new(
+        "planCacheListFilters",
+        list_filters,
+        "List index filters (index filters are not supported)",
+    )
+    .privilege(Privilege::Collection("planCacheIndexFilter")),
+    Row::new(
+        "planCacheClearFilters",
+        |call, _| call.namespace().map(|_| ()),
+        "Drop index filters (index filters are not supported)",
+    )
+    .fields(SHAPE)
+    .privilege(Privilege::Collection("planCacheIndexFilter")),
 ];
 
-/// Plans of one shape are forgotten with all others: they come back with the next queries.
+/// The whole cache is cleared, whichever shape is named: the next queries fill it again.
 fn clear(call: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ns = call.namespace()?;
     call.server.store.clear_plans(&ns);

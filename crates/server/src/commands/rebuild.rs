@@ -1,34 +1,41 @@
-//! Collections made anew: `reIndex`, `cloneCollectionAsCapped`.
+//! Collections and indexes that are rebuilt: `reIndex`, `cloneCollectionAsCapped`.
 
 use bson::{Bson, Document, doc};
 use docdb::{CollectionOptions, FindRequest, IndexNames, InsertOptions};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{Lane, Privilege, Row, WRITES};
+use crate::access::{Asked, Needed, Privilege};
+use crate::command::{Lane, WRITES};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        privilege: Privilege::Collection("reIndex"),
-        ..Row::new("reIndex", re_index, "Rebuild the indexes of a collection")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        fields: &["toCollection", "size", "temp"],
-        privilege: Privilege::Own,
-        ..Row::new(
-            "cloneCollectionAsCapped",
-            clone_as_capped,
-            "Copy a collection to a new capped collection",
-        )
-    },
+    Row::new("reIndex", re_index, "Rebuild the indexes of a collection")
+        .lane(Lane::Storage)
+        .flags(WRITES)
+        .privilege(Privilege::Collection("reIndex")),
+    Row::new(
+        "cloneCollectionAsCapped",
+        clone_as_capped,
+        "Copy a collection to a new capped collection",
+    )
+    .lane(Lane::Storage)
+    .flags(WRITES)
+    .fields(&["toCollection", "size", "temp"])
+    .own(clone_needs),
 ];
 
-/// The indexes but the one on `_id`, which is dropped with its collection only.
+/// The privileges of `cloneCollectionAsCapped` on both collections.
+fn clone_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    let to = sent.arguments.need_string("toCollection")?;
+    let into = |action| sent.on_collection(to, action);
+    needed.extend([sent.on("find"), into("insert"), into("convertToCapped")]);
+    Ok(())
+}
+
+/// Rebuild all indexes but the one on `_id`, which lives as long as its collection.
 fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     if call.server.topology.is_replica_set() {
         let message = "reIndex is only allowed on a standalone mongod instance.";
@@ -61,7 +68,7 @@ fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn clone_as_capped(call: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let arguments = call.arguments()?;
+    let arguments = call.arguments();
     let from = call.namespace()?;
     let to = Namespace::new(call.database(), arguments.need_string("toCollection")?)?;
     let size = arguments.long("size")?.unwrap_or(0);

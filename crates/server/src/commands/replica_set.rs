@@ -1,51 +1,45 @@
-//! What a replica set of one member says of itself: `replSetGetStatus`, `replSetGetConfig`,
+//! The replica set of one member: `replSetGetStatus`, `replSetGetConfig`,
 //! `replSetInitiate`.
 
 use bson::{Bson, DateTime, Document, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::row::{ADMIN, LOOSE, Privilege, Row};
-use crate::dispatch::{Call, Request};
+use crate::access::Privilege;
+use crate::command::{ADMIN, LOOSE};
+use crate::request::{Call, Request};
+use crate::row::Row;
 use crate::state::clock;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("replSetGetStatus"),
-        ..Row::new(
-            "replSetGetStatus",
-            status,
-            "Return the state of the replica set",
-        )
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("replSetGetConfig"),
-        ..Row::new(
-            "replSetGetConfig",
-            config,
-            "Return the configuration of the replica set",
-        )
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("replSetConfigure"),
-        ..Row::new(
-            "replSetInitiate",
-            initiate,
-            "Initiate a replica set (the server initiates its own at start)",
-        )
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        privilege: Privilege::Cluster("replSetStateChange"),
-        ..Row::new(
-            "replSetStepDown",
-            step_down,
-            "Step down as primary (refused: the set has one member)",
-        )
-    },
+    Row::new(
+        "replSetGetStatus",
+        status,
+        "Return the state of the replica set",
+    )
+    .flags(ADMIN | LOOSE)
+    .privilege(Privilege::Cluster("replSetGetStatus")),
+    Row::new(
+        "replSetGetConfig",
+        config,
+        "Return the configuration of the replica set",
+    )
+    .flags(ADMIN | LOOSE)
+    .privilege(Privilege::Cluster("replSetGetConfig")),
+    Row::new(
+        "replSetInitiate",
+        initiate,
+        "Initiate a replica set (the server initiates its own at start)",
+    )
+    .flags(ADMIN | LOOSE)
+    .privilege(Privilege::Cluster("replSetConfigure")),
+    Row::new(
+        "replSetStepDown",
+        step_down,
+        "Step down as primary (refused: the set has one member)",
+    )
+    .flags(ADMIN | LOOSE)
+    .privilege(Privilege::Cluster("replSetStateChange")),
 ];
 
 fn name(request: &Request) -> Result<&str> {

@@ -1,138 +1,84 @@
-//! Roles of people's own: made, changed, dropped, shown.
+//! Custom roles: `createRole`, `updateRole`, `dropRole`, grants, `rolesInfo`.
 
 use bson::{Bson, Document, RawBsonRef, doc};
-use query::pipeline::distinct;
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use super::grants::{self, privileges};
 use super::users::{self, shown};
-use crate::auth::User;
-use crate::auth::custom::{Name, Role, Roles, collection};
+use crate::access::{Asked, Needed, Privilege};
+use crate::arguments::Arguments;
+use crate::auth::custom::{Name, Role, Roles, collection, key};
 use crate::auth::privilege::{Grant, Wanted, joined, without};
 use crate::auth::roles as builtin;
-use crate::auth::users::key;
-use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, Run, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::own;
+use crate::command::{LOOSE, Lane, WRITES};
+use crate::own;
+use crate::request::{Call, Run};
+use crate::row::Row;
 
 const fn row(name: &'static str, run: Run, help: &'static str) -> Row {
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        privilege: Privilege::Own,
-        ..Row::new(name, run, help)
-    }
+    Row::new(name, run, help).lane(Lane::Storage).flags(WRITES)
 }
 
 /// The arguments of `createRole` and `updateRole`.
 const ROLE: &[&str] = &["privileges", "roles", "authenticationRestrictions"];
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        fields: ROLE,
-        ..row("createRole", create, "Create a role")
-    },
-    Row {
-        fields: ROLE,
-        ..row("updateRole", update, "Change a role")
-    },
-    Row {
-        privilege: Privilege::Database("dropRole"),
-        ..row("dropRole", drop, "Drop a role")
-    },
-    Row {
-        privilege: Privilege::Database("dropRole"),
-        ..row(
-            "dropAllRolesFromDatabase",
-            drop_all,
-            "Drop the roles of a database",
-        )
-    },
-    Row {
-        fields: &["privileges"],
-        ..row(
-            "grantPrivilegesToRole",
-            grant_privileges,
-            "Grant privileges to a role",
-        )
-    },
-    Row {
-        fields: &["privileges"],
-        ..row(
-            "revokePrivilegesFromRole",
-            revoke_privileges,
-            "Revoke privileges from a role",
-        )
-    },
-    Row {
-        fields: &["roles"],
-        ..row("grantRolesToRole", grant_roles, "Grant roles to a role")
-    },
-    Row {
-        fields: &["roles"],
-        ..row(
-            "revokeRolesFromRole",
-            revoke_roles,
-            "Revoke roles from a role",
-        )
-    },
-    Row {
-        flags: LOOSE,
-        lane: Lane::Inline,
-        ..row("rolesInfo", info, "Return roles")
-    },
-    Row {
-        privilege: Privilege::Cluster("invalidateUserCache"),
-        ..row("invalidateUserCache", invalidate, "Reload users and roles")
-    },
+    row("createRole", create, "Create a role")
+        .fields(ROLE)
+        .own(grants::create_role),
+    row("updateRole", update, "Change a role")
+        .fields(ROLE)
+        .own(grants::update_role),
+    row("dropRole", drop, "Drop a role").privilege(Privilege::Database("dropRole")),
+    row(
+        "dropAllRolesFromDatabase",
+        drop_all,
+        "Drop the roles of a database",
+    )
+    .privilege(Privilege::Database("dropRole")),
+    row(
+        "grantPrivilegesToRole",
+        grant_privileges,
+        "Grant privileges to a role",
+    )
+    .fields(&["privileges"])
+    .own(grants::grant_to_role),
+    row(
+        "revokePrivilegesFromRole",
+        revoke_privileges,
+        "Revoke privileges from a role",
+    )
+    .fields(&["privileges"])
+    .own(grants::revoke_from_role),
+    row("grantRolesToRole", grant_roles, "Grant roles to a role")
+        .fields(&["roles"])
+        .own(grants::grant_to_role),
+    row(
+        "revokeRolesFromRole",
+        revoke_roles,
+        "Revoke roles from a role",
+    )
+    .fields(&["roles"])
+    .own(grants::revoke_from_role),
+    Row::new("rolesInfo", info, "Return roles")
+        .flags(LOOSE)
+        .own(viewed),
+    row("invalidateUserCache", invalidate, "Reload users and roles")
+        .privilege(Privilege::Cluster("invalidateUserCache")),
 ];
 
-/// The privileges an argument lists, one for each resource.
-///
-/// # Errors
-/// What is no privilege.
-pub(crate) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
-    let mut grants = Vec::new();
-    for privilege in arguments.array("privileges")?.into_iter().flatten() {
-        let RawBsonRef::Document(privilege) = privilege? else {
-            return Err(Error::parse("a privilege must be an object"));
-        };
-        distinct("privileges", privilege)?;
-        if let Some(RawBsonRef::Document(resource)) = privilege.get("resource")? {
-            distinct("privileges.resource", resource)?;
-        }
-        grants.push(Grant::of(&Document::try_from(privilege)?)?);
-    }
-    Ok(joined(grants))
-}
-
-/// What is needed to give or take privileges: the action where each of them holds.
-///
-/// # Errors
-/// What is no privilege.
-pub(crate) fn given(
-    arguments: &Arguments<'_>,
-    action: &'static str,
-    wanted: &mut Vec<Wanted>,
-) -> Result<()> {
-    for grant in privileges(arguments)? {
-        let database = grant.resource.database().unwrap_or("admin");
-        wanted.push(Wanted::Database(database.to_owned(), action));
-    }
-    Ok(())
-}
-
-/// The name a command is about.
+/// The role that a command names.
 fn named(request: &Call<'_>) -> Result<Name> {
     let database = request.database();
-    match request.target()? {
+    match request.target() {
         RawBsonRef::String("") => Err(Error::bad_value("Role name must be non-empty")),
         RawBsonRef::String(name) if name.contains('\0') => {
             Err(Error::bad_value("Role name cannot contain NULL characters"))
         }
         RawBsonRef::String(name) => Ok((name.to_owned(), database.to_owned())),
         _ => {
-            let name = &request.name;
+            let name = request.name();
             let message =
                 format!("BSON field '{name}.{name}' is the wrong type, expected type 'string'");
             Err(Error::type_mismatch(message))
@@ -161,7 +107,7 @@ fn changed(request: &Call<'_>) -> Result<Role> {
     }
 }
 
-/// A role outside of `admin` is about its own database.
+/// A role outside of `admin` holds for its own database only.
 fn within(database: &str, grants: &[Grant], roles: &[Name]) -> Result<()> {
     if database == "admin" {
         return Ok(());
@@ -202,8 +148,8 @@ fn stored(grants: &[Grant]) -> Bson {
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
     let (role, database) = &name;
-    let arguments = request.arguments()?;
-    let restrictions = users::restrictions(&arguments)?;
+    let arguments = request.arguments();
+    let restrictions = users::restrictions(arguments)?;
     arguments.need_array("privileges")?;
     arguments.need_array("roles")?;
     if matches!(database.as_str(), "local" | "$external") {
@@ -214,8 +160,8 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         let message = "Cannot create roles with the same name as a built-in role";
         return Err(Error::bad_value(message));
     }
-    let grants = privileges(&arguments)?;
-    let roles = users::existing(request, &arguments)?;
+    let grants = privileges(arguments)?;
+    let roles = users::existing(request, arguments)?;
     within(database, &grants, &roles)?;
     acyclic(&request.server.users.roles(), &name, &roles)?;
     let mut document = doc! {
@@ -238,7 +184,6 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     })
 }
 
-/// Set fields of a role.
 fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
     let (name, database) = &role.name;
     let filter = doc! {"_id": key(database, name)};
@@ -255,19 +200,19 @@ fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let database = request.database();
     let mut fields = Document::new();
-    if let Some(restrictions) = users::restrictions(&arguments)? {
+    if let Some(restrictions) = users::restrictions(arguments)? {
         fields.insert("authenticationRestrictions", restrictions);
     }
     if arguments.array("privileges")?.is_some() {
-        let grants = privileges(&arguments)?;
+        let grants = privileges(arguments)?;
         within(database, &grants, &[])?;
         fields.insert("privileges", stored(&grants));
     }
     if arguments.array("roles")?.is_some() {
-        let roles = users::existing(request, &arguments)?;
+        let roles = users::existing(request, arguments)?;
         within(database, &[], &roles)?;
         acyclic(&request.server.users.roles(), &role.name, &roles)?;
         fields.insert("roles", shown(&roles));
@@ -281,9 +226,9 @@ fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn grant_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("privileges")?;
-    let given = privileges(&arguments)?;
+    let given = privileges(arguments)?;
     within(request.database(), &given, &[])?;
     let grants = joined(role.grants.iter().cloned().chain(given));
     set(request, &role, doc! {"privileges": stored(&grants)})
@@ -291,17 +236,17 @@ fn grant_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn revoke_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("privileges")?;
-    let grants = without(role.grants.clone(), &privileges(&arguments)?);
+    let grants = without(role.grants.clone(), &privileges(arguments)?);
     set(request, &role, doc! {"privileges": stored(&grants)})
 }
 
 fn grant_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("roles")?;
-    let given = users::existing(request, &arguments)?;
+    let given = users::existing(request, arguments)?;
     within(request.database(), &[], &given)?;
     acyclic(&request.server.users.roles(), &role.name, &given)?;
     let mut roles = role.roles.clone();
@@ -311,15 +256,15 @@ fn grant_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn revoke_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let role = changed(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("roles")?;
-    let taken = users::roles(&arguments, request.database())?;
+    let taken = grants::roles(arguments, request.database())?;
     let mut roles = role.roles.clone();
     roles.retain(|name| !taken.contains(name));
     set(request, &role, doc! {"roles": shown(&roles)})
 }
 
-/// Drop roles, first from users and roles that have them.
+/// Drop roles, after removing them from users and roles that have them.
 fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Result<i64> {
     let has = doc! {"roles": {"$elemMatch": held.clone()}};
     let pull = doc! {"$pull": {"roles": held.clone()}};
@@ -342,7 +287,7 @@ fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let database = request.database();
-    // Built-in roles of the same database stay with whoever has them.
+    // Users keep built-in roles of the same database.
     let own = request.server.users.roles().of(database);
     let own: Vec<Bson> = own.into_iter().map(|role| role.name.0.into()).collect();
     let held = doc! {"db": database, "role": {"$in": own}};
@@ -360,28 +305,23 @@ fn about(arguments: &Arguments<'_>, database: &str) -> Result<Option<Vec<Name>>>
     users::asked(arguments.need("rolesInfo")?, "rolesInfo", "role", database)
 }
 
-/// What `rolesInfo` needs: everybody may look at roles they have.
-///
-/// # Errors
-/// Arguments that are not right.
-pub(crate) fn viewed(
-    user: &User,
-    known: &Roles,
-    arguments: &Arguments<'_>,
-    database: &str,
-) -> Result<Vec<Wanted>> {
-    let held = known.closure(&user.roles);
-    Ok(match about(arguments, database)? {
-        None => vec![Wanted::Database(database.to_owned(), "viewRole")],
-        Some(roles) => roles
-            .into_iter()
-            .filter(|role| !held.contains(role))
-            .map(|(_, database)| Wanted::Database(database, "viewRole"))
-            .collect(),
-    })
+/// The privileges of `rolesInfo`: users may see roles they have.
+fn viewed(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    let held = asked.server.users.roles().closure(&asked.user.roles);
+    match about(sent.arguments, sent.database)? {
+        None => needed.push(sent.on_database("viewRole")),
+        Some(roles) => needed.extend(
+            roles
+                .into_iter()
+                .filter(|role| !held.contains(role))
+                .map(|(_, database)| Wanted::Database(database, "viewRole")),
+        ),
+    }
+    Ok(())
 }
 
-/// What a role is, as `rolesInfo` shows it.
+/// A role as `rolesInfo` shows it.
 fn described(
     known: &Roles,
     role: &Role,
@@ -411,14 +351,14 @@ fn described(
 }
 
 fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let database = request.database();
     let known = request.server.users.roles();
     let fragment = arguments.get("showPrivileges") == Some(RawBsonRef::String("asUserFragment"));
     let restrictions = arguments.is_on("showAuthenticationRestrictions")?;
     let with_privileges = fragment || arguments.is_on("showPrivileges")?;
     let with = (with_privileges, with_privileges || restrictions);
-    let chosen: Vec<Role> = match about(&arguments, database)? {
+    let chosen: Vec<Role> = match about(arguments, database)? {
         Some(named) => named.iter().filter_map(|name| known.get(name)).collect(),
         None if fragment => {
             let message = "Cannot get user fragment for all roles in a database";

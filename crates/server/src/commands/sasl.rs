@@ -5,38 +5,32 @@ use bson::spec::BinarySubtype;
 use query::Result;
 use wire::Builder;
 
-use crate::auth::conversation::Step;
-use crate::auth::{Conversation, x509};
-use crate::dispatch::Call;
-use crate::dispatch::row::{API, LOOSE, Privilege, Row};
+use crate::access::login::{self, Step};
+use crate::access::x509;
+use crate::command::{API, LOOSE, PLAIN, PROVES, SECRET};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        privilege: Privilege::Open,
-        flags: API,
-        fields: &["mechanism", "payload", "autoAuthorize", "options"],
-        ..Row::new("saslStart", start, "Start SASL authentication")
-    },
-    Row {
-        privilege: Privilege::Open,
-        flags: API,
-        fields: &["conversationId", "payload"],
-        ..Row::new("saslContinue", proceed, "Continue SASL authentication")
-    },
-    Row {
-        privilege: Privilege::Open,
-        fields: &["mechanism", "user", "nonce", "key"],
-        ..Row::new(
-            "authenticate",
-            by_certificate,
-            "Authenticate with the client certificate of the connection",
-        )
-    },
-    Row {
-        privilege: Privilege::Open,
-        flags: LOOSE,
-        ..Row::new("logout", logout, "Log out of a database")
-    },
+    Row::new("saslStart", start, "Start SASL authentication")
+        .open()
+        .flags(API | PLAIN | SECRET)
+        .fields(&["mechanism", "payload", "autoAuthorize", "options"]),
+    Row::new("saslContinue", proceed, "Continue SASL authentication")
+        .open()
+        .flags(API | PLAIN | SECRET | PROVES)
+        .fields(&["conversationId", "payload"]),
+    Row::new(
+        "authenticate",
+        by_certificate,
+        "Authenticate with the client certificate of the connection",
+    )
+    .open()
+    .flags(PLAIN | SECRET | PROVES)
+    .fields(&["mechanism", "user", "nonce", "key"]),
+    Row::new("logout", logout, "Log out of a database")
+        .open()
+        .flags(LOOSE),
 ];
 
 /// Append a message of the server.
@@ -50,20 +44,20 @@ pub(super) fn answer(reply: &mut Builder, step: Step) {
 }
 
 fn start(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
-    let step = Conversation::start(request, &arguments, request.database())?;
+    let arguments = request.arguments();
+    let step = login::start(request, arguments, request.database())?;
     answer(reply, step);
     Ok(())
 }
 
 fn proceed(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let step = Conversation::proceed(request, &request.arguments()?)?;
+    let step = login::proceed(request, request.arguments())?;
     answer(reply, step);
     Ok(())
 }
 
 fn by_certificate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let user = x509::authenticate(request, &request.arguments()?, request.database())?;
+    let user = x509::authenticate(request, request.arguments(), request.database())?;
     reply.string("dbname", x509::DATABASE).string("user", &user);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Sessions: begun, refreshed, ended by their clients.
+//! Sessions: `startSession`, `refreshSessions`, `endSessions`.
 
 use std::collections::HashSet;
 
@@ -7,30 +7,24 @@ use docdb::SessionId;
 use query::{Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::generic::session;
-use crate::dispatch::row::{API, Lane, Privilege, Row};
+use crate::arguments::session;
+use crate::command::{API, Lane};
 use crate::limits::{SESSION_MINUTES, SESSIONS};
+use crate::request::Call;
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Reserved,
-        ..Row::new("startSession", start, "Start a session")
-    },
-    Row {
-        lane: Lane::Reserved,
-        ..Row::new(
-            "refreshSessions",
-            refresh,
-            "Extend the lifetime of sessions",
-        )
-    },
-    Row {
-        lane: Lane::Reserved,
-        privilege: Privilege::Open,
-        flags: API,
-        ..Row::new("endSessions", end, "End sessions")
-    },
+    Row::new("startSession", start, "Start a session").lane(Lane::Reserved),
+    Row::new(
+        "refreshSessions",
+        refresh,
+        "Extend the lifetime of sessions",
+    )
+    .lane(Lane::Reserved),
+    Row::new("endSessions", end, "End sessions")
+        .lane(Lane::Reserved)
+        .open()
+        .flags(API),
 ];
 
 fn id_of(request: &Call<'_>, bytes: [u8; 16]) -> SessionId {
@@ -42,8 +36,8 @@ fn id_of(request: &Call<'_>, bytes: [u8; 16]) -> SessionId {
 
 /// The sessions a command lists.
 fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
-    let RawBsonRef::Array(list) = request.target()? else {
-        let name = &request.name;
+    let RawBsonRef::Array(list) = request.target() else {
+        let name = request.name();
         let message =
             format!("BSON field '{name}.{name}' is the wrong type, expected type 'array'");
         return Err(Error::type_mismatch(message));
@@ -52,7 +46,7 @@ fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
     for session_id in list {
         let session_id = session_id?;
         if SESSIONS <= ids.len() {
-            return Err(too_many(&request.name));
+            return Err(too_many(request.name()));
         }
         let document = session_id
             .as_document()
@@ -62,7 +56,7 @@ fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
     Ok(ids)
 }
 
-/// A command lists more sessions than one may.
+/// The error for a list of too many sessions.
 pub(super) fn too_many(command: &str) -> Error {
     Error::bad_value(format!("{command} takes at most {SESSIONS} entries"))
 }
@@ -100,8 +94,8 @@ fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
 
 fn end(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ids = listed(request)?;
-    // Where clients must authenticate, those that have not begun no sessions: there is nothing to
-    // end, and they must not make the store write.
+    // Clients that have not authenticated have no sessions to end, and must not make the store
+    // write.
     if request.server.config.authorization && !request.client.is_authenticated() {
         return Ok(());
     }

@@ -1,66 +1,59 @@
-//! What collections and databases take, and whether they are sound: `collStats`, `dbStats`,
+//! The sizes of collections and databases, and checks of their integrity: `collStats`, `dbStats`,
 //! `validate`, `compact`.
 
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
 use super::update::integer;
-use crate::dispatch::row::{Lane, Privilege, READS, Row, WRITES};
-use crate::dispatch::{Arguments, Call, failure};
+use crate::access::Privilege;
+use crate::arguments::Arguments;
+use crate::command::{Lane, READS, WRITES};
+use crate::request::{Call, failure};
+use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        aliases: &["collstats"],
-        lane: Lane::Storage,
-        flags: READS,
-        fields: &["scale", "verbose", "numericOnly"],
-        privilege: Privilege::Collection("collStats"),
-        ..Row::new(
-            "collStats",
-            coll_stats,
-            "Return storage statistics of a collection",
-        )
-    },
-    Row {
-        aliases: &["dbstats"],
-        lane: Lane::Storage,
-        flags: READS,
-        fields: &["scale", "freeStorage"],
-        privilege: Privilege::Database("dbStats"),
-        ..Row::new(
-            "dbStats",
-            db_stats,
-            "Return storage statistics of a database",
-        )
-    },
-    Row {
-        lane: Lane::Storage,
-        privilege: Privilege::Collection("collStats"),
-        ..Row::new(
-            "storageMap",
-            storage_map,
-            "Return where a collection and its indexes lie in the data file",
-        )
-    },
-    Row {
-        lane: Lane::Storage,
-        fields: &[
+    Row::new(
+        "collStats",
+        coll_stats,
+        "Return storage statistics of a collection",
+    )
+    .aliases(&["collstats"])
+    .lane(Lane::Storage)
+    .flags(READS)
+    .fields(&["scale", "verbose", "numericOnly"])
+    .privilege(Privilege::Collection("collStats")),
+    Row::new(
+        "dbStats",
+        db_stats,
+        "Return storage statistics of a database",
+    )
+    .aliases(&["dbstats"])
+    .lane(Lane::Storage)
+    .flags(READS)
+    .fields(&["scale", "freeStorage"])
+    .privilege(Privilege::Database("dbStats")),
+    Row::new(
+        "storageMap",
+        storage_map,
+        "Return where a collection and its indexes lie in the data file",
+    )
+    .lane(Lane::Storage)
+    .privilege(Privilege::Collection("collStats")),
+    Row::new("validate", validate, "Check a collection and its indexes")
+        .lane(Lane::Storage)
+        .fields(&[
             "full",
             "metadata",
             "background",
             "checkBSONConformance",
             "scandata",
-        ],
-        privilege: Privilege::Collection("validate"),
-        ..Row::new("validate", validate, "Check a collection and its indexes")
-    },
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        fields: &["force", "freeSpaceTargetMB", "dryRun"],
-        privilege: Privilege::Collection("compact"),
-        ..Row::new("compact", compact, "Return unused space to the file system")
-    },
+        ])
+        .privilege(Privilege::Collection("validate")),
+    Row::new("compact", compact, "Return unused space to the file system")
+        .lane(Lane::Storage)
+        .flags(WRITES)
+        .fields(&["force", "freeSpaceTargetMB", "dryRun"])
+        .privilege(Privilege::Collection("compact")),
 ];
 
 fn scale(arguments: &Arguments<'_>) -> Result<i64> {
@@ -70,24 +63,24 @@ fn scale(arguments: &Arguments<'_>) -> Result<i64> {
     }
 }
 
-/// Append figures, with the sizes among them in units of `scale`.
-fn answer(reply: &mut Builder, mut figures: bson::Document, scale: i64) {
-    docdb::scale_sizes(&mut figures, scale);
-    figures.remove("ok");
-    figures.remove("scaleFactor");
-    failure::append(reply, &figures);
+/// Append statistics, with the sizes among them in units of `scale`.
+fn answer(reply: &mut Builder, mut stats: bson::Document, scale: i64) {
+    docdb::scale_sizes(&mut stats, scale);
+    stats.remove("ok");
+    stats.remove("scaleFactor");
+    failure::append(reply, &stats);
 }
 
 fn coll_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let scale = scale(&request.arguments()?)?;
-    let mut figures = match request.with_store(|store, _| store.coll_stats(&ns)) {
+    let scale = scale(request.arguments())?;
+    let mut stats = match request.with_store(|store, _| store.coll_stats(&ns)) {
         Err(error) if error.code == Code::NAMESPACE_NOT_FOUND => docdb::missing_coll_stats(),
-        figures => figures?,
+        stats => stats?,
     };
-    figures.remove("ns");
+    stats.remove("ns");
     reply.string("ns", &ns.to_string());
-    answer(reply, figures, scale);
+    answer(reply, stats, scale);
     integer(reply, "scaleFactor", scale);
     Ok(())
 }
@@ -100,25 +93,25 @@ fn storage_map(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
-    let scale = scale(&arguments)?;
+    let arguments = request.arguments();
+    let scale = scale(arguments)?;
     let free = arguments.is_on("freeStorage")?;
-    let mut figures = request.server.store.db_stats(request.database(), free);
+    let mut stats = request.server.store.db_stats(request.database(), free);
     // An engine in memory has no files, and its path may be nowhere.
     if let Ok(whole) = vfs::file_system(&request.server.config.db_path) {
-        #[expect(clippy::cast_precision_loss, reason = "a statistic for people")]
+        #[expect(clippy::cast_precision_loss, reason = "an approximate statistic")]
         let size = |bytes: u64| bytes as f64;
-        figures.insert("fsUsedSize", size(whole.used_bytes));
-        figures.insert("fsTotalSize", size(whole.total_bytes));
+        stats.insert("fsUsedSize", size(whole.used_bytes));
+        stats.insert("fsTotalSize", size(whole.total_bytes));
     }
-    answer(reply, figures, scale);
+    answer(reply, stats, scale);
     reply.long("scaleFactor", scale);
     Ok(())
 }
 
 fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     if arguments.is_on("background")? && arguments.is_on("full")? {
         return Err(Error::new(
             Code::INVALID_OPTIONS,
@@ -131,18 +124,18 @@ fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// How much the compaction of a collection may free: what its trees take in files and do not need.
+/// Bytes that compaction of a collection may free: those its trees take in files but do not need.
 ///
 /// # Errors
 /// `CommandNotSupported` when the engine cannot say.
 fn spare(request: &Call<'_>, ns: &Namespace) -> Result<i64> {
-    let figures = request.with_store(|store, _| store.coll_stats(ns))?;
+    let stats = request.with_store(|store, _| store.coll_stats(ns))?;
     let engine = request.server.store.engine().name();
-    let indexes = figures.get_document("indexDetails").ok();
+    let indexes = stats.get_document("indexDetails").ok();
     let indexes = indexes.into_iter().flat_map(|indexes| indexes.values());
     let trees = indexes.filter_map(bson::Bson::as_document);
     let mut spare = 0_i64;
-    for tree in trees.chain(figures.get_document(engine).ok()) {
+    for tree in trees.chain(stats.get_document(engine).ok()) {
         let (Ok(allocated), Ok(live)) = (tree.get_i64("allocatedBytes"), tree.get_i64("liveBytes"))
         else {
             let message = format!("the engine {engine} cannot say how much compact would free");
@@ -155,7 +148,7 @@ fn spare(request: &Call<'_>, ns: &Namespace) -> Result<i64> {
 
 fn compact(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let target = arguments.long("freeSpaceTargetMB")?;
     if target.is_some_and(|target| target < 1) {
         let message = "BSON field 'freeSpaceTargetMB' value must be >= 1";

@@ -3,16 +3,19 @@
 use query::Result;
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, Privilege, Row};
-use crate::state::metrics::Latency;
-use crate::state::usage::{Kind, Usage};
+use crate::access::Privilege;
+use crate::command::{ADMIN, Kind};
+use crate::metrics::Latency;
+use crate::request::Call;
+use crate::row::Row;
+use crate::state::usage::Usage;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    flags: ADMIN,
-    privilege: Privilege::Cluster("top"),
-    ..Row::new("top", top, "Return usage statistics of each collection")
-}];
+pub(super) const ROWS: &[Row] =
+    &[
+        Row::new("top", top, "Return usage statistics of each collection")
+            .flags(ADMIN)
+            .privilege(Privilege::Cluster("top")),
+    ];
 
 fn figure(reply: &mut Builder, name: &str, micros: i64, ops: i64) {
     reply

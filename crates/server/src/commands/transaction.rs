@@ -1,35 +1,31 @@
-//! The ends of transactions.
+//! `commitTransaction` and `abortTransaction`.
 
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, API, Lane, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::state::metrics::Class;
+use crate::command::{ADMIN, API, Class, ENDS, Lane, RETRYABLE, TRANSACTION, WRITES};
+use crate::request::Call;
+use crate::row::Row;
 
-/// They let others go on, so nothing holds them up.
+/// Other commands may wait for these, so they need no admission.
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        lane: Lane::Reserved,
-        class: Class::Transaction,
-        flags: ADMIN | API | WRITES | TRANSACTION | RETRYABLE,
-        fields: &["recoveryToken"],
-        ..Row::new("commitTransaction", commit, "Commit a transaction")
-    },
-    Row {
-        lane: Lane::Reserved,
-        class: Class::Transaction,
-        flags: ADMIN | API | WRITES | TRANSACTION | RETRYABLE,
-        fields: &["recoveryToken"],
-        ..Row::new("abortTransaction", abort, "Abort a transaction")
-    },
+    Row::new("commitTransaction", commit, "Commit a transaction")
+        .lane(Lane::Reserved)
+        .class(Class::Transaction)
+        .flags(ADMIN | API | WRITES | TRANSACTION | RETRYABLE | ENDS)
+        .fields(&["recoveryToken"]),
+    Row::new("abortTransaction", abort, "Abort a transaction")
+        .lane(Lane::Reserved)
+        .class(Class::Transaction)
+        .flags(ADMIN | API | WRITES | TRANSACTION | RETRYABLE | ENDS)
+        .fields(&["recoveryToken"]),
 ];
 
 fn check(request: &Call<'_>) -> Result<()> {
     if request.generic.in_transaction {
         return Ok(());
     }
-    let message = format!("{} must be run within a transaction", request.row.name);
+    let message = format!("{} must be run within a transaction", request.command.name);
     Err(Error::new(Code::INVALID_OPTIONS, message))
 }
 

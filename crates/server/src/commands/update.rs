@@ -9,15 +9,21 @@ use wire::Builder;
 
 use super::find::{collation, tree};
 use super::write::{command_error, errors, hint, retried, statements};
-use crate::dispatch::row::{API, Lane, Privilege, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::metrics::Class;
+use crate::access::{Asked, Needed};
+use crate::arguments::Arguments;
+use crate::command::{
+    API, Class, Kind, Lane, RETRYABLE, STREAMS, TRANSACTION, WRITE_ERRORS, WRITES, Written,
+};
+use crate::request::Call;
+use crate::row::Row;
 
-pub(super) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Write,
-    flags: API | WRITES | TRANSACTION | RETRYABLE,
-    fields: &[
+pub(super) const ROWS: &[Row] = &[Row::new("update", update, "Update documents")
+    .lane(Lane::Storage)
+    .class(Class::Write)
+    .kind(Kind::Update)
+    .written(Written::Updated)
+    .flags(API | WRITES | TRANSACTION | RETRYABLE | STREAMS | WRITE_ERRORS)
+    .fields(&[
         "updates",
         "ordered",
         "bypassDocumentValidation",
@@ -25,10 +31,27 @@ pub(super) const ROWS: &[Row] = &[Row {
         "let",
         "encryptionInformation",
         "isTimeseriesNamespace",
-    ],
-    privilege: Privilege::Own,
-    ..Row::new("update", update, "Update documents")
-}];
+    ])
+    .own(needs)];
+
+/// The privileges of an `update`: `insert` as well where a statement may insert. Statements are in
+/// the body or in a sequence.
+fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    needed.push(sent.on("update"));
+    let apart = sent.message.and_then(|message| message.sequence("updates"));
+    let statements = match apart {
+        Some(statements) => statements,
+        None => sent.arguments.documents("updates")?.unwrap_or_default(),
+    };
+    for statement in statements {
+        if Arguments::of("update.updates", statement)?.is_on("upsert")? {
+            needed.push(sent.on("insert"));
+            break;
+        }
+    }
+    Ok(())
+}
 
 const STATEMENT: &[&str] = &[
     "q",
@@ -62,8 +85,8 @@ pub(super) fn array_filters(arguments: &Arguments<'_>) -> Result<Vec<RawDocument
     Ok(filters.into_iter().map(ToOwned::to_owned).collect())
 }
 
-/// Refuse to insert the document of a variable instead of one that the update makes, which routers
-/// ask of shards.
+/// Refuse `upsertSupplied`, which only routers send to shards: it inserts the document of a
+/// variable.
 pub(super) fn refuse_supplied(arguments: &Arguments<'_>) -> Result<()> {
     if arguments.is_on("upsertSupplied")? {
         let message = "upsertSupplied is not supported: there are no shards";
@@ -72,7 +95,7 @@ pub(super) fn refuse_supplied(arguments: &Arguments<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A stage that is unknown makes the whole command fail, not its statement.
+/// An unknown stage is an error of the whole command, not of its statement.
 fn check_stages(update: &RawBson) -> Result<()> {
     let unknown = |code: Code| code.0 == 40_324;
     if !matches!(update, RawBson::Array(_)) {
@@ -125,8 +148,8 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
 fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     docdb::check_user_write(&ns)?;
-    let arguments = request.arguments()?;
-    let documents = statements(request, &arguments, "updates")?;
+    let arguments = request.arguments();
+    let documents = statements(request, arguments, "updates")?;
     let variables = arguments.document("let")?;
     let parsed = documents
         .iter()

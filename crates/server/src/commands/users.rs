@@ -1,4 +1,4 @@
-//! Users: made, changed, dropped, shown.
+//! Users: `createUser`, `updateUser`, `dropUser`, grants, `usersInfo`.
 
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use query::filter::Filter;
@@ -7,14 +7,18 @@ use query::settings::Settings;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::auth::custom::{Name, Roles};
+use super::grants;
+use crate::access::{Asked, Needed, Privilege};
+use crate::arguments::Arguments;
+use crate::auth::custom::{Name, Roles, key};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
-use crate::auth::users::{collection, key, random, stored};
+use crate::auth::users::{collection, random, stored};
 use crate::auth::{Restrictions, User};
-use crate::dispatch::row::{LOOSE, Lane, Privilege, Row, WRITES};
-use crate::dispatch::{Arguments, Call};
-use crate::state::own;
+use crate::command::{FIRST_USER, LOOSE, Lane, PLAIN, SECRET, WRITES};
+use crate::own;
+use crate::request::{Call, Run};
+use crate::row::Row;
 
 /// The arguments of `createUser` and `updateUser`.
 const USER: &[&str] = &[
@@ -26,86 +30,44 @@ const USER: &[&str] = &[
     "authenticationRestrictions",
 ];
 
-const fn row(name: &'static str, run: crate::dispatch::row::Run, help: &'static str) -> Row {
-    Row {
-        lane: Lane::Storage,
-        flags: WRITES,
-        privilege: Privilege::Own,
-        ..Row::new(name, run, help)
-    }
+const fn row(name: &'static str, run: Run, help: &'static str) -> Row {
+    Row::new(name, run, help).lane(Lane::Storage).flags(WRITES)
 }
 
 pub(super) const ROWS: &[Row] = &[
-    Row {
-        fields: USER,
-        ..row("createUser", create, "Create a user")
-    },
-    Row {
-        fields: USER,
-        ..row("updateUser", update, "Change a user")
-    },
-    Row {
-        privilege: Privilege::Database("dropUser"),
-        ..row("dropUser", drop, "Drop a user")
-    },
-    Row {
-        privilege: Privilege::Database("dropUser"),
-        ..row(
-            "dropAllUsersFromDatabase",
-            drop_all,
-            "Drop the users of a database",
-        )
-    },
-    Row {
-        fields: &["roles"],
-        ..row("grantRolesToUser", grant, "Grant roles to a user")
-    },
-    Row {
-        fields: &["roles"],
-        ..row("revokeRolesFromUser", revoke, "Revoke roles from a user")
-    },
-    Row {
-        flags: LOOSE,
-        ..row("usersInfo", info, "Return users")
-    },
+    row("createUser", create, "Create a user")
+        .flags(PLAIN | SECRET | FIRST_USER)
+        .fields(USER)
+        .own(grants::create_user),
+    row("updateUser", update, "Change a user")
+        .flags(PLAIN | SECRET)
+        .fields(USER)
+        .own(grants::update_user),
+    row("dropUser", drop, "Drop a user").privilege(Privilege::Database("dropUser")),
+    row(
+        "dropAllUsersFromDatabase",
+        drop_all,
+        "Drop the users of a database",
+    )
+    .privilege(Privilege::Database("dropUser")),
+    row("grantRolesToUser", grant, "Grant roles to a user")
+        .fields(&["roles"])
+        .own(grants::grant_to_user),
+    row("revokeRolesFromUser", revoke, "Revoke roles from a user")
+        .fields(&["roles"])
+        .own(grants::revoke_from_user),
+    Row::new("usersInfo", info, "Return users")
+        .lane(Lane::Storage)
+        .flags(LOOSE)
+        .own(viewed),
 ];
 
-/// The roles an argument lists: name and database.
-///
-/// # Errors
-/// What is no role.
-pub(crate) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Name>> {
-    let mut listed: Vec<Name> = Vec::new();
-    let Some(array) = arguments.array("roles")? else {
-        return Ok(listed);
-    };
-    for role in array {
-        let role = match role? {
-            RawBsonRef::String(name) => (name.to_owned(), database.to_owned()),
-            RawBsonRef::Document(role) => {
-                let role = Arguments::of("roles", role)?;
-                role.only(&["role", "db"])?;
-                let (name, database) = (role.need_string("role")?, role.need_string("db")?);
-                (name.to_owned(), database.to_owned())
-            }
-            _ => {
-                let message = "Role names must be either strings or objects";
-                return Err(Error::bad_value(message));
-            }
-        };
-        if !listed.contains(&role) {
-            listed.push(role);
-        }
-    }
-    Ok(listed)
-}
-
-/// The roles an argument lists, each of which must be there.
+/// The roles an argument lists, each of which must exist.
 ///
 /// # Errors
 /// `RoleNotFound`; what is no role.
 pub(super) fn existing(request: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Name>> {
-    let listed = roles(arguments, request.database())?;
+    let listed = grants::roles(arguments, request.database())?;
     let known = request.server.users.roles();
     for name in &listed {
         if known.get(name).is_none() {
@@ -116,14 +78,14 @@ pub(super) fn existing(request: &Call<'_>, arguments: &Arguments<'_>) -> Result<
     Ok(listed)
 }
 
-/// Names of roles as documents have them.
+/// The roles as an array of documents.
 pub(super) fn shown(roles: &[Name]) -> Bson {
     let roles = roles.iter();
     let roles = roles.map(|(role, db)| doc! {"role": role.as_str(), "db": db.as_str()});
     Bson::Array(roles.map(Bson::Document).collect())
 }
 
-/// The mechanisms that are asked for; all when none are named.
+/// The mechanisms an argument lists; all by default.
 fn mechanisms(arguments: &Arguments<'_>) -> Result<Vec<Mechanism>> {
     let Some(array) = arguments.array("mechanisms")? else {
         return Ok(Mechanism::ALL.to_vec());
@@ -170,7 +132,7 @@ fn credentials(
     Ok(Some(credentials))
 }
 
-/// The restrictions of addresses that are given, checked.
+/// The address restrictions an argument lists, checked.
 ///
 /// # Errors
 /// What is none.
@@ -188,9 +150,9 @@ pub(super) fn restrictions(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     Ok(Some(Bson::Array(given)))
 }
 
-/// The name a command is about.
+/// The user that a command names.
 fn named<'a>(request: &'a Call<'_>) -> Result<&'a str> {
-    match request.target()? {
+    match request.target() {
         RawBsonRef::String("") => Err(Error::bad_value(
             "User document needs 'user' field to be non-empty",
         )),
@@ -199,7 +161,7 @@ fn named<'a>(request: &'a Call<'_>) -> Result<&'a str> {
         }
         RawBsonRef::String(name) => Ok(name),
         _ => {
-            let name = &request.name;
+            let name = request.name();
             let message =
                 format!("BSON field '{name}.{name}' is the wrong type, expected type 'string'");
             Err(Error::type_mismatch(message))
@@ -214,11 +176,11 @@ fn not_found(name: &str, database: &str) -> Error {
 
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let (name, database) = (named(request)?, request.database());
-    let arguments = request.arguments()?;
-    let restrictions = restrictions(&arguments)?;
+    let arguments = request.arguments();
+    let restrictions = restrictions(arguments)?;
     arguments.need_array("roles")?;
-    let roles = existing(request, &arguments)?;
-    let credentials = match (database, credentials(request, &arguments, name)?) {
+    let roles = existing(request, arguments)?;
+    let credentials = match (database, credentials(request, arguments, name)?) {
         ("$external", None) => doc! {"external": true},
         ("$external", Some(_)) => {
             let message = "Cannot set the password for users defined on the '$external' database";
@@ -269,16 +231,16 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let mut set = Document::new();
-    if let Some(restrictions) = restrictions(&arguments)? {
+    if let Some(restrictions) = restrictions(arguments)? {
         set.insert("authenticationRestrictions", restrictions);
     }
-    if let Some(credentials) = credentials(request, &arguments, name)? {
+    if let Some(credentials) = credentials(request, arguments, name)? {
         set.insert("credentials", credentials);
     }
     if arguments.array("roles")?.is_some() {
-        set.insert("roles", shown(&existing(request, &arguments)?));
+        set.insert("roles", shown(&existing(request, arguments)?));
     }
     if let Some(data) = arguments.document("customData")? {
         set.insert("customData", Document::try_from(data)?);
@@ -299,9 +261,9 @@ fn user_of(request: &Call<'_>, name: &str) -> Result<std::sync::Arc<User>> {
 fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
     let mut roles = user_of(request, name)?.roles.clone();
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("roles")?;
-    for role in existing(request, &arguments)? {
+    for role in existing(request, arguments)? {
         if !roles.contains(&role) {
             roles.push(role);
         }
@@ -312,9 +274,9 @@ fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 fn revoke(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let name = named(request)?;
     let mut kept = user_of(request, name)?.roles.clone();
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     arguments.need_array("roles")?;
-    let taken = roles(&arguments, request.database())?;
+    let taken = grants::roles(arguments, request.database())?;
     kept.retain(|role| !taken.contains(role));
     change(request, name, doc! {"$set": {"roles": shown(&kept)}})
 }
@@ -338,16 +300,16 @@ fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Whom `usersInfo` is about.
+/// Which users `usersInfo` shows.
 enum About {
     Database,
-    Everybody,
+    AllDatabases,
     Named(Vec<Name>),
 }
 
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
     match arguments.need("usersInfo")? {
-        RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::Everybody),
+        RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::AllDatabases),
         value => Ok(match asked(value, "usersInfo", "user", database)? {
             Some(users) => About::Named(users),
             None => About::Database,
@@ -388,28 +350,24 @@ pub(super) fn asked(
     }
 }
 
-/// What `usersInfo` needs: everybody may look at themselves, but for their credentials.
-///
-/// # Errors
-/// Arguments that are not right.
-pub(crate) fn viewed(
-    user: &User,
-    arguments: &Arguments<'_>,
-    database: &str,
-) -> Result<Vec<Wanted>> {
-    let credentials = arguments.is_on("showCredentials")?;
-    Ok(match about(arguments, database)? {
-        About::Database => vec![Wanted::Database(database.to_owned(), "viewUser")],
-        About::Everybody => vec![Wanted::Everywhere("viewUser")],
-        About::Named(users) => users
-            .into_iter()
-            .filter(|(name, db)| credentials || *name != user.name || *db != user.database)
-            .map(|(_, database)| Wanted::Database(database, "viewUser"))
-            .collect(),
-    })
+/// The privileges of `usersInfo`: users may see themselves, but for their credentials.
+fn viewed(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let (sent, user) = (&asked.sent, asked.user);
+    let credentials = sent.arguments.is_on("showCredentials")?;
+    match about(sent.arguments, sent.database)? {
+        About::Database => needed.push(sent.on_database("viewUser")),
+        About::AllDatabases => needed.push(Wanted::Everywhere("viewUser")),
+        About::Named(users) => needed.extend(
+            users
+                .into_iter()
+                .filter(|(name, db)| credentials || *name != user.name || *db != user.database)
+                .map(|(_, database)| Wanted::Database(database, "viewUser")),
+        ),
+    }
+    Ok(())
 }
 
-/// What `usersInfo` is asked to show.
+/// Which parts of users `usersInfo` shows.
 struct Shown {
     credentials: bool,
     privileges: bool,
@@ -449,9 +407,9 @@ fn described(known: &Roles, user: &User, with: &Shown) -> Result<Document> {
 }
 
 fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     let database = request.database();
-    let about = about(&arguments, database)?;
+    let about = about(arguments, database)?;
     let with = Shown {
         credentials: arguments.is_on("showCredentials")?,
         privileges: arguments.is_on("showPrivileges")?,
@@ -470,7 +428,7 @@ fn info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut count = 0;
     for user in request.server.users.list() {
         let chosen = match &about {
-            About::Everybody => true,
+            About::AllDatabases => true,
             About::Database => user.database == database,
             About::Named(users) => users.contains(&(user.name.clone(), user.database.clone())),
         };

@@ -1,5 +1,5 @@
-//! What the commands that write have in common: statements from a sequence or from the body, and
-//! the errors of single statements in the reply.
+//! Shared by the commands that write: statements from a sequence or the body, and errors of single
+//! statements in the reply.
 
 use std::sync::atomic::Ordering;
 
@@ -8,9 +8,8 @@ use docdb::WriteError;
 use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
-use crate::dispatch::Arguments;
-use crate::dispatch::failure;
-use crate::dispatch::request::Request;
+use crate::arguments::Arguments;
+use crate::request::{Request, failure};
 
 /// The documents of an argument that comes in a sequence, or in the body.
 pub(super) fn statements<'a>(
@@ -18,7 +17,7 @@ pub(super) fn statements<'a>(
     arguments: &Arguments<'a>,
     name: &str,
 ) -> Result<Vec<&'a RawDocument>> {
-    let statements = match request.message.sequence(name) {
+    let statements = match request.message().sequence(name) {
         Some(statements) => statements,
         None => {
             arguments.need_array(name)?;
@@ -95,7 +94,7 @@ pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<
     }
 }
 
-/// Append the numbers of statements that were done before this time.
+/// Append the numbers of statements that an earlier attempt has done.
 pub(super) fn retried(request: &Request, reply: &mut Builder, statements: &[i32]) {
     if statements.is_empty() {
         return;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use kv::{EngineOptions, Factory};
 use stdx::ByteSize;
 
-use super::Config;
 use super::memory::Memory;
-use super::settings::{boolean, gigabytes, within};
+use super::server::{Config, EngineSetting};
+use super::value::{boolean, gigabytes, within};
 
 /// Sections, and the engines they are about.
 const SECTIONS: &[(&str, &str)] = &[
@@ -21,27 +21,14 @@ const SECTIONS: &[(&str, &str)] = &[
     ("wiredTiger", "wiredtiger"),
 ];
 
-/// The section of files made for MongoDB. How much memory it gives is heeded for every engine.
+/// The section of files made for MongoDB. Its cache size is used for every engine.
 const MONGODB: &str = "wiredTiger";
 
-/// Why folders for databases or indexes are none: no engine keeps trees in files of their own.
+/// Why settings for separate folders do nothing.
 pub(super) const ONE_FOLDER: &str = "an engine keeps all its data in one folder";
 
 /// Codecs that any engine may have.
 const CODECS: &[&str] = &["none", "snappy", "lz4", "zlib", "zstd"];
-
-/// A setting of an engine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EngineSetting {
-    /// Its whole name in the file.
-    pub setting: String,
-    /// The engine it is about.
-    pub engine: &'static str,
-    /// The name of the option.
-    pub name: String,
-    /// The value.
-    pub value: String,
-}
 
 /// What an engine is opened with.
 #[derive(Debug, Clone)]
@@ -53,7 +40,7 @@ pub struct EngineSetup {
 }
 
 impl Config {
-    /// Take a setting of a section. Whether it is one.
+    /// Apply a setting of a section. Returns whether it is one.
     pub(super) fn set_engine(&mut self, setting: &str, value: &str) -> Result<bool, String> {
         let Some((section, name)) = setting
             .strip_prefix("storage.")
@@ -166,7 +153,7 @@ impl Config {
     }
 }
 
-/// Take a setting of the engine in use.
+/// Apply a setting of the engine in use.
 fn apply(
     setting: &EngineSetting,
     factory: &dyn Factory,

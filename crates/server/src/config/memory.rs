@@ -1,15 +1,16 @@
-//! How much memory there is, and how much of it the engine gets when nobody says.
+//! The memory of the machine and its limits, and how much of it the engine gets by default.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
 
-/// The least cache, and what is left to all others before the rest is halved: MongoDB's rule.
+/// The smallest cache, and the memory left to everything else before the rest is halved: MongoDB's
+/// rule.
 const LEAST: u64 = 256 * MIB;
 const OTHERS: u64 = 1_024 * MIB;
 
-/// The least that queries get, however little memory there is: a sort of some documents must do.
+/// The smallest budget of queries: a sort of a few documents must work on any machine.
 const LEAST_QUERIES: u64 = 32 * MIB;
 
 /// The memory of the machine, and what of it this process may use.
@@ -19,13 +20,13 @@ pub struct Memory {
     pub total: u64,
     /// Bytes this process may use.
     pub limit: u64,
-    /// Where the limit stands: a file of a control group, or `MemTotal` of the machine.
+    /// The source of the limit: a file of a control group, or `MemTotal` of the machine.
     pub source: String,
 }
 
 impl Memory {
-    /// What the system says. The control groups of both versions, with all that are above, are
-    /// looked at; the least limit holds.
+    /// Read the limits of the system. Control groups of both versions and their ancestors are read;
+    /// the smallest limit holds.
     #[must_use]
     pub fn read() -> Memory {
         read(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
@@ -74,7 +75,7 @@ fn read(proc: &Path, groups: &Path) -> Memory {
     memory
 }
 
-/// Take the least limit of a group and those above it.
+/// Apply the smallest limit of a group and its ancestors.
 fn lower(memory: &mut Memory, root: &Path, path: &str, file: &str) {
     let mut group = PathBuf::from(path.trim_start_matches('/'));
     loop {

@@ -8,12 +8,14 @@ use bson::{Bson, Document};
 use wire::Compressor;
 
 use super::engine::ONE_FOLDER;
-use super::{Config, file};
+use super::file;
+use super::server::Config;
+use super::value::{boolean, gigabytes, within};
 
 type Set = fn(&mut Config, &str) -> Result<(), String>;
 
 /// The settings. Those that change nothing here are accepted because files that work with MongoDB
-/// should work: each is about something this server does always or never.
+/// should work: each is about something this server always or never does.
 const SETTINGS: &[(&str, Set)] = &[
     ("storage.dbPath", |config, value| {
         config.db_path = PathBuf::from(value);
@@ -125,7 +127,7 @@ const SETTINGS: &[(&str, Set)] = &[
             ),
         },
     ),
-    // The members of the set know each other by it; that clients must log in is its other half.
+    // It authenticates members of a set to each other, and turns authorization on for clients.
     ("security.keyFile", |config, value| {
         fs::metadata(value).map_err(|error| error.to_string())?;
         config.authorization = true;
@@ -214,15 +216,6 @@ const SETTINGS: &[(&str, Set)] = &[
     }),
 ];
 
-/// A switch.
-pub(super) fn boolean(value: &str) -> Result<bool, String> {
-    match value {
-        "true" | "yes" | "on" | "1" => Ok(true),
-        "false" | "no" | "off" | "0" => Ok(false),
-        _ => Err("must be true or false".to_owned()),
-    }
-}
-
 fn verbosity(config: &mut Config, value: &str) -> Result<(), String> {
     config.verbosity = within(value, 0, 5)?;
     Ok(())
@@ -254,7 +247,7 @@ const COMPONENTS: &[&str] = &[
     "write",
 ];
 
-/// Take the verbosity of a component of the log. Whether it is one.
+/// Apply the verbosity of a component of the log. Returns whether it is one.
 fn component(config: &mut Config, setting: &str, value: &str) -> Result<bool, String> {
     let name = setting.strip_prefix("systemLog.component.");
     let name = name.and_then(|name| name.strip_suffix(".verbosity"));
@@ -284,27 +277,6 @@ fn never_on(_: &mut Config, value: &str) -> Result<(), String> {
     }
 }
 
-/// A number between two, both included.
-pub(super) fn within<T>(value: &str, least: T, most: T) -> Result<T, String>
-where
-    T: std::str::FromStr + PartialOrd + std::fmt::Display,
-{
-    let number = value.parse().ok().filter(|n| least <= *n && *n <= most);
-    number.ok_or_else(|| format!("must be a number from {least} to {most}"))
-}
-
-/// Gigabytes in bytes.
-pub(super) fn gigabytes(value: &str) -> Result<u64, String> {
-    let gigabytes: f64 = within(value, 0.0, 1e6)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked to be in range just above"
-    )]
-    let bytes = (gigabytes * f64::from(1 << 30)) as u64;
-    Ok(bytes)
-}
-
 fn address(name: &str) -> String {
     match name {
         "localhost" => "127.0.0.1".to_owned(),
@@ -328,7 +300,7 @@ fn compressors(config: &mut Config, value: &str) -> Result<(), String> {
 }
 
 impl Config {
-    /// Take one setting by its name in MongoDB's configuration file.
+    /// Apply one setting by its name in MongoDB's configuration file.
     ///
     /// # Errors
     /// An unknown name, or a value it cannot have, in a sentence that names it.
@@ -371,7 +343,7 @@ impl Config {
         }
     }
 
-    /// Take the settings of a file.
+    /// Apply the settings of a file.
     ///
     /// # Errors
     /// A file that cannot be read, and as [`Config::set`], naming the file.
@@ -617,10 +589,10 @@ systemLog:
             setup.unwrap().warnings
         };
         for name in ["directoryPerDB", "directoryForIndexes"] {
-            let told = warnings(&format!("storage: {{{name}: true}}"));
+            let found = warnings(&format!("storage: {{{name}: true}}"));
             let expected =
                 format!("storage.{name} does nothing: an engine keeps all its data in one folder");
-            assert_eq!(told, [expected]);
+            assert_eq!(found, [expected]);
             assert!(warnings(&format!("storage: {{{name}: false}}")).is_empty());
         }
         let of_engine = |on| {

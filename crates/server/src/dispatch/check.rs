@@ -1,46 +1,45 @@
-//! What is checked of every command before it runs.
+//! The checks that every command passes before it runs.
 
 use query::{Code, Error, Result, namespace};
 
-use super::arguments::Arguments;
-use super::generic::{GENERIC, Generic};
-use super::row::{ADMIN, API, LOOSE, RETRYABLE, Row, TEST, TRANSACTION, WRITES};
+use crate::arguments::{Arguments, GENERIC, Generic};
+use crate::command::{
+    ADMIN, ANYWHERE, API, CONTINUES, Command, ENDS, LOOSE, RETRYABLE, SNAPSHOT, TEST, TRANSACTION,
+    WRITES,
+};
+use crate::request::outside_of_server;
 use crate::server::Server;
 
-/// Commands that greet: they run on any database and whatever else was said.
-const GREETINGS: &[&str] = &["hello", "isMaster", "ping", "buildInfo"];
-
-/// Commands that can read a moment of the past, outside of transactions.
-const MOMENTS: &[&str] = &["find", "aggregate", "distinct", "getMore"];
-
-/// Check a command by its row.
+/// Check a command by its entry in the table.
 ///
 /// # Errors
-/// What MongoDB answers in each case.
+/// The error that MongoDB returns in each case.
 pub(crate) fn check(
     server: &Server,
-    row: &Row,
-    name: &str,
+    command: &Command,
     generic: &Generic,
     arguments: &Arguments<'_>,
 ) -> Result<()> {
-    if !GREETINGS.contains(&row.name) {
+    if !command.has(ANYWHERE) {
         namespace::check_database(&generic.database)?;
     }
-    if row.has(TEST) && !server.parameters.is_on("enableTestCommands") {
-        return Err(unknown(name));
+    if command.has(TEST) && !server.parameters.is_on("enableTestCommands") {
+        return Err(unknown(arguments.name()));
     }
-    if row.has(ADMIN) && generic.database != "admin" {
-        let message = format!("{} may only be run against the admin database.", row.name);
+    if command.has(ADMIN) && generic.database != "admin" {
+        let message = format!(
+            "{} may only be run against the admin database.",
+            command.name
+        );
         return Err(Error::new(Code::UNAUTHORIZED, message));
     }
-    api(server, row, generic)?;
-    transaction(server, row, generic, arguments)?;
-    concerns(server, row, generic)?;
-    fields(row, arguments)
+    api(server, command, generic)?;
+    transaction(server, command, generic, arguments)?;
+    concerns(server, command, generic)?;
+    fields(command, arguments)
 }
 
-/// No such command.
+/// The error for an unknown command.
 pub(crate) fn unknown(name: &str) -> Error {
     Error::new(
         Code::COMMAND_NOT_FOUND,
@@ -48,9 +47,9 @@ pub(crate) fn unknown(name: &str) -> Error {
     )
 }
 
-fn api(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+fn api(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let Some(version) = &generic.api_version else {
-        if server.parameters.is_on("requireApiVersion") && !GREETINGS.contains(&row.name) {
+        if server.parameters.is_on("requireApiVersion") && !command.has(ANYWHERE) {
             let message = "The apiVersion parameter is required, please configure your \
                  MongoClient's API version";
             return Err(Error::location(498_870, message));
@@ -61,12 +60,12 @@ fn api(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         let message = format!("API version must be \"1\", got: \"{version}\"");
         return Err(Error::new(Code::API_VERSION_ERROR, message));
     }
-    if generic.api_strict && !row.has(API) {
+    if generic.api_strict && !command.has(API) {
         let message = format!(
             "Provided apiStrict:true, but the command {} is not in API Version 1. Information on \
              supported commands and migrations in API Version 1 can be found at \
              https://dochub.mongodb.org/core/manual-versioned-api",
-            row.name
+            command.name
         );
         return Err(Error::new(Code::API_STRICT_ERROR, message));
     }
@@ -75,7 +74,7 @@ fn api(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
 
 fn transaction(
     server: &Server,
-    row: &Row,
+    command: &Command,
     generic: &Generic,
     arguments: &Arguments<'_>,
 ) -> Result<()> {
@@ -83,14 +82,13 @@ fn transaction(
         return Ok(());
     }
     if !server.topology.is_replica_set() {
-        // Drivers know this text.
+        // Drivers match this text.
         let message = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
     if generic.in_transaction {
-        let ends = matches!(row.name, "commitTransaction" | "abortTransaction");
-        place(row, generic, arguments)?;
-        if generic.write_concern.given && !ends {
+        place(command, generic, arguments)?;
+        if generic.write_concern.given && !command.has(ENDS) {
             let message = "writeConcern is not allowed within a multi-statement transaction";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
@@ -107,11 +105,11 @@ fn transaction(
                  'snapshot' in order to run in a transaction";
             return Err(Error::new(Code::INVALID_OPTIONS, message));
         }
-    } else if !row.has(RETRYABLE) {
+    } else if !command.has(RETRYABLE) {
         let message = format!(
             "txnNumber may only be provided for multi-document transactions and retryable write \
              commands. autocommit:false was not provided, and {} is not a retryable write command.",
-            row.name
+            command.name
         );
         return Err(Error::location(50_768, message));
     }
@@ -119,63 +117,33 @@ fn transaction(
 }
 
 /// Whether a command and the namespace it names may be part of a transaction.
-fn place(row: &Row, generic: &Generic, arguments: &Arguments<'_>) -> Result<()> {
-    let refuse = |message: String| {
-        let code = Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION;
-        Err(Error::new(code, message))
-    };
-    if row.name == "count" {
-        return refuse(
-            "Cannot run 'count' in a multi-document transaction. Please see \
-             http://dochub.mongodb.org/core/transaction-count for a recommended alternative."
-                .to_owned(),
-        );
-    }
-    if !row.has(TRANSACTION) {
-        let name = row.name;
-        return refuse(format!(
-            "Cannot run '{name}' in a multi-document transaction."
+fn place(command: &Command, generic: &Generic, arguments: &Arguments<'_>) -> Result<()> {
+    if !command.has(TRANSACTION) {
+        let (name, advice) = (command.name, command.outside_advice);
+        let message = format!("Cannot run '{name}' in a multi-document transaction.{advice}");
+        return Err(Error::new(
+            Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
+            message,
         ));
     }
     // Commands of `admin` name their collections otherwise: see `bulkWrite`.
-    if row.has(ADMIN) {
+    if command.has(ADMIN) {
         return Ok(());
     }
-    let target = arguments.iter().next().map(|(_, value)| value);
-    let collection = match row.name {
-        "getMore" => arguments.string("collection")?,
-        _ => target.and_then(bson::RawBsonRef::as_str),
+    let collection = match command.has(CONTINUES) {
+        true => arguments.string("collection")?,
+        false => arguments.target().as_str(),
     };
     outside_of_server(&generic.database, collection.unwrap_or_default())
 }
 
-/// Refuse, for a transaction, the databases and collections that the server keeps for itself.
-///
-/// # Errors
-/// `OperationNotSupportedInTransaction`.
-pub(crate) fn outside_of_server(database: &str, collection: &str) -> Result<()> {
-    let what = if matches!(database, "admin" | "config" | "local") {
-        format!("'{database}' database")
-    } else if matches!(collection, "system.profile" | "system.views") {
-        format!("'{database}.{collection}' namespace")
-    } else {
-        return Ok(());
-    };
-    let message = format!("Cannot run command against the {what} in a transaction.");
-    Err(Error::new(
-        Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
-        message,
-    ))
-}
-
-fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+fn concerns(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let concern = &generic.write_concern;
-    if concern.given && !row.has(WRITES) {
-        // Drivers send one with aggregate for the sake of $out; MongoDB takes it there.
-        if row.name != "aggregate" {
-            let message = "Command does not support writeConcern";
-            return Err(Error::new(Code::INVALID_OPTIONS, message));
-        }
+    // Drivers send one with every aggregate for the sake of $out; MongoDB takes it there.
+    let takes = command.has(WRITES) || command.writing_stage.is_some();
+    if concern.given && !takes {
+        let message = "Command does not support writeConcern";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     let many = concern
         .w
@@ -186,11 +154,11 @@ fn concerns(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         let message = "cannot use 'w' > 1 when a host is not replicated";
         return Err(Error::bad_value(message));
     }
-    snapshot(server, row, generic)
+    snapshot(server, command, generic)
 }
 
-/// Which commands read a moment, and which moments can be read.
-fn snapshot(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
+/// Whether a command may read a snapshot, at the time it names.
+fn snapshot(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let Some(concern) = generic.read_concern.as_ref() else {
         return Ok(());
     };
@@ -208,7 +176,7 @@ fn snapshot(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     if generic.in_transaction {
-        // A transaction begins now: that is no other time only if nothing was written since.
+        // A transaction reads the present, which is that time only if nothing was written since.
         return match concern.at {
             Some(at) if at < operation => Err(Error::new(
                 Code::SNAPSHOT_TOO_OLD,
@@ -217,25 +185,25 @@ fn snapshot(server: &Server, row: &Row, generic: &Generic) -> Result<()> {
             _ => Ok(()),
         };
     }
-    if !MOMENTS.contains(&row.name) {
+    if !command.has(SNAPSHOT) {
         let message = format!(
             "Command {} does not support {{ readConcern: {{ level: \"snapshot\" }} }} :: caused \
              by :: read concern not supported",
-            row.name
+            command.name
         );
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     Ok(())
 }
 
-fn fields(row: &Row, arguments: &Arguments<'_>) -> Result<()> {
-    if row.has(LOOSE) {
+fn fields(command: &Command, arguments: &Arguments<'_>) -> Result<()> {
+    if command.has(LOOSE) {
         return Ok(());
     }
     for (i, (name, _)) in arguments.iter().enumerate() {
-        let known = i == 0 || row.fields.contains(&name) || GENERIC.contains(&name);
+        let known = i == 0 || command.fields.contains(&name) || GENERIC.contains(&name);
         if !known {
-            let message = format!("BSON field '{}.{name}' is an unknown field.", row.name);
+            let message = format!("BSON field '{}.{name}' is an unknown field.", command.name);
             return Err(Error::new(Code::IDL_UNKNOWN_FIELD, message));
         }
     }

@@ -1,4 +1,4 @@
-//! Makes a request of a message, or says why it is none.
+//! Makes a request of a message, or an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
@@ -7,23 +7,17 @@ use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
 use wire::{Builder, Message};
 
-use super::arguments::Arguments;
 use super::check;
-use super::failure::{self, Situation};
-use super::generic::Generic;
-use super::request::Request;
-use super::row::{RETRYABLE, Row};
-use crate::auth::privilege::Wanted;
-use crate::auth::{Asked, authorize, bounded};
+use crate::access::{Sent, authorize};
+use crate::arguments::{Arguments, Generic, Parsed};
+use crate::command::{Command, RETRYABLE};
 use crate::commands;
+use crate::request::Request;
+use crate::request::failure::{self, Situation};
 use crate::server::Server;
-use crate::state::Client;
+use crate::state::{Client, Operation};
 
-/// The size of a body, in bytes, from which on what it needs is computed apart from the threads of
-/// the sockets.
-const LARGE: usize = 64 << 10;
-
-/// A message that is no command we run, and the error that says why.
+/// The error for a message that is not run.
 pub(crate) struct Refused {
     error: Error,
     situation: Option<Situation>,
@@ -38,29 +32,24 @@ impl From<Error> for Refused {
     }
 }
 
-/// Make a request. `database` is that of a legacy query; a message of today names its own.
+/// Make a request. `database` is that of an `OP_QUERY`; an `OP_MSG` names its own.
 ///
 /// # Errors
-/// Why it is refused.
+/// The error of parsing, authorization, or a check.
 pub(crate) fn prepare(
     server: &Arc<Server>,
     client: &Arc<Client>,
     message: Message,
     database: Option<&str>,
 ) -> Result<Arc<Request>, Refused> {
-    let body = message.body();
-    let first = body
-        .iter_elements()
-        .next()
-        .transpose()
-        .map_err(Error::from)?;
-    let Some(first) = first else {
-        return Err(Error::parse("empty command").into());
-    };
-    let name = first.key().as_str();
+    let first = message.body().iter_elements().next();
+    let first = first.transpose().map_err(Error::from)?;
+    let name = first.map(|first| first.key().as_str());
+    let name = name.ok_or_else(|| Error::parse("empty command"))?;
     let row = commands::find(name).ok_or_else(|| check::unknown(name))?;
-    let arguments = Arguments::of(name, body)?;
-    let mut generic = Generic::of(body)?;
+    let parsed = Parsed::of(message)?;
+    let (arguments, message) = (parsed.arguments(), parsed.message());
+    let mut generic = Generic::of(arguments)?;
     match database {
         Some(database) => database.clone_into(&mut generic.database),
         None if generic.database.is_empty() => {
@@ -69,52 +58,46 @@ pub(crate) fn prepare(
         }
         None => {}
     }
-    let asked = Asked {
-        row,
+    let sent = Sent {
+        command: &row.command,
         database: &generic.database,
-        body,
-        message: Some(&message),
+        arguments,
+        message: Some(message),
     };
-    let needs = authorized(server, client, &asked).and_then(|needs| {
-        check::check(server, row, name, &generic, &arguments)?;
-        Ok(needs)
+    let needed = authorize(server, client, &row.rule, sent).and_then(|needed| {
+        check::check(server, row, &generic, arguments)?;
+        Ok(needed)
     });
-    let needs = needs.map_err(|error| refused(row, &generic, error))?;
-    check_sequences(&message, &arguments)?;
+    let needed = needed.map_err(|error| refused(row, &generic, error))?;
+    check_sequences(message, arguments)?;
     advance_clock(server, client, &generic);
-    Ok(Arc::new(Request {
-        server: Arc::clone(server),
+    let (wanted, pipeline) = match needed {
+        Some(needed) => (Some(needed.wanted), needed.pipeline),
+        None => (None, None),
+    };
+    let operation = Operation {
         client: Arc::clone(client),
-        row,
-        name: name.to_owned(),
+        parsed,
+        command: &row.command,
         generic,
-        operation: server.operations.number(),
+        number: server.operations.number(),
         started: stdx::time::now(),
         killed: Arc::new(AtomicI32::new(0)),
         examined: Arc::default(),
         origin: OnceLock::new(),
+    };
+    Ok(Arc::new(Request {
+        server: Arc::clone(server),
+        operation: Arc::new(operation),
+        run: row.run,
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
-        needs: cell(needs),
-        message,
+        needs: cell(wanted),
+        pipeline,
     }))
 }
 
-/// What the command needs, if the client is allowed it.
-fn authorized(server: &Server, client: &Client, asked: &Asked<'_>) -> Result<Option<Vec<Wanted>>> {
-    let large = LARGE <= asked.body.as_bytes().len();
-    let authorized = || {
-        let _bounded = bounded::enter(large);
-        authorize(server, client, asked)
-    };
-    match large {
-        false => authorized(),
-        // Parsing a large pipeline takes long: other connections of this thread go on meanwhile.
-        true => tokio::task::block_in_place(authorized),
-    }
-}
-
-/// Moves the cluster time on to that of a client. Only clients with rights do so.
+/// Advance the cluster time to that of a client. Clients that have not authenticated may not.
 fn advance_clock(server: &Arc<Server>, client: &Client, generic: &Generic) {
     let is_trusted = !server.config.authorization || client.is_authenticated();
     if let Some(time) = generic.cluster_time.filter(|_| is_trusted) {
@@ -131,11 +114,11 @@ fn cell<T>(value: Option<T>) -> OnceLock<Arc<T>> {
     cell
 }
 
-fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
+fn refused(command: &Command, generic: &Generic, error: Error) -> Refused {
     let situation = Situation {
         in_transaction: generic.in_transaction,
         commit: false,
-        retryable: row.has(RETRYABLE) && generic.txn_number.is_some(),
+        retryable: command.has(RETRYABLE) && generic.txn_number.is_some(),
         backpressure: false,
         untouched: true,
     };
@@ -145,7 +128,7 @@ fn refused(row: &Row, generic: &Generic, error: Error) -> Refused {
     }
 }
 
-/// An argument comes once: in a sequence or in the body.
+/// Refuse an argument that is both in the body and a sequence.
 fn check_sequences(message: &Message, arguments: &Arguments<'_>) -> Result<(), Refused> {
     let twice = message.sequence_names().find(|name| arguments.has(name));
     let Some(name) = twice else {

@@ -1,4 +1,4 @@
-//! Runs a request where its row says, and finishes the reply.
+//! Runs a request in the lane of its command, and finishes the reply.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,49 +9,39 @@ use query::{Code, Error, Result};
 use tokio::sync::{OwnedRwLockReadGuard, Semaphore, oneshot};
 use wire::Builder;
 
-use super::call::call;
-use super::failure::{self, Situation};
-use super::request::Request;
-use super::row::{Lane, RETRYABLE, WRITES};
 use super::slow;
-use crate::commands::{hello, written};
+use super::transact::call;
+use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
+use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
+use crate::request::Request;
+use crate::request::failure::{self, Situation};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
-use crate::state::metrics::Class;
-use crate::state::usage::Kind;
 
-/// How often a write that is held up looks whether it is interrupted.
+/// How often a write that is held up checks whether it is interrupted.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What is sent back.
+/// The answer to a message.
 pub(crate) enum Answer {
-    /// A reply.
     Reply(Builder),
     /// Nothing: the connection ends.
     Close,
 }
 
-/// Run a request.
 pub(crate) async fn run(request: Arc<Request>) -> Answer {
     let server = Arc::clone(&request.server);
-    let fault = match request.row.name {
-        "configureFailPoint" => None,
-        _ => {
-            let application = || hello::application_of(&request);
-            let failed = server.failpoints.hit(request.row.name, application);
-            let limited = request.generic.max_time.is_some();
-            let failed = failed.or_else(|| server.failpoints.hit_limit(limited));
-            failed.or_else(|| hit_write(&request, true))
-        }
+    let fault = match server.failpoints.is_set() {
+        true => ordered_fault(&request),
+        false => None,
     };
-    server.operations.begin(&request);
+    server.operations.begin(&request.operation);
     if let Some(block) = fault.as_ref().and_then(|fault| fault.block) {
         tokio::time::sleep(block).await;
     }
     let outcome = match &fault {
         Some(Fault { close: true, .. }) => {
-            server.operations.end(&request);
+            server.operations.end(&request.operation);
             return Answer::Close;
         }
         Some(Fault {
@@ -60,28 +50,41 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
             Code(*code),
             format!(
                 "Failing command via 'failCommand' failpoint: {}",
-                request.name
+                request.name()
             ),
         )),
         _ => execute(&request).await,
     };
-    server.operations.end(&request);
+    server.operations.end(&request.operation);
     if outcome.is_ok() && hit_write(&request, false).is_some_and(|fault| fault.close) {
         return Answer::Close;
     }
     let (reply, noted) = finish(&request, outcome, fault);
     if let Some(noted) = noted {
-        // That the entry could not be written is no error of the command.
+        // A failure to write the entry is no error of the command.
         let _: Result<(), _> = noted.await;
     }
     Answer::Reply(reply)
 }
 
-/// The fault ordered for a retryable write: before it is done, or after it was done for the first
-/// time.
+/// The fault that a failpoint sets for a command before it runs.
+fn ordered_fault(request: &Request) -> Option<Fault> {
+    if request.command.has(UNFAILING) {
+        return None;
+    }
+    let failpoints = &request.server.failpoints;
+    let application = || hello::application_of(request);
+    let failed = failpoints.hit(request.command.name, application);
+    let limited = request.generic.max_time.is_some();
+    let failed = failed.or_else(|| failpoints.hit_limit(limited));
+    failed.or_else(|| hit_write(request, true))
+}
+
+/// The fault that a failpoint sets for a retryable write: before it is done, or after it was done
+/// for the first time.
 fn hit_write(request: &Request, before: bool) -> Option<Fault> {
     let generic = &request.generic;
-    let retryable = request.row.has(RETRYABLE)
+    let retryable = request.command.has(RETRYABLE)
         && generic.txn_number.is_some()
         && !generic.in_transaction
         && !request.repeated.load(Ordering::Relaxed);
@@ -89,15 +92,15 @@ fn hit_write(request: &Request, before: bool) -> Option<Fault> {
         request
             .server
             .failpoints
-            .hit_write(before, statements(request))
+            .hit_write(before, || statements(request))
     })?
 }
 
 /// How many statements a write has.
 fn statements(request: &Request) -> usize {
     let count = |name: &str| {
-        let sequence = request.message.sequence(name).map(|list| list.len());
-        let array = || Some(request.body().get_array(name).ok()?.into_iter().count());
+        let sequence = request.message().sequence_len(name);
+        let array = || Some(request.arguments().array(name).ok()??.into_iter().count());
         sequence.or_else(array)
     };
     let lists = ["documents", "updates", "deletes"];
@@ -106,20 +109,20 @@ fn statements(request: &Request) -> usize {
 
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
     let server = &request.server;
-    let admission = match request.row.lane {
+    let admission = match request.command.lane {
         Lane::Inline => return call(request),
         Lane::Storage => &server.admission,
         Lane::Reserved => &server.reserved,
     };
-    let writes = writes(request);
+    let writes = request.writes();
     let _writing = match writes {
         true => Some(allowed(request).await?),
         false => None,
     };
-    // The engine may hold writes up for long. What an open transaction writes lets go on who waits
-    // for it.
+    // The engine may hold writes up for long. Writes of an open transaction pass: other
+    // writers may wait for its end.
     let alone = !request.generic.in_transaction;
-    let _writer = match writes && alone && request.row.lane == Lane::Storage {
+    let _writer = match writes && alone && request.command.lane == Lane::Storage {
         true => Some(admit(request, &server.writers).await?),
         false => None,
     };
@@ -127,7 +130,7 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     let (answer, done) = oneshot::channel();
     let job = Arc::clone(request);
     let taken = server.pool.submit(move || {
-        // A client that is gone takes no answer.
+        // A client that has disconnected receives no answer.
         let _: Result<(), _> = answer.send(call(&job));
     });
     if !taken {
@@ -136,15 +139,9 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     let outcome = done.await;
     drop(permit);
     outcome.unwrap_or_else(|_| {
-        let message = format!("the command {} failed inside the server", request.name);
+        let message = format!("the command {} failed inside the server", request.name());
         Err(Error::new(Code::INTERNAL_ERROR, message))
     })
-}
-
-/// Whether a command writes, or may.
-pub(crate) fn writes(request: &Request) -> bool {
-    request.row.has(WRITES)
-        || (request.row.name == "aggregate" && written(request.body()).is_some())
 }
 
 /// Wait until writes are allowed (see `fsync`).
@@ -158,14 +155,14 @@ async fn allowed(request: &Request) -> Result<OwnedRwLockReadGuard<()>> {
     }
 }
 
-/// The error of what comes after the end was announced.
+/// The error of a command that arrives during shutdown.
 pub(crate) fn shutting_down() -> Error {
     let message = "The server is in quiesce mode and will shut down";
     Error::new(Code::SHUTDOWN_IN_PROGRESS, message)
 }
 
-/// Wait for a worker: not at all when many wait and the client knows how to back off, and not
-/// for ever in any case.
+/// Wait for a worker, for at most [`ADMISSION`]. A client that can back off is rejected at once
+/// when many wait.
 async fn admit<'a>(
     request: &Request,
     admission: &'a Semaphore,
@@ -179,7 +176,7 @@ async fn admit<'a>(
     if polite && waiting >= WAITING {
         return Err(overloaded(server));
     }
-    let writes = i64::from(writes(request));
+    let writes = i64::from(request.writes());
     server.metrics.waiting.one();
     server.metrics.waiting_writes.add(writes);
     let limit = request.generic.max_time.unwrap_or(ADMISSION).min(ADMISSION);
@@ -199,7 +196,8 @@ fn overloaded(server: &Server) -> Error {
     Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
 }
 
-/// The reply; and, for a database that is profiled, when its entry is written.
+/// Finish the reply. For a profiled database also returns a receiver that completes when the entry
+/// is written.
 fn finish(
     request: &Arc<Request>,
     outcome: Result<Builder>,
@@ -223,24 +221,22 @@ fn finish(
         Err(error) => {
             let mut reply = Builder::new();
             failure::fill(&mut reply, &error, Some(situation), fault.labels.as_deref());
-            // Also a write that fails is waited for, and drivers look at this first.
+            // The write concern applies to failed writes as well, and drivers read this first.
             if let Some(error) = unsatisfied(request).filter(|_| fault.code.is_none()) {
                 reply.value("writeConcernError", &Bson::Document(error));
             }
             reply
         }
     };
-    if writes(request) && failed.is_none() {
+    if request.writes() && failed.is_none() {
         server.tick();
     }
-    // An error that was ordered says nothing of the topology.
-    let told = failed.as_ref().filter(|_| fault.code.is_none());
-    times(server, &mut reply, told);
+    // An error of a failpoint says nothing about the topology.
+    let reported = failed.as_ref().filter(|_| fault.code.is_none());
+    times(server, &mut reply, reported);
     let taken = request.taken();
-    let class = request.row.class;
-    server
-        .metrics
-        .finished(request.row.name, class, taken, failed.is_some());
+    let metrics = &server.metrics;
+    metrics.finished(request.command, taken, failed.is_some());
     note_use(request, taken);
     let noted = slow::note(request, taken, failed.as_ref(), &mut reply);
     (reply, noted)
@@ -248,30 +244,23 @@ fn finish(
 
 /// Count the command for its collection.
 fn note_use(request: &Request, taken: Duration) {
-    let kind = match request.row.name {
-        "find" => Kind::Query,
-        "getMore" => Kind::GetMore,
-        "insert" => Kind::Insert,
-        "update" => Kind::Update,
-        "delete" => Kind::Remove,
-        _ if matches!(request.row.class, Class::Read | Class::Write) => Kind::Command,
-        _ => return,
-    };
-    let named = match kind {
-        Kind::GetMore => request.body().get_str("collection").ok(),
-        _ => request.target().ok().and_then(bson::RawBsonRef::as_str),
-    };
+    let command = request.command;
+    let counted = matches!(command.class, Class::Read | Class::Write);
+    if command.kind == Kind::Command && !counted {
+        return;
+    }
+    let named = request.collection();
     let Some(collection) = named.filter(|name| !name.starts_with("$cmd")) else {
         return;
     };
     let usages = &request.server.usages;
-    let how = (kind, request.row.has(WRITES));
+    let how = (command.kind, command.has(WRITES));
     usages.note((request.database(), collection), how, taken);
 }
 
 /// The error of a write concern that a set of one member cannot satisfy. The write is done.
 fn unsatisfied(request: &Request) -> Option<Document> {
-    if !writes(request) || !request.server.topology.is_replica_set() {
+    if !request.writes() || !request.server.topology.is_replica_set() {
         return None;
     }
     let (code, message) = match request.generic.write_concern.w.as_ref()? {
@@ -302,7 +291,7 @@ fn concern_error(
             reply.strings("errorLabels", given.iter().map(String::as_str));
         }
         None => {
-            // What a write concern says ends no transaction.
+            // The error of a write concern does not abort a transaction.
             let outside = Situation {
                 in_transaction: false,
                 ..situation
@@ -318,7 +307,7 @@ fn concern_error(
 /// Append the times of a replica set, and the topology to errors about it.
 pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>) {
     let topology = &server.topology;
-    if failed.is_some_and(|error| failure::tells_topology(error.code.0)) {
+    if failed.is_some_and(|error| failure::includes_topology(error.code.0)) {
         reply.open_document("topologyVersion");
         reply.object_id("processId", topology.process);
         reply.long("counter", topology.counter()).close();
@@ -336,11 +325,4 @@ pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>
     });
     reply.raw("hash", hash).long("keyId", 0).close().close();
     reply.timestamp("operationTime", operation);
-}
-
-impl Request {
-    /// A command that answers again and again has more to say.
-    pub(crate) fn has_more(&self) -> bool {
-        self.more.load(Ordering::Relaxed)
-    }
 }

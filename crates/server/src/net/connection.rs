@@ -2,8 +2,8 @@
 //!
 //! - C1. One command of a connection is in work at a time. While it is, the socket is read a little
 //!   ahead, so that a client that hangs up is noticed.
-//! - C2. A client may be silent for as long as it likes, but what it began it goes on with: a
-//!   message that stops in its middle and a reply that is not taken end the connection.
+//! - C2. A client may be silent for as long as it likes, but it must finish what it began: a
+//!   message that stops in its middle and a reply that is not read end the connection.
 //! - C3. Where authentication is required, a connection is a guest until it has authenticated: its
 //!   messages are small, it may not send ahead, and all guests share one budget of memory.
 //! - C4. A greeting that waits for a change holds nothing but its own bytes.
@@ -24,27 +24,16 @@ use wire::{
 };
 
 use super::socket::Socket;
+use crate::command::{ABANDON, GREETS, Lane, PLAIN, PROVES};
 use crate::commands::hello::{self, Awaited};
-use crate::dispatch::{self, Answer, Refused, Request, row};
+use crate::dispatch::{self, Answer, Refused};
 use crate::limits::{GUEST_AHEAD, GUEST_DOCUMENTS, GUEST_MESSAGE, GUEST_UNSENT, PACE, READ_AHEAD};
+use crate::request::{Request, is_secret};
 use crate::server::Server;
 use crate::state::Client;
 use crate::state::guests::Guest;
 
-/// Replies that are never compressed: they carry secrets, and compression tells of what it
-/// compresses by its length; or they come before compression is agreed on.
-const PLAIN: &[&str] = &[
-    "hello",
-    "isMaster",
-    "saslStart",
-    "saslContinue",
-    "getnonce",
-    "authenticate",
-    "createUser",
-    "updateUser",
-];
-
-/// Whether the connection goes on.
+/// Whether the connection stays open.
 enum Next {
     Go,
     End,
@@ -62,7 +51,7 @@ struct Connection<S> {
     sent: i32,
     /// Its place among the guests, until it has authenticated (C3).
     guest: Option<Guest>,
-    /// It must leave: nothing more of what it sent is answered.
+    /// It must close: messages that it has sent are not answered any more.
     dismissed: bool,
 }
 
@@ -85,18 +74,18 @@ where
         guest: None,
         dismissed: false,
     };
-    // How a connection ended interests nobody but its client.
+    // The reason why a connection ended matters only to its client.
     while let Ok(Some(frame)) = connection.frame().await {
         match connection.exchange(frame).await {
             Ok(Next::Go) => {}
             Ok(Next::End) | Err(_) => break,
         }
     }
-    // An encrypted connection says that it ends, so that nobody takes a cut for the end.
+    // TLS sends close_notify, so that the client can tell the end from a truncation.
     let _: Result<io::Result<()>, _> = timeout(GOODBYE, connection.stream.shutdown()).await;
 }
 
-/// Wait until a guest must leave; for ever, where there is none.
+/// Wait until a guest must close; pending for ever for a client that is no guest.
 pub(super) async fn dismissed(guest: Option<&Guest>) {
     match guest {
         Some(guest) => guest.ended().await,
@@ -105,7 +94,7 @@ pub(super) async fn dismissed(guest: Option<&Guest>) {
 }
 
 impl<S: Socket> Connection<S> {
-    /// Become a guest, or be one no longer.
+    /// Admit the connection as a guest, or free its place once the client has authenticated.
     fn settle(&mut self) {
         let is_guest = self.server.config.authorization && !self.client.is_authenticated();
         match (is_guest, &self.guest) {
@@ -121,7 +110,7 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// What its messages must keep to now.
+    /// The limits of its messages at this moment.
     fn limits(&self) -> Limits<'_> {
         let compressors = &self.server.config.compressors;
         match self.guest {
@@ -150,7 +139,7 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// Make room in the buffer for what comes next.
+    /// Make room in the buffer for the next read.
     fn make_room(&mut self) {
         match self.guest {
             Some(_) => self.decoder.room_ahead(GUEST_AHEAD),
@@ -167,7 +156,8 @@ impl<S: Socket> Connection<S> {
         let longest = self.limits().message;
         let stall = self.server.config.stall;
         let mut stopping = self.server.stopping();
-        // When the last good piece of an unfinished message was there, and all held by then.
+        // When the last piece of [`PACE`] bytes of an unfinished message arrived, and the bytes
+        // held by then.
         let mut pace = (Instant::now(), self.decoder.held());
         loop {
             let frame = self.decoder.frame_within(longest);
@@ -193,7 +183,8 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// Wait for something, reading ahead a little. `gone` is called when the client hangs up.
+    /// Wait for `work` and read ahead a little meanwhile. `gone` is called when the client hangs
+    /// up.
     async fn attend<T>(&mut self, work: impl Future<Output = T>, gone: impl Fn()) -> T {
         let mut work = pin!(work);
         let ahead = match self.guest {
@@ -217,7 +208,7 @@ impl<S: Socket> Connection<S> {
                 }
             }
         }
-        // What a guest sends ahead would wait in the buffers of the system, megabytes of it.
+        // Bytes that a guest sends ahead would fill megabytes of buffers in the kernel.
         if self.guest.is_some() && !self.ended {
             (self.ended, self.dismissed) = (true, true);
             gone();
@@ -232,7 +223,7 @@ impl<S: Socket> Connection<S> {
         metrics.requests.one();
         let came = frame.bytes.len();
         metrics.physical_in.size(came);
-        // The message as it came, expanded, and as long a reply.
+        // The message as it arrived, the expanded message, and a reply of the same size.
         let claimed = compress::claimed(&frame);
         let held = frame.bytes.capacity().saturating_add(claimed);
         self.hold(held.saturating_add(came.max(claimed)))?;
@@ -259,7 +250,7 @@ impl<S: Socket> Connection<S> {
             Ok(decoded) => decoded,
             Err(error) => return self.refuse_bytes(header, legacy, &error).await,
         };
-        if dispatch::is_secret(message.body()) {
+        if is_secret(&self.server.commands, message.body()) {
             message.set_secret();
         }
         match namespace {
@@ -268,7 +259,7 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// Bytes that are no message.
+    /// Answer bytes that are no message, and close where the stream cannot be followed.
     async fn refuse_bytes(
         &mut self,
         header: Header,
@@ -288,14 +279,15 @@ impl<S: Socket> Connection<S> {
         Ok(if error.closes() { Next::End } else { Next::Go })
     }
 
-    /// The first greeting of many drivers.
+    /// Answer an `OP_QUERY`: the first greeting of many drivers.
     async fn legacy(&mut self, namespace: &str, message: Message) -> io::Result<Next> {
         let id = message.header.request_id;
         let name = message.body().iter_elements().next().and_then(Result::ok);
         let name = name
             .map(|element| element.key().as_str().to_owned())
             .unwrap_or_default();
-        let greets = matches!(name.as_str(), "hello" | "isMaster" | "ismaster");
+        let command = self.server.commands.find(&name);
+        let greets = command.is_some_and(|command| command.has(GREETS));
         let database = namespace.strip_suffix(".$cmd").filter(|_| greets);
         let prepared = match database {
             Some(database) => {
@@ -321,7 +313,7 @@ impl<S: Socket> Connection<S> {
         Ok(Next::Go)
     }
 
-    /// A message of today.
+    /// Answer an `OP_MSG`, with a stream of replies where the client takes one.
     async fn message(
         &mut self,
         message: Message,
@@ -346,7 +338,7 @@ impl<S: Socket> Connection<S> {
             };
             seen = Some(self.server.topology.counter());
             self.slow_down(&request).await;
-            let compressor = compressor.filter(|_| !PLAIN.contains(&request.row.name));
+            let compressor = compressor.filter(|_| !request.command.has(PLAIN));
             let Answer::Reply(reply) = self.work(Arc::clone(&request)).await else {
                 return Ok(Next::End);
             };
@@ -368,16 +360,15 @@ impl<S: Socket> Connection<S> {
         Ok(Next::Go)
     }
 
-    /// The request of a message; of a greeting that waits for a change, after the wait. Whether it
-    /// waited.
+    /// Make a request of a message, and wait first if it is a greeting that awaits a change.
+    /// Returns whether it waited.
     async fn ready(
         &mut self,
         message: Message,
         seen: Option<i64>,
     ) -> Result<(Arc<Request>, bool), Refused> {
         let request = dispatch::prepare(&self.server, &self.client, message, None)?;
-        let greets = matches!(request.row.name, "hello" | "isMaster");
-        let awaited = match greets {
+        let awaited = match request.command.has(GREETS) {
             true => hello::awaited(&request, seen)?,
             false => None,
         };
@@ -385,9 +376,9 @@ impl<S: Socket> Connection<S> {
             return Ok((request, false));
         };
         // A copy as long as the message: the buffer it came in may be longer (C4).
-        let message = request.message.clone();
+        let message = request.message().clone();
         drop(request);
-        // Less than before, so it is granted.
+        // Less than before, so the budget allows it.
         let _: io::Result<()> = self.hold(message.size());
         self.await_change(awaited).await;
         let request = dispatch::prepare(&self.server, &self.client, message, None)?;
@@ -395,7 +386,7 @@ impl<S: Socket> Connection<S> {
     }
 
     async fn await_change(&mut self, awaited: Awaited) {
-        // A client that is gone awaits nothing.
+        // A client that has disconnected waits for nothing.
         if self.ended {
             return;
         }
@@ -412,9 +403,9 @@ impl<S: Socket> Connection<S> {
         server.metrics.awaiting.add(-1);
     }
 
-    /// An attempt to log in waits, where others from its address have failed.
+    /// Delay an attempt to log in after failed ones from the same address.
     async fn slow_down(&mut self, request: &Request) {
-        if !matches!(request.row.name, "saslContinue" | "authenticate") {
+        if !request.command.has(PROVES) {
             return;
         }
         let server = Arc::clone(&self.server);
@@ -434,10 +425,10 @@ impl<S: Socket> Connection<S> {
     }
 
     async fn work(&mut self, request: Arc<Request>) -> Answer {
-        if request.row.lane == row::Lane::Inline {
+        if request.command.lane == Lane::Inline {
             return dispatch::run(request).await;
         }
-        let abandon = request.row.has(row::ABANDON).then(|| Arc::clone(&request));
+        let abandon = request.command.has(ABANDON).then(|| Arc::clone(&request));
         let gone = || {
             if let Some(request) = &abandon {
                 request.kill();
@@ -451,7 +442,7 @@ impl<S: Socket> Connection<S> {
         self.sent
     }
 
-    /// Send a reply. Its number, which the next of a stream of replies answers.
+    /// Send a reply. Returns its request id, which the next reply of a stream responds to.
     async fn send(
         &mut self,
         response_to: i32,
@@ -487,8 +478,8 @@ impl<S: Socket> Connection<S> {
         self.write(&bytes).await
     }
 
-    /// Write it all, as long as the client takes it. A guest must take all of it in the time in
-    /// which others must take some of it.
+    /// Write all bytes, as long as the client reads them. A guest must read all of them within the
+    /// time in which other clients must read some.
     async fn write(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         let stall = self.server.config.stall;
         let begun = Instant::now();

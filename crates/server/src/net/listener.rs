@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::open::open;
 use crate::server::Server;
 
-/// After a failed accept (no file descriptors, mostly) others get time to end.
+/// Pause after a failed accept, mostly for want of file descriptors: other connections may close.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Open the sockets.
@@ -70,7 +70,7 @@ fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
         return;
     };
     let id = slot.id();
-    tell(
+    log_event(
         server,
         peer,
         id,
@@ -81,12 +81,17 @@ fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
         open(&server, &slot, stream, peer).await;
         drop(slot);
         let context = format!("conn{id}");
-        tell(&server, peer, id, (22_944, &context, "Connection ended"));
+        log_event(&server, peer, id, (22_944, &context, "Connection ended"));
     });
 }
 
 /// Log a connection's beginning or end, unless the parameter `quiet` says not to.
-fn tell(server: &Server, peer: SocketAddr, id: i64, (event, context, message): (i32, &str, &str)) {
+fn log_event(
+    server: &Server,
+    peer: SocketAddr,
+    id: i64,
+    (event, context, message): (i32, &str, &str),
+) {
     if server.parameters.is_on("quiet") {
         return;
     }

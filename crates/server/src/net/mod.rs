@@ -4,7 +4,5 @@ mod connection;
 mod listener;
 mod open;
 mod socket;
-mod tls;
 
 pub(crate) use listener::{accept, listen};
-pub(crate) use tls::Tls;

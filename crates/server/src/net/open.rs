@@ -1,4 +1,4 @@
-//! What a new connection is: plain or encrypted, as its first bytes and the settings have it.
+//! A new connection from its first byte: plain or encrypted, by its first bytes and the settings.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,16 +12,16 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
 use super::connection::{self, dismissed};
-use super::tls::{Allowance, First, Tls, first};
 use crate::config::TlsMode;
 use crate::server::{Server, Slot};
 use crate::state::Client;
 use crate::state::guests::Guest;
+use crate::tls::{Allowance, First, Tls, first};
 
-/// After so long without a byte the system asks a client whether it is still there, as MongoDB.
+/// Idle time after which the kernel probes whether the client is alive: MongoDB's value.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Why a connection is refused before it is one.
+/// Why a connection is refused before its first message.
 type Refusal = (&'static str, String);
 
 /// Serve a connection from its first byte to its end.
@@ -33,7 +33,7 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
             connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
             Ok(())
         }
-        // Boxed, so that plain connections need not have room for a handshake.
+        // Boxed, so that the future of a plain connection holds no handshake.
         Some(tls) => Box::pin(told_apart(server, tls, slot, stream, peer)).await,
     };
     if let Err((code, message)) = done {
@@ -50,9 +50,9 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
     }
 }
 
-/// What is asked of the system for every connection. Where it refuses, the connection still works.
+/// Set socket options. A connection works without those that the system refuses.
 fn prepare(stream: &TcpStream) {
-    // Without it small replies wait for acknowledgements of earlier ones.
+    // Without `TCP_NODELAY` small replies wait for acknowledgements of earlier ones.
     let _: io::Result<()> = stream.set_nodelay(true);
     let alive = sockopt::set_socket_keepalive(stream, true)
         .and_then(|()| sockopt::set_tcp_keepidle(stream, IDLE));
@@ -63,7 +63,7 @@ fn failed(error: &io::Error) -> Refusal {
     ("SSLHandshakeFailed", error.to_string())
 }
 
-/// Wait until the guest must go; for ever where there is none.
+/// Wait until the guest must close; pending for ever for a client that is no guest.
 async fn notified(ending: Option<Arc<Notify>>) {
     match ending {
         Some(ending) => ending.notified().await,
@@ -85,17 +85,17 @@ async fn told_apart(
         )
     };
     let client = Client::new(slot.id(), peer, stream.local_addr().ok());
-    // One deadline for all of it: a client that sends a byte now and then gains nothing.
+    // One deadline for the whole handshake: a client that sends single bytes does not extend it.
     let deadline = Instant::now() + server.config.stall;
     let authorization = server.config.authorization;
     let guest = authorization.then(|| server.guests.admit(&client));
     let mut stopping = server.stopping();
-    let told = tokio::select! {
-        told = timeout_at(deadline, first(stream)) => told.map_err(late)?,
+    let first = tokio::select! {
+        first = timeout_at(deadline, first(stream)) => first.map_err(late)?,
         _ = stopping.wait_for(|stopping| *stopping) => return Ok(()),
         () = dismissed(guest.as_ref()) => return Ok(()),
     };
-    let (first, mut stream) = told.map_err(|error| failed(&error))?;
+    let (first, mut stream) = first.map_err(|error| failed(&error))?;
     match first {
         First::Nothing => Ok(()),
         First::Plain if server.config.tls.mode == TlsMode::Required => {

@@ -7,15 +7,15 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use super::tls::Prefixed;
+use crate::tls::Prefixed;
 
 /// A connection over TCP.
 pub(super) trait Socket: AsyncRead + AsyncWrite + Unpin {
     /// Its socket.
     fn tcp(&self) -> &TcpStream;
 
-    /// Limit the bytes that the system keeps before it sends them; 0 for the system's own limit,
-    /// which may be megabytes.
+    /// Limit the bytes that the kernel buffers before it sends them; 0 restores the kernel's own
+    /// limit, which may be megabytes.
     fn limit_unsent(&self, bytes: u32) {
         // Where the system has no such option, its own limit stays.
         let _: io::Result<()> = SockRef::from(self.tcp()).set_tcp_notsent_lowat(bytes);

@@ -1,7 +1,8 @@
-//! What is told: the figures of `serverStatus`, and the size of each collection and index.
+//! The metrics that are exported: those of `serverStatus`, and the size of each collection and
+//! index.
 //!
-//! - C1. The number of samples is bounded: collections beyond [`LABELLED`] are counted in one
-//!   figure and not told one by one.
+//! - M1. The number of samples is bounded: collections beyond [`LABELLED`] are counted in one
+//!   sample and not exported one by one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,16 +11,16 @@ use kv::{EngineStats, IoCount};
 use super::text::{Kind, Text};
 use crate::commands::reason;
 use crate::limits::LABELLED;
+use crate::metrics::{Counter, Latency};
 use crate::server::Server;
-use crate::state::metrics::{Counter, Latency};
 use crate::version::{MONGODB, ROMANESCO};
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+#[expect(clippy::cast_precision_loss, reason = "Prometheus stores floats")]
 fn float(n: i64) -> f64 {
     n as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "a figure for people")]
+#[expect(clippy::cast_precision_loss, reason = "Prometheus stores floats")]
 fn unsigned(n: u64) -> f64 {
     n as f64
 }
@@ -32,13 +33,13 @@ fn size(n: usize) -> f64 {
     unsigned(u64::try_from(n).unwrap_or(u64::MAX))
 }
 
-/// All figures as of now. It reads statistics of the engine, so it runs where that may wait.
+/// All metrics as of now. Reads statistics of the engine, so it may block.
 pub(super) fn collect(server: &Server) -> String {
     let mut text = Text::default();
     process(server, &mut text);
     commands(server, &mut text);
     work(server, &mut text);
-    // An engine that cannot tell, because it is closed or broken, leaves its part out.
+    // Without statistics, of an engine that is closed or broken, its families are left out.
     if let Ok(stats) = server.store.engine().stats() {
         engine(server.store.engine().name(), &stats, &mut text);
     }
@@ -83,7 +84,7 @@ fn process(server: &Server, text: &mut Text) {
     let help = "Commands that wait for a worker.";
     text.one("commands_waiting", Kind::Gauge, help, waiting);
     let rejected = float(metrics.overloaded.get());
-    let help = "Commands told to come back later.";
+    let help = "Commands rejected because too many waited for a worker.";
     text.one("commands_rejected_total", Kind::Counter, help, rejected);
 }
 
@@ -142,23 +143,23 @@ fn commands(server: &Server, text: &mut Text) {
 
 fn work(server: &Server, text: &mut Text) {
     let store = &server.store;
-    let figures = store.figures();
-    let conflicts = load(&figures.conflicts);
+    let stats = store.figures();
+    let conflicts = load(&stats.conflicts);
     let help = "Writes begun again because they conflicted.";
     text.one("write_conflicts_total", Kind::Counter, help, conflicts);
-    let deleted = load(&figures.ttl_deleted);
+    let deleted = load(&stats.ttl_deleted);
     let help = "Documents that expired.";
     text.one("ttl_deleted_documents_total", Kind::Counter, help, deleted);
-    let failed = load(&figures.ttl_failed);
+    let failed = load(&stats.ttl_failed);
     let help = "Deletes of expired documents that failed, for one index in one pass.";
     text.one("ttl_failed_deletes_total", Kind::Counter, help, failed);
-    let passes = load(&figures.ttl_passes);
+    let passes = load(&stats.ttl_passes);
     let help = "Passes over what expires.";
     text.one("ttl_passes_total", Kind::Counter, help, passes);
-    let started = load(&figures.transactions_started);
+    let started = load(&stats.transactions_started);
     let help = "Transactions begun.";
     text.one("transactions_started_total", Kind::Counter, help, started);
-    let committed = load(&figures.transactions_committed);
+    let committed = load(&stats.transactions_committed);
     let help = "Transactions committed.";
     text.one(
         "transactions_committed_total",
@@ -233,11 +234,11 @@ fn engine(name: &str, stats: &EngineStats, text: &mut Text) {
         text.family("engine_debt_bytes", Kind::Gauge, help)
             .sample(&[("engine", name)], unsigned(debt));
     }
-    // Some of them grow and some fall: the engine's own names say which.
-    let help = "Figures by the engine's own names.";
+    // Counters and gauges share the family: only the engine's names tell them apart.
+    let help = "Statistics under the engine's own names.";
     text.family("engine_figure", Kind::Gauge, help);
-    for (figure, value) in &stats.counters {
-        let labels = [("engine", name), ("name", figure.as_str())];
+    for (counter, value) in &stats.counters {
+        let labels = [("engine", name), ("name", counter.as_str())];
         text.sample(&labels, unsigned(*value));
     }
 }
@@ -249,31 +250,35 @@ fn collections(server: &Server, text: &mut Text) {
         .iter()
         .filter_map(|(_, named)| named.collection())
         .collect();
-    let (told, left) = all.split_at(all.len().min(LABELLED));
-    let help = "Collections whose figures are left out because there are too many.";
+    let (labelled, left) = all.split_at(all.len().min(LABELLED));
+    assert!(
+        labelled.len() <= LABELLED,
+        "M1: the number of samples is bounded"
+    );
+    let help = "Collections without metrics of their own because there are too many.";
     text.one("collections_left_out", Kind::Gauge, help, size(left.len()));
     text.family("collection_documents", Kind::Gauge, "Documents.");
-    for collection in told {
+    for collection in labelled {
         let ns = collection.ns();
         let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
         text.sample(&labels, float(collection.count()));
     }
     text.family("collection_bytes", Kind::Gauge, "Bytes of documents.");
-    for collection in told {
+    for collection in labelled {
         let ns = collection.ns();
         let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
         text.sample(&labels, float(collection.data_size()));
     }
     let help = "Bytes that the documents of a collection take in files.";
     text.family("collection_storage_bytes", Kind::Gauge, help);
-    for collection in told {
+    for collection in labelled {
         let ns = collection.ns();
         let labels = [("database", ns.db.as_str()), ("collection", &ns.coll)];
         text.sample(&labels, float(store.tree_bytes(collection.records())));
     }
     let help = "Bytes that an index takes in files.";
     text.family("index_storage_bytes", Kind::Gauge, help);
-    for collection in told {
+    for collection in labelled {
         let ns = collection.ns();
         for index in collection.indexes() {
             let labels = [

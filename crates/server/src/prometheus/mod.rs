@@ -1,4 +1,4 @@
-//! Figures of the server for Prometheus: `GET /metrics`, in its text format 0.0.4.
+//! Metrics of the server for Prometheus: `GET /metrics`, in its text format 0.0.4.
 
 mod collect;
 mod serve;

@@ -1,4 +1,4 @@
-//! The endpoint: plain HTTP on an address of its own.
+//! The endpoint: plain HTTP on a separate address.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::server::Server;
 /// The content type of the text format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How long a client may take for the head of its request.
+/// Time limit for the head of a request.
 const HEAD: Duration = Duration::from_secs(10);
 
-/// After a failed accept others get time to end.
+/// Pause after a failed accept.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serve until the server stops.
@@ -41,7 +41,7 @@ pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
             tokio::time::sleep(PAUSE).await;
             continue;
         };
-        // Who comes when all places are taken finds the connection closed.
+        // Connections beyond the limit are closed at once.
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
             let server = Arc::clone(&server);
             tokio::spawn(async move {
@@ -90,23 +90,23 @@ async fn answer(
         let text = "there is nothing here but /metrics\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
     }
-    Ok(match figures(server).await {
+    Ok(match metrics(server).await {
         Some(text) => respond(StatusCode::OK, TEXT, text),
         None => plain(StatusCode::SERVICE_UNAVAILABLE, "the server is stopping\n"),
     })
 }
 
-/// The figures, collected on a thread that may wait.
-async fn figures(server: Arc<Server>) -> Option<String> {
+/// The metrics in text, collected on a thread that may block.
+async fn metrics(server: Arc<Server>) -> Option<String> {
     let _permit = server.reserved.acquire().await.ok()?;
-    let (tell, told) = oneshot::channel();
+    let (send, collected) = oneshot::channel();
     let inner = Arc::clone(&server);
     let taken = server.pool.submit(move || {
-        // A client that is gone takes no answer.
-        let _: Result<(), String> = tell.send(collect(&inner));
+        // A client that has disconnected receives no answer.
+        let _: Result<(), String> = send.send(collect(&inner));
     });
     if !taken {
         return None;
     }
-    told.await.ok()
+    collected.await.ok()
 }

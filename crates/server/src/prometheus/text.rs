@@ -1,16 +1,16 @@
 //! The text format: families of samples, each with its help and type. See
 //! <https://prometheus.io/docs/instrumenting/exposition_formats/>.
 //!
-//! - T1. A family is opened once, and its samples follow it.
+//! - M2. A family is opened once, and its samples follow it.
 
 use std::fmt::Write as _;
 
-/// Whether a figure only grows.
+/// The type of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It only grows while the server runs.
     Counter,
-    /// It may fall.
+    /// It may also fall.
     Gauge,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Text {
 pub(super) type Label<'a> = (&'a str, &'a str);
 
 impl Text {
-    /// Begin a family; its samples follow (T1).
+    /// Begin a family; its samples follow (M2).
     pub(super) fn family(&mut self, name: &'static str, kind: Kind, help: &str) -> &mut Text {
         let kind = match kind {
             Kind::Counter => "counter",
@@ -77,7 +77,7 @@ impl Text {
         self.family(name, kind, help).sample(&[], value);
     }
 
-    /// All of it.
+    /// The finished text.
     pub(super) fn finish(self) -> String {
         self.text
     }
@@ -87,6 +87,7 @@ impl Text {
 mod tests {
     use super::*;
 
+    /// M2: a family is opened once.
     #[test]
     fn samples_follow_their_family() {
         let mut text = Text::default();

@@ -1,21 +1,21 @@
 //! Documents cut to a length that a line of the log can hold.
 //!
-//! - B1. The JSON text of what is returned is bounded, whatever the document: long strings, binary
+//! - D1. The JSON text of what is returned is bounded, whatever the document: long strings, binary
 //!   values, names, many elements, deep nesting. The bound is the one given to [`Brief::new`], plus
 //!   [`SHOWN_VALUE`] and the brackets of [`SHOWN_DEPTH`] levels.
-//! - B2. The document is walked only as far as it is shown.
+//! - D2. Only the part of the document that is shown is read.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 
 use crate::limits::{SHOWN_DEPTH, SHOWN_NAME, SHOWN_VALUE};
 
-/// Stands where something was cut off.
+/// Marks the place where text was cut off.
 const CUT: &str = "...";
 
 /// Bytes of the text of a value that is not cut: the longest is a decimal of 128 bits.
 const SCALAR: usize = 80;
 
-/// How much may still be shown.
+/// The text budget of one document.
 pub(crate) struct Brief {
     left: usize,
     cut: bool,
@@ -98,7 +98,7 @@ impl Brief {
             _ => 0,
         };
         if SHOWN_VALUE / 6 <= long {
-            let what = crate::dispatch::arguments::type_name(value);
+            let what = crate::arguments::type_name(value);
             self.cut = true;
             let shown = format!("{what} of {long} bytes");
             self.take(shown.len());
@@ -208,6 +208,7 @@ mod tests {
         })
     }
 
+    /// D1: what is shown is bounded.
     #[test]
     fn everything_that_can_be_long_is_cut() {
         let many = |count: u32| (0..count).map(|n| (format!("f{n}"), bson!(i64::from(n))));

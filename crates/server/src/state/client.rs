@@ -1,68 +1,46 @@
-//! One connection, as commands see it.
+//! A client: one connection, its metadata, and the user it authenticated as.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use bson::{Bson, RawDocumentBuf};
+use bson::RawDocumentBuf;
 use stdx::sync::Mutex;
 use wire::Compressor;
 
-use crate::auth::{Conversation, User};
+use crate::auth::custom::key;
+use crate::auth::{Conversation, Identity};
 
 /// A connection.
 pub(crate) struct Client {
-    /// Counts connections since the server started.
+    /// Number of the connection, counted since the server started.
     pub(crate) id: i64,
-    /// The other end.
+    /// Address of the client.
     pub(crate) peer: SocketAddr,
-    /// This end, if the system tells it.
+    /// Address of the server, if the system reports it.
     pub(crate) local: Option<SocketAddr>,
-    /// It is encrypted.
     pub(crate) encrypted: bool,
-    /// The subject of the certificate it showed, if that is a good one.
+    /// The subject of the certificate it showed, if that is valid.
     pub(crate) subject: Option<String>,
-    /// What is known of it by now.
+    /// What is known about it so far.
     pub(crate) state: Mutex<ClientState>,
 }
 
-/// What a client told, and who it proved to be.
+/// What a client sent about itself, and the user it authenticated as.
 #[derive(Default)]
 pub(crate) struct ClientState {
-    /// What it said of itself in its greeting.
+    /// The metadata of its greeting.
     pub(crate) metadata: Option<RawDocumentBuf>,
     /// The name of the application in it.
     pub(crate) application: String,
     /// Compressors both sides have, in the order of the client.
     pub(crate) compressors: Vec<Compressor>,
-    /// It knows how to back off when told so.
+    /// It supports backing off when the server is overloaded.
     pub(crate) backpressure: bool,
-    /// Who it proved to be.
+    /// The user it authenticated as.
     pub(crate) identity: Option<Identity>,
     /// An authentication under way.
     pub(crate) conversation: Option<Conversation>,
-    /// It came with a greeting.
+    /// It has sent a greeting.
     pub(crate) greeted: bool,
-}
-
-/// The user a client proved to be.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Identity {
-    /// The name.
-    pub(crate) name: String,
-    /// The database the name belongs to.
-    pub(crate) database: String,
-    /// Tells it from a later user of the same name.
-    pub(crate) id: Option<Bson>,
-}
-
-impl Identity {
-    /// The identity of a user.
-    pub(crate) fn of(user: &User) -> Identity {
-        Identity {
-            name: user.name.clone(),
-            database: user.database.clone(),
-            id: user.id.clone(),
-        }
-    }
 }
 
 impl Client {
@@ -87,12 +65,12 @@ impl Client {
         }
     }
 
-    /// Whether it proved to be a user.
+    /// Whether it has authenticated as a user.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.state.lock().identity.is_some()
     }
 
-    /// The address by which it is counted: of IPv6 the network of 64 bits that one customer has.
+    /// The address that limits are counted by. For IPv6 the 64-bit network, which one customer has.
     pub(crate) fn source(&self) -> IpAddr {
         match self.peer.ip().to_canonical() {
             IpAddr::V6(address) => {
@@ -103,14 +81,23 @@ impl Client {
         }
     }
 
-    /// The user it proved to be: `user@database`.
+    /// The user it authenticated as, as owner of cursors: `database.name`. The name of a database
+    /// holds no dot, so no two users share an owner.
     pub(crate) fn user(&self) -> Option<String> {
+        let state = self.state.lock();
+        let user = state.identity.as_ref()?;
+        Some(key(&user.database, &user.name))
+    }
+
+    /// The user it authenticated as, as MongoDB displays it and digests it for the owner of
+    /// sessions: `name@database`. Two users may be displayed alike.
+    pub(crate) fn displayed_user(&self) -> Option<String> {
         let state = self.state.lock();
         let user = state.identity.as_ref()?;
         Some(format!("{}@{}", user.name, user.database))
     }
 
-    /// As logs and `currentOp` call it.
+    /// Its name in the log and in `currentOp`.
     pub(crate) fn name(&self) -> String {
         format!("conn{}", self.id)
     }

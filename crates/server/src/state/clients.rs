@@ -1,4 +1,4 @@
-//! Who is connected, for `$currentOp`.
+//! The connected clients, for `$currentOp`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::Client;
 #[derive(Default)]
 pub(crate) struct Clients(Mutex<BTreeMap<i64, Arc<Client>>>);
 
-/// A connection's place among them; dropping it takes the connection out.
+/// Entry of a connection; dropping it removes the connection from the list.
 pub(crate) struct Listed<'a> {
     clients: &'a Clients,
     id: i64,
@@ -27,7 +27,7 @@ impl Clients {
         }
     }
 
-    /// Those that are connected, in the order they came.
+    /// The connected clients, in the order of their connections.
     pub(crate) fn list(&self) -> Vec<Arc<Client>> {
         self.0.lock().values().map(Arc::clone).collect()
     }

@@ -1,9 +1,9 @@
 //! The logical clock of a replica set: seconds and a count, never the same twice.
 //!
-//! - C1. No time is handed out beyond the last second that is reserved in the store, and a clock
+//! - K1. No time is issued beyond the last second that is reserved in the store, and a clock
 //!   starts beyond it: times do not go back over a restart, whatever the wall clock says.
-//! - C2. Seconds are reserved ahead by a thread that may block. Until that is done the clock counts
-//!   on within the last reserved second, and a later time that a client knows of is kept aside.
+//! - K2. Seconds are reserved ahead by a thread that may block. Until that is done the clock
+//!   counts within the last reserved second, and a later time of a client is kept aside.
 
 use bson::{DateTime, Timestamp};
 use docdb::Store;
@@ -11,14 +11,13 @@ use query::Result;
 use stdx::sync::Mutex;
 
 /// How far ahead of our clock a time from a client may be: MongoDB's `maxAcceptableLogicalClock
-/// DriftSecs`, one year. Later ones are ignored, so that one client cannot use the clock up.
+/// DriftSecs`, one year. Later ones are ignored, so that one client cannot exhaust the clock.
 const DRIFT: u32 = 365 * 24 * 60 * 60;
 
-/// Seconds that are reserved ahead of the wall clock. A server that is killed and starts again at
-/// once is ahead by as much; half of them is the time that reserving more may take.
+/// Seconds reserved ahead of the wall clock. A server that is killed and restarts at once is ahead
+/// by this much; half of it is the time that the next reservation may take.
 const AHEAD: u32 = 20;
 
-/// The clock.
 pub(crate) struct Clock {
     times: Mutex<Times>,
     /// The wall clock: seconds since 1970.
@@ -28,7 +27,7 @@ pub(crate) struct Clock {
 struct Times {
     cluster: Timestamp,
     operation: Timestamp,
-    /// The latest time of a client, as long as it is beyond what is reserved.
+    /// The latest time of a client, while it is beyond the reserved second.
     aside: Option<Timestamp>,
     /// The last second that is reserved.
     reserved: u32,
@@ -36,7 +35,7 @@ struct Times {
     reserving: bool,
 }
 
-/// Now, for labels, as dates are stored.
+/// The wall clock as a date.
 pub(crate) fn now() -> DateTime {
     let millis = i64::try_from(stdx::time::wall().as_millis()).unwrap_or(i64::MAX);
     DateTime::from_millis(millis)
@@ -80,7 +79,7 @@ impl Clock {
         })
     }
 
-    /// The time of a write.
+    /// Advance the clock for a write, and return its time.
     pub(crate) fn tick(&self) -> Timestamp {
         let now = (self.wall)();
         let mut times = self.times.lock();
@@ -107,7 +106,7 @@ impl Clock {
         next
     }
 
-    /// A client knows of a later time.
+    /// Advance the clock to a time that a client knows.
     pub(crate) fn advance(&self, to: Timestamp) {
         let mut times = self.times.lock();
         if to <= times.cluster || (self.wall)().saturating_add(DRIFT) < to.time {
@@ -126,7 +125,7 @@ impl Clock {
         (times.cluster, times.operation)
     }
 
-    /// The latest time that any client may know of.
+    /// The latest time that a client may have seen.
     pub(crate) fn latest(&self) -> Timestamp {
         let times = self.times.lock();
         times
@@ -134,8 +133,8 @@ impl Clock {
             .map_or(times.cluster, |aside| aside.max(times.cluster))
     }
 
-    /// The second up to which the caller is to reserve, if it is time: it calls
-    /// [`Clock::reserved`] then.
+    /// The second up to which the caller must reserve now, if any; it calls [`Clock::reserved`]
+    /// after that.
     pub(crate) fn to_reserve(&self) -> Option<u32> {
         let now = (self.wall)();
         let mut times = self.times.lock();
@@ -209,6 +208,7 @@ mod tests {
         Timestamp { time, increment: 7 }
     }
 
+    /// K1: no time is beyond the reserved second.
     #[test]
     fn times_do_not_go_back_over_a_restart() {
         static WALL: AtomicU32 = AtomicU32::new(1_000);
@@ -218,7 +218,7 @@ mod tests {
             time: 0,
             increment: 0,
         };
-        // Forward, at once, back, far back, forward again; each server ends without a word.
+        // Forward, at once, back, far back, forward again; each server is killed.
         for now in [1_000, 1_000, 990, 10, 5_000, 4_000, 4_000] {
             WALL.store(now, Ordering::Relaxed);
             let (store, clock) = start(&engine, wall);
@@ -229,7 +229,7 @@ mod tests {
                 assert_eq!(clock.times(), (time, time));
                 last = time;
                 WALL.fetch_add(1, Ordering::Relaxed);
-                // Others are slow to reserve, and do not always come to it.
+                // Other servers are slow to reserve, and some are killed before.
                 if step % 13 == 12
                     && let Some(until) = clock.to_reserve()
                 {
@@ -240,6 +240,7 @@ mod tests {
         }
     }
 
+    /// K1: the clock starts beyond the reserved second.
     #[test]
     fn a_restart_at_once_takes_the_clock_one_second_ahead() {
         static WALL: AtomicU32 = AtomicU32::new(1_000);
@@ -252,6 +253,7 @@ mod tests {
         }
     }
 
+    /// K2: until then it is kept aside.
     #[test]
     fn a_time_of_a_client_counts_when_it_is_reserved() {
         static WALL: AtomicU32 = AtomicU32::new(1_000);

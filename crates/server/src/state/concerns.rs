@@ -1,5 +1,5 @@
-//! The concerns of commands that name none: what `setDefaultRWConcern` sets, kept in
-//! `config.settings` in MongoDB's shape.
+//! Default read and write concerns: set by `setDefaultRWConcern`, stored in `config.settings` in
+//! MongoDB's shape.
 
 use bson::{Bson, DateTime, Document, doc};
 use docdb::{Op, Store};
@@ -7,7 +7,8 @@ use kv::Durability;
 use query::{Error, Namespace, Result};
 use stdx::sync::RwLock;
 
-use super::{clock, own};
+use super::clock;
+use crate::own;
 
 /// `_id` of the document that keeps them.
 const KEY: &str = "ReadWriteConcernDefaults";
@@ -23,7 +24,7 @@ pub(crate) struct Defaults {
     pub(crate) updated: Option<DateTime>,
 }
 
-/// Where they are known.
+/// The defaults in use.
 #[derive(Default)]
 pub(crate) struct Concerns(RwLock<Defaults>);
 
@@ -35,7 +36,7 @@ fn settings() -> Namespace {
 }
 
 impl Concerns {
-    /// Those that are kept.
+    /// Read the stored defaults.
     ///
     /// # Errors
     /// Those of storage.
@@ -54,7 +55,7 @@ impl Concerns {
         Ok(concerns)
     }
 
-    /// The defaults of now.
+    /// The defaults in use now.
     pub(crate) fn get(&self) -> Defaults {
         self.0.read().clone()
     }
@@ -66,10 +67,10 @@ impl Concerns {
         Some((concern.get("w").cloned(), concern.get_bool("j").ok()))
     }
 
-    /// Set those that are given; an empty read concern takes the default back.
+    /// Set those that are given; an empty read concern unsets the default.
     ///
     /// # Errors
-    /// `BadValue` when an empty write concern would take one back, which MongoDB refuses; those of
+    /// `BadValue` when an empty write concern would unset one, which MongoDB refuses; those of
     /// storage.
     pub(crate) fn set(
         &self,

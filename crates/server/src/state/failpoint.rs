@@ -1,6 +1,10 @@
-//! Faults that tests order: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+//! Faults that tests set: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+//!
+//! - H1. While no point is set, a command pays one relaxed load for each place where a fault may
+//!   hit it: no lock, no random number, and no argument is read.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocument};
@@ -8,13 +12,15 @@ use query::{Code, Error, Result};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
 
+use crate::command::Commands;
+
 /// When a fault happens.
 #[derive(Debug, Clone, PartialEq)]
 enum Mode {
     AlwaysOn,
-    /// So many times more.
+    /// This many times more.
     Times(i64),
-    /// After so many more.
+    /// After this many more.
     Skip(i64),
     Probability(f64),
 }
@@ -28,9 +34,9 @@ pub(crate) struct Fault {
     pub(crate) labels: Option<Vec<String>>,
     /// End the connection instead of answering.
     pub(crate) close: bool,
-    /// Wait before anything else.
+    /// Time to wait before the command.
     pub(crate) block: Option<Duration>,
-    /// Run the command, and say so of its write concern.
+    /// Run the command, and report this error of its write concern.
     pub(crate) write_concern: Option<Document>,
 }
 
@@ -44,7 +50,11 @@ struct Point {
 }
 
 /// The fault points that are set.
-pub(crate) struct FailPoints(Mutex<State>);
+pub(crate) struct FailPoints {
+    /// Whether `state` holds a point. Written with `state` locked, read without (H1).
+    is_set: AtomicBool,
+    state: Mutex<State>,
+}
 
 struct State {
     points: BTreeMap<String, Point>,
@@ -54,11 +64,11 @@ struct State {
 /// The place where a retryable write has been done: see [`FailPoints::hit_write`].
 const WRITE: &str = "onPrimaryTransactionalWrite";
 
-/// Limits of time are over at once.
+/// Every time limit expires at once.
 const LIMIT: &str = "maxTimeAlwaysTimeOut";
 
-/// Names that can be set. Those but the first are places of MongoDB's that clients' tests reach;
-/// the commands are those that always pass there.
+/// Names that can be set, and the commands that always reach them. All but the first are places in
+/// MongoDB's source that the test suites of drivers use.
 const KNOWN: &[(&str, &[&str])] = &[
     ("failCommand", &[]),
     ("failGetMoreAfterCursorCheckout", &["getMore"]),
@@ -69,32 +79,54 @@ const KNOWN: &[(&str, &[&str])] = &[
 impl FailPoints {
     /// None set.
     pub(crate) fn new(seed: u64) -> FailPoints {
-        FailPoints(Mutex::new(State {
-            points: BTreeMap::new(),
-            rng: Rng::new(seed),
-        }))
+        FailPoints {
+            is_set: AtomicBool::new(false),
+            state: Mutex::new(State {
+                points: BTreeMap::new(),
+                rng: Rng::new(seed),
+            }),
+        }
     }
 
-    /// Set or remove one. How often it was entered so far.
+    /// Whether any point is set (H1).
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Ordering::Relaxed)
+    }
+
+    /// Remove points that have fired as often as they were set for, and publish whether any is
+    /// left.
+    fn settle(&self, state: &mut State) {
+        state.points.retain(|_, point| point.mode != Mode::Times(0));
+        self.is_set
+            .store(!state.points.is_empty(), Ordering::Relaxed);
+    }
+
+    /// Set or remove a point. Returns how often it fired so far. `known` are the commands it may
+    /// name.
     ///
     /// # Errors
-    /// `BadValue` for an unknown name or a mode that is none.
-    pub(crate) fn configure(&self, name: &str, body: &RawDocument) -> Result<i64> {
+    /// `BadValue` for an unknown name or mode.
+    pub(crate) fn configure(
+        &self,
+        known: &Commands,
+        name: &str,
+        body: &RawDocument,
+    ) -> Result<i64> {
         let Some((_, commands)) = KNOWN.iter().find(|(known, _)| *known == name) else {
             return Err(Error::bad_value(format!("{name} not found")));
         };
         let body = Document::try_from(body)?;
         let mode = mode(body.get("mode"))?;
         let data = body.get_document("data").cloned().unwrap_or_default();
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let entered = state.points.remove(name).map_or(0, |point| point.entered);
         if let Some(mode) = mode {
             let mut named = strings(&data, "failCommands").unwrap_or_default();
             named.extend(commands.iter().map(|&command| command.to_owned()));
             // An alias means the command, by whichever of its names a client calls it.
             for name in &mut named {
-                if let Some(row) = crate::commands::find(name) {
-                    row.name.clone_into(name);
+                if let Some(command) = known.find(name) {
+                    command.name.clone_into(name);
                 }
             }
             let point = Point {
@@ -110,17 +142,19 @@ impl FailPoints {
             };
             state.points.insert(name.to_owned(), point);
         }
+        self.is_set
+            .store(!state.points.is_empty(), Ordering::Relaxed);
         Ok(entered)
     }
 
     /// The fault that hits a command now, given by the name of its row. `application` is called
-    /// only where faults are set.
+    /// only while points are set.
     pub(crate) fn hit(&self, command: &str, application: impl FnOnce() -> String) -> Option<Fault> {
-        let mut state = self.0.lock();
-        if state.points.is_empty() {
+        if !self.is_set() {
             return None;
         }
         let application = application();
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
         let mut hit = None;
         for point in state.points.values_mut() {
@@ -134,38 +168,49 @@ impl FailPoints {
                 hit = Some(point.fault.clone());
             }
         }
-        state.forget_spent();
+        self.settle(&mut state);
         hit
     }
 
-    /// The fault that hits a command with a limit of time now: the limit is over.
+    /// The fault that hits a command with a time limit now: the limit expires.
     pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
-        let mut state = self.0.lock();
+        if !limited || !self.is_set() {
+            return None;
+        }
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
-        let point = state.points.get_mut(LIMIT).filter(|_| limited)?;
+        let point = state.points.get_mut(LIMIT)?;
         if !point.mode.fires(chance) {
             return None;
         }
         point.entered += 1;
-        state.forget_spent();
+        self.settle(&mut state);
         Some(Fault {
             code: Some(Code::MAX_TIME_MS_EXPIRED.0),
             ..Fault::default()
         })
     }
 
-    /// The fault that hits a retryable write now: `before` it is done, or after. Tests order it by
-    /// the name of a place in MongoDB's source; it ends the connection unless they say otherwise,
-    /// and with a code the write is not done.
-    /// What is skipped is counted in statements.
-    pub(crate) fn hit_write(&self, before: bool, statements: usize) -> Option<Fault> {
-        let mut state = self.0.lock();
+    /// The fault that hits a retryable write now: `before` it is done, or after. It is named
+    /// after a place in MongoDB's source; it ends the connection unless its data say otherwise, and
+    /// with a code the write is not done.
+    /// What is skipped is counted in statements; `statements` is called only to skip.
+    pub(crate) fn hit_write(
+        &self,
+        before: bool,
+        statements: impl FnOnce() -> usize,
+    ) -> Option<Fault> {
+        if !self.is_set() {
+            return None;
+        }
+        let mut state = self.state.lock();
         let chance = state.rng.unit();
         let point = state.points.get_mut(WRITE)?;
         if point.fault.code.is_some() != before {
             return None;
         }
         if let Mode::Skip(left) = &mut point.mode {
+            let statements = statements();
             let skipped = i64::try_from(statements).unwrap_or(i64::MAX).min(*left);
             *left -= skipped;
             if usize::try_from(skipped) == Ok(statements) {
@@ -176,14 +221,8 @@ impl FailPoints {
         }
         point.entered += 1;
         let hit = point.fault.clone();
-        state.forget_spent();
+        self.settle(&mut state);
         Some(hit)
-    }
-}
-
-impl State {
-    fn forget_spent(&mut self) {
-        self.points.retain(|_, point| point.mode != Mode::Times(0));
     }
 }
 
@@ -284,4 +323,66 @@ fn fault(data: &Document) -> Result<Fault> {
         block: millis.filter(|_| blocks).map(Duration::from_millis),
         write_concern: data.get_document("writeConcernError").ok().cloned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawDocumentBuf, doc};
+
+    use super::*;
+
+    /// Visit every place where a fault may hit a command. Returns the number of faults, and whether
+    /// an argument of the command was read.
+    fn visit(points: &FailPoints) -> (usize, bool) {
+        let mut asked = false;
+        let hit = points.hit("insert", || {
+            asked = true;
+            String::new()
+        });
+        let mut counted = false;
+        let write = points.hit_write(true, || {
+            counted = true;
+            1
+        });
+        let hits = [hit, write, points.hit_limit(true)];
+        (hits.iter().flatten().count(), asked || counted)
+    }
+
+    fn configure(points: &FailPoints, name: &str, mode: Bson, data: Document) {
+        let body = doc! {"configureFailPoint": name, "mode": mode, "data": data};
+        let body = RawDocumentBuf::try_from(&body).unwrap();
+        let known = Commands::of(std::iter::empty());
+        points.configure(&known, name, &body).unwrap();
+    }
+
+    #[test]
+    fn no_argument_is_read_while_no_point_is_set() {
+        let points = FailPoints::new(1);
+        assert!(!points.is_set(), "H1");
+        assert_eq!(visit(&points), (0, false), "H1");
+        let data = doc! {"failCommands": ["insert"], "errorCode": 91};
+        configure(&points, "failCommand", doc! {"times": 1}.into(), data);
+        assert!(points.is_set());
+        assert_eq!(visit(&points), (1, true));
+        // The only point fired its last time.
+        assert!(!points.is_set(), "H1");
+        assert_eq!(visit(&points), (0, false), "H1");
+        configure(&points, LIMIT, "alwaysOn".into(), doc! {});
+        assert_eq!(visit(&points).0, 1);
+        configure(&points, LIMIT, "off".into(), doc! {});
+        assert!(!points.is_set(), "H1");
+    }
+
+    #[test]
+    fn statements_are_counted_only_to_skip() {
+        let points = FailPoints::new(1);
+        let data = doc! {"failBeforeCommitExceptionCode": 91};
+        configure(&points, WRITE, "alwaysOn".into(), data.clone());
+        let unasked = || -> usize { unreachable!("the statements are not counted") };
+        assert!(points.hit_write(true, unasked).is_some());
+        assert!(points.hit_write(false, unasked).is_none());
+        configure(&points, WRITE, doc! {"skip": 3}.into(), data);
+        assert!(points.hit_write(true, || 2).is_none());
+        assert!(points.hit_write(true, || 2).is_some());
+    }
 }

@@ -1,9 +1,8 @@
-//! `fsync` with `lock`: whoever writes waits until it is taken back, so that the files can be
-//! copied.
+//! `fsync` with `lock`: writes wait until it is released, so that the files can be copied.
 //!
-//! - F1. Who writes holds the gate shared for the time of the command; the lock holds it alone. A
-//!   lock is thus held when no write is under way, and none begins before it is given back.
-//! - F2. Locks are counted: the last one that is given back opens the gate.
+//! - F1. A write holds the gate shared while its command runs; the lock holds it exclusively. While
+//!   a lock is held no write is under way, and none begins before it is released.
+//! - F2. Locks are counted: the last unlock opens the gate.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -13,7 +12,7 @@ use query::{Code, Error, Result};
 use stdx::sync::{Mutex, spawn};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-/// The gate, and who holds it alone.
+/// The gate, and the lock on it.
 #[derive(Default)]
 pub(crate) struct Freeze {
     gate: Arc<RwLock<()>>,
@@ -28,7 +27,7 @@ struct Held {
 }
 
 impl Freeze {
-    /// Wait until writes are allowed, and keep it so.
+    /// Wait until writes are allowed. The guard keeps locks out.
     pub(crate) async fn writing(&self) -> OwnedRwLockReadGuard<()> {
         Arc::clone(&self.gate).read_owned().await
     }
@@ -38,7 +37,7 @@ impl Freeze {
         self.held.lock().count
     }
 
-    /// Lock; waits for the writes under way. How many locks there are now.
+    /// Lock, after the writes under way. Returns the number of locks now.
     ///
     /// # Errors
     /// `LockTimeout` when they take longer than `limit`.
@@ -51,7 +50,7 @@ impl Freeze {
         Ok(held.count)
     }
 
-    /// Give one lock back. How many are left.
+    /// Release one lock. Returns how many are left.
     ///
     /// # Errors
     /// `IllegalOperation` when there is none.
@@ -69,14 +68,14 @@ impl Freeze {
     }
 }
 
-/// Hold the gate alone, on a thread of its own: commands come and go, the lock stays.
+/// Hold the gate exclusively on a separate thread: the lock outlives the command that took it.
 fn hold(gate: &Arc<RwLock<()>>, limit: Duration) -> Result<Sender<()>> {
     let (release, released) = channel::<()>();
-    let (tell, told) = channel();
+    let (send, locked) = channel();
     let gate = Arc::clone(gate);
     let started = spawn("fsync-lock", move || {
         let alone = gate.blocking_write();
-        if tell.send(()).is_ok() {
+        if send.send(()).is_ok() {
             // It ends when the other side is dropped: nothing is ever sent.
             let _: Result<(), _> = released.recv();
         }
@@ -86,7 +85,7 @@ fn hold(gate: &Arc<RwLock<()>>, limit: Duration) -> Result<Sender<()>> {
         let message = format!("no thread can be had: {error}");
         Error::new(Code::TEMPORARILY_UNAVAILABLE, message)
     })?;
-    told.recv_timeout(limit).map_err(|_| {
+    locked.recv_timeout(limit).map_err(|_| {
         let message = "Fsync lock timed out: writes under way took too long";
         Error::new(Code::LOCK_TIMEOUT, message)
     })?;
@@ -99,6 +98,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
+    /// F2: the last unlock opens the gate.
     #[test]
     fn locks_are_counted() {
         let freeze = Freeze::default();
@@ -112,6 +112,7 @@ mod tests {
         assert_eq!(freeze.unlock().unwrap_err().code, Code::ILLEGAL_OPERATION);
     }
 
+    /// F1: no write is under way while a lock is held.
     #[test]
     fn a_lock_waits_for_writes_and_gives_up() {
         let freeze = Freeze::default();

@@ -16,12 +16,11 @@ use stdx::sync::Mutex;
 use tokio::sync::Notify;
 
 use super::Client;
-use super::metrics::Counter;
 use crate::limits::{GUEST_BUDGET, GUEST_UNCHARGED};
+use crate::metrics::Counter;
 
-/// The guests.
 pub(crate) struct Guests {
-    /// Guests there may be.
+    /// Maximum number of guests.
     limit: usize,
     /// Bytes charged to all guests together.
     bytes: AtomicUsize,
@@ -59,7 +58,7 @@ impl Guests {
         }
     }
 
-    /// Admit a guest. When there are too many then, one is closed (G2).
+    /// Admit a guest. If that makes too many, one is closed (G2).
     pub(crate) fn admit(self: &Arc<Guests>, client: &Client) -> Guest {
         let guest = Guest {
             all: Arc::clone(self),
@@ -92,8 +91,8 @@ impl Guests {
 }
 
 impl Guest {
-    /// Charge the memory the guest holds now, in place of what was charged before. Whether there
-    /// is that much; if not, nothing changes and the connection should end.
+    /// Charge the memory the guest holds now, in place of the earlier charge. Returns whether the
+    /// budget allows it; if not, nothing changes and the connection should close.
     #[must_use]
     pub(crate) fn hold(&mut self, bytes: usize) -> bool {
         let wanted = bytes.saturating_sub(GUEST_UNCHARGED);
@@ -111,12 +110,12 @@ impl Guest {
         changed.is_ok()
     }
 
-    /// What is notified when the connection must end.
+    /// Notified when the connection must close.
     pub(crate) fn ending(&self) -> Arc<Notify> {
         Arc::clone(&self.ended)
     }
 
-    /// Wait until the connection must end.
+    /// Wait until the connection must close.
     pub(crate) async fn ended(&self) {
         self.ended.notified().await;
     }
@@ -179,13 +178,14 @@ mod tests {
         Client::new(id, SocketAddr::new(peer, 1), None)
     }
 
-    /// Whether it was asked to close. The notification is kept for the first who asks.
+    /// Whether it must close. The notification is kept for the first call.
     fn has_ended(guest: &Guest) -> bool {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let ended = std::pin::pin!(guest.ended());
         std::future::Future::poll(ended, &mut context).is_ready()
     }
 
+    /// G2: the address with most guests loses its oldest.
     #[test]
     fn the_address_with_most_guests_loses_its_oldest() {
         let guests = Arc::new(Guests::new(4));
@@ -210,6 +210,7 @@ mod tests {
         assert!(present.by_source.is_empty() && present.by_count.is_empty());
     }
 
+    /// G1: small guests are not charged.
     #[test]
     fn guests_share_a_budget_and_small_ones_need_none() {
         let guests = Arc::new(Guests::new(10));

@@ -19,10 +19,10 @@ use super::clock;
 use crate::config::Config;
 use crate::limits::{EVENT, LOG_BYTES, LOG_LINES};
 
-/// How bad it is: the letter in the line.
+/// Severity of an event: the letter in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
-    /// Something is not as it should be.
+    /// A warning.
     Warning,
     /// Something happened.
     Info,
@@ -39,17 +39,17 @@ impl Severity {
 
 /// An event of the log.
 pub(crate) struct Event<'a> {
-    /// How bad.
+    /// Its severity.
     pub(crate) severity: Severity,
-    /// The part of the server, as MongoDB names parts: `NETWORK`, `COMMAND`.
+    /// The component, by MongoDB's names: `NETWORK`, `COMMAND`.
     pub(crate) component: &'a str,
     /// MongoDB's number of the event.
     pub(crate) id: i32,
     /// The thread or connection.
     pub(crate) context: &'a str,
-    /// What happened.
+    /// Fixed text.
     pub(crate) message: &'a str,
-    /// To what.
+    /// Variable data.
     pub(crate) attributes: Document,
 }
 
@@ -66,7 +66,7 @@ struct State {
 pub(crate) struct Log {
     path: Option<PathBuf>,
     quiet: bool,
-    /// Whoever rotates has renamed the file.
+    /// The tool that rotates has renamed the file.
     reopen: bool,
     state: Mutex<State>,
 }
@@ -95,7 +95,6 @@ impl Log {
         })
     }
 
-    /// Write an event.
     pub(crate) fn write(&self, event: Event<'_>) {
         let line = line(&event);
         let mut state = self.state.lock();
@@ -131,7 +130,7 @@ impl Log {
         });
     }
 
-    /// Something at the start is not as it should be.
+    /// Log a warning of the start, and keep it for `getLog`.
     pub(crate) fn warn_of_start(&self, component: &str, id: i32, message: &str, of: Document) {
         self.write(Event {
             severity: Severity::Warning,
@@ -143,7 +142,7 @@ impl Log {
         });
     }
 
-    /// The last lines, and how many there were.
+    /// The last lines, and the number of all lines.
     pub(crate) fn recent(&self) -> (Vec<String>, i64) {
         let state = self.state.lock();
         (state.recent.iter().cloned().collect(), state.total)
@@ -154,7 +153,7 @@ impl Log {
         self.state.lock().warnings.iter().cloned().collect()
     }
 
-    /// Put the file aside under a name with the time, and begin another; or only open it anew.
+    /// Put the file aside under a name with the time, and create another; or only reopen it.
     ///
     /// # Errors
     /// When the file cannot be renamed or opened.
@@ -176,7 +175,7 @@ impl Log {
 }
 
 impl State {
-    /// Keep a line for `getLog`, and forget the oldest where there are too many.
+    /// Keep a line for `getLog`, and drop the oldest beyond the limits.
     fn keep(&mut self, line: String) {
         self.bytes += line.len();
         self.recent.push_back(line);
@@ -254,7 +253,7 @@ fn append(line: &mut String, value: &Bson) {
 fn line(event: &Event<'_>) -> String {
     let json = |value: Bson| serde_json::Value::from(value).to_string();
     let text = |text: &str| json(Bson::from(text));
-    // By hand, so that the fields stand in the order people know.
+    // By hand, so that the fields stand in the usual order.
     let mut line = format!(
         "{{\"t\":{},\"s\":\"{}\",\"c\":{},\"id\":{},\"ctx\":{},\"msg\":{}",
         json(Bson::DateTime(clock::now())),

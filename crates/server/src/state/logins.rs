@@ -1,6 +1,6 @@
-//! Failed logins by address: the more of them, the later the next answer.
+//! Failed logins by address: each one more delays the next attempt further.
 //!
-//! - L1. An attempt waits before it is judged, so that a client learns nothing by not waiting.
+//! - L1. An attempt waits before it is checked, so that a client learns nothing by not waiting.
 //! - L2. Only attempts from addresses with failures wait, for at most [`LONGEST`]. The wait holds
 //!   no thread.
 //! - L3. Failures are forgotten with time, and at most [`SOURCES`] addresses are remembered: when
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use stdx::sync::Mutex;
 
-use super::metrics::Counter;
+use crate::metrics::Counter;
 
-/// Failures that delay nothing: people mistype.
+/// Failures that delay nothing: users mistype.
 const FREE: u32 = 3;
 
 /// The first wait; each failure more doubles it.

@@ -1,4 +1,4 @@
-//! What lives as long as the server: counters, clocks, who is connected, what is running.
+//! The parts of the server that commands share: clients, clocks, log, operations, limits.
 
 pub(crate) mod brief;
 pub(crate) mod client;
@@ -10,9 +10,8 @@ pub(crate) mod freeze;
 pub(crate) mod guests;
 pub(crate) mod log;
 pub(crate) mod logins;
-pub(crate) mod metrics;
+mod operation;
 pub(crate) mod operations;
-pub(crate) mod own;
 pub(crate) mod parameters;
 pub(crate) mod pool;
 pub(crate) mod profiler;
@@ -21,3 +20,4 @@ pub(crate) mod usage;
 pub(crate) mod versions;
 
 pub(crate) use client::Client;
+pub(crate) use operation::{NOBODY, Operation, digest};

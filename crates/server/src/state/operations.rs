@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use stdx::sync::Mutex;
 
-use crate::dispatch::Request;
+use super::operation::Operation;
 
 /// The commands in work, by number.
 #[derive(Default)]
 pub(crate) struct Operations {
     next: AtomicI32,
-    running: Mutex<BTreeMap<i32, Arc<Request>>>,
+    running: Mutex<BTreeMap<i32, Arc<Operation>>>,
 }
 
 impl Operations {
@@ -22,25 +22,25 @@ impl Operations {
     }
 
     /// A command begins.
-    pub(crate) fn begin(&self, request: &Arc<Request>) {
+    pub(crate) fn begin(&self, operation: &Arc<Operation>) {
         self.running
             .lock()
-            .insert(request.operation, Arc::clone(request));
+            .insert(operation.number, Arc::clone(operation));
     }
 
     /// A command ended.
-    pub(crate) fn end(&self, request: &Request) {
-        self.running.lock().remove(&request.operation);
+    pub(crate) fn end(&self, operation: &Operation) {
+        self.running.lock().remove(&operation.number);
     }
 
     /// Those in work now.
-    pub(crate) fn list(&self) -> Vec<Arc<Request>> {
+    pub(crate) fn list(&self) -> Vec<Arc<Operation>> {
         self.running.lock().values().map(Arc::clone).collect()
     }
 
-    /// Interrupt one. Whether it was there.
+    /// Interrupt one. Whether it is in work.
     pub(crate) fn kill(&self, number: i32) -> bool {
         let found = self.running.lock().get(&number).map(Arc::clone);
-        found.inspect(|request| request.kill()).is_some()
+        found.inspect(|operation| operation.kill()).is_some()
     }
 }

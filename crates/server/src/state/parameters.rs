@@ -39,7 +39,7 @@ const fn row(name: &'static str, settable: Settable, initial: fn() -> Bson) -> P
 
 use Settable::{AtRuntime, AtStart, Never};
 
-/// Ways to authenticate, all on when nothing is said.
+/// Ways to authenticate, all enabled by default.
 const MECHANISMS: &[&str] = &["MONGODB-X509", "SCRAM-SHA-1", "SCRAM-SHA-256"];
 
 const PARAMETERS: &[Parameter] = &[
@@ -194,7 +194,6 @@ impl Parameters {
         self.0.read().get(name) == Some(&Bson::Boolean(true))
     }
 
-    /// A number.
     pub(crate) fn number(&self, name: &str) -> i64 {
         let values = self.0.read();
         let value = values.get(name).and_then(Bson::as_i64);

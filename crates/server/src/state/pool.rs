@@ -50,6 +50,10 @@ impl Pool {
             return true;
         }
         state.threads += 1;
+        assert!(
+            state.threads <= WORKERS + RESERVED,
+            "P1: no more threads than permits"
+        );
         drop(state);
         let pool = self.clone();
         if spawn("command", move || pool.work()).is_ok() {
@@ -75,7 +79,7 @@ impl Pool {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                // Whoever waits for the job sees its channel closed.
+                // The receiver of the answer sees its channel closed.
                 let _: Result<(), _> = catch_unwind(AssertUnwindSafe(job));
                 state = self.0.state.lock();
                 continue;
@@ -90,6 +94,7 @@ impl Pool {
                 break;
             }
         }
+        assert!(0 < state.threads, "P1: this thread is counted");
         state.threads -= 1;
     }
 }

@@ -22,7 +22,7 @@ const WHOLE: u64 = 1_000_000;
 /// many of the slow are taken is the same for all.
 pub(crate) struct Profiler {
     slow_ms: AtomicI32,
-    /// Of a million slow commands so many are taken.
+    /// How many of a million slow commands are taken.
     sample: AtomicU64,
     rng: Mutex<Rng>,
     verbose: AtomicBool,
@@ -70,7 +70,6 @@ impl Conditions {
 /// What becomes of a command that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noted {
-    /// It is logged.
     pub(crate) logged: bool,
     /// It is kept in the profile of its database.
     pub(crate) kept: bool,

@@ -1,4 +1,4 @@
-//! What a client is told of the deployment: a replica set of one member, or a standalone server.
+//! What clients see of the deployment: a replica set of one member, or a standalone server.
 
 use bson::oid::ObjectId;
 use tokio::sync::watch;

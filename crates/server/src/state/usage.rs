@@ -8,32 +8,14 @@ use std::time::Duration;
 
 use stdx::sync::RwLock;
 
-use super::metrics::Latency;
+use crate::command::Kind;
 use crate::limits::COUNTED;
-
-/// What a command does with a collection, as `top` tells them apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// `find` and other queries.
-    Query,
-    /// `getMore`.
-    GetMore,
-    /// `insert`.
-    Insert,
-    /// `update`.
-    Update,
-    /// `delete`.
-    Remove,
-    /// Anything else.
-    Command,
-}
+use crate::metrics::Latency;
 
 /// The commands on one collection.
 #[derive(Default)]
 pub(crate) struct Usage {
-    /// Those that read.
     pub(crate) reads: Latency,
-    /// Those that write.
     pub(crate) writes: Latency,
     kinds: [Latency; 6],
 }

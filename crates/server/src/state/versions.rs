@@ -9,10 +9,9 @@ use docdb::{Op, Store};
 use kv::Durability;
 use query::{Namespace, Result};
 
-use super::own;
+use crate::own;
 use crate::version::{AUTH_SCHEMA, FEATURES};
 
-/// The collection.
 fn collection() -> Namespace {
     Namespace {
         db: "admin".to_owned(),

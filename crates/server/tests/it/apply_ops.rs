@@ -25,6 +25,7 @@ fn update(id: i32, o: Document) -> Document {
     doc! {"op": "u", "ns": "test.c", "o2": {"_id": id}, "o": o}
 }
 
+/// E1: all or none.
 #[test]
 fn changes_of_documents_are_applied_all_or_none() {
     let site = Site::new();
@@ -119,6 +120,7 @@ fn what_is_no_entry_is_refused() {
     assert_eq!(reply.get_f64("ok").unwrap(), 0.0);
 }
 
+/// E1: with commands among them, one by one.
 #[test]
 fn commands_are_applied_one_by_one() {
     let site = Site::new();

@@ -1,5 +1,5 @@
-//! Authentication and what users may do: a client that knows SCRAM, and every command of the
-//! table as everybody.
+//! Authentication and privileges: a client that knows SCRAM, and every command of the table as
+//! each kind of user.
 
 use std::io::Write as _;
 
@@ -85,8 +85,9 @@ pub(crate) fn as_user(site: &Site, database: &str, user: &str) -> Client {
     client
 }
 
+/// A1: no proof but that of the password is taken, and none twice.
 #[test]
-fn nobody_proves_to_be_anybody() {
+fn no_client_authenticates_without_the_password() {
     let site = guarded();
     let mut client = site.client();
     let find = doc! {"find": "c"};
@@ -161,6 +162,7 @@ fn a_greeting_begins_to_authenticate() {
     assert!(!reply.contains_key("speculativeAuthenticate"));
 }
 
+/// A2: the users are looked up at each command.
 #[test]
 fn roles_are_given_taken_and_hold_at_once() {
     let site = guarded();
@@ -604,9 +606,10 @@ fn class(name: &str) -> Option<u8> {
     })
 }
 
-/// Every command there is, as everybody. One that is missing above fails.
+/// Every command, as each kind of user. A command that is missing above fails.
+/// A3: every command of the table has a rule.
 #[test]
-fn every_command_as_everybody() {
+fn every_command_as_each_kind_of_user() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
     let list = root.ok("admin", doc! {"listCommands": 1});
@@ -619,7 +622,7 @@ fn every_command_as_everybody() {
     assert!(names.len() > 60, "{names:?}");
     for name in names {
         let class = class(&name).unwrap_or_else(|| panic!("{name} has no entry"));
-        // An argument nobody knows: what may be run is refused for it, or for what it lacks.
+        // An unknown argument: a command that may run is refused for it, or for what it lacks.
         let mut command = command(&name);
         command.insert("no such argument", 1);
         for (level, who) in [

@@ -33,6 +33,7 @@ fn set_up(client: &mut Client) {
     );
 }
 
+/// B1: statements take effect in their order.
 #[test]
 fn statements_on_many_collections_are_answered_one_by_one() {
     let site = Site::new();
@@ -68,6 +69,7 @@ fn statements_on_many_collections_are_answered_one_by_one() {
     );
 }
 
+/// B2: the error of a statement stands in its place.
 #[test]
 fn an_error_ends_ordered_statements_only() {
     let site = Site::new();
@@ -90,11 +92,11 @@ fn an_error_ends_ordered_statements_only() {
     unordered.extend(doc! {"ordered": false, "errorsOnly": true});
     let reply = client.ok("admin", unordered);
     assert_eq!(sums(&reply), [2, 1, 0, 0, 0, 0]);
-    let told: Vec<i32> = batch(&reply)
+    let reported: Vec<i32> = batch(&reply)
         .iter()
         .map(|item| item.get_i32("idx").unwrap())
         .collect();
-    assert_eq!(told, [0, 1]);
+    assert_eq!(reported, [0, 1]);
     assert_eq!(all(&mut client, "a", doc! {}).len(), 4);
 }
 
@@ -157,6 +159,7 @@ fn a_retried_bulk_does_nothing_twice() {
     assert_eq!(all(&mut client, "a", doc! {}), [doc! {"_id": 1, "x": 2}]);
 }
 
+/// B2: an error of the transaction is the error of the command.
 #[test]
 fn a_failed_statement_ends_its_transaction() {
     let site = Site::new();

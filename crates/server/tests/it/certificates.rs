@@ -61,7 +61,7 @@ impl Authority {
         self.make(&params, "server.pem")
     }
 
-    /// A certificate of somebody.
+    /// A certificate of a client.
     pub(crate) fn client(&self, common_name: &str, serial: u64, until: i32) -> Certificate {
         let mut params = CertificateParams::default();
         let name = &mut params.distinguished_name;

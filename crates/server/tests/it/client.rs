@@ -83,10 +83,10 @@ impl Site {
         Ok(Site { server, folder })
     }
 
-    /// End the server in order; the folder of its data, which nobody holds any more.
+    /// Shut the server down. Returns the folder of its data, which is closed then.
     pub(crate) fn stop(self) -> tempfile::TempDir {
         self.server.stop();
-        // In a process that goes on the last of its threads lets go of the store, perhaps later.
+        // In this process the last of its threads releases the store, perhaps later.
         await_so("the store to be closed", || {
             vfs::DirLock::acquire(self.folder.path()).is_ok()
         });

@@ -76,7 +76,7 @@ fn conditions_choose_among_commands_in_work() {
 }
 
 #[test]
-fn everybody_sees_what_is_theirs() {
+fn users_see_their_own_operations() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
     let mut reader = as_user(&site, "test", "reader");
@@ -97,8 +97,8 @@ fn everybody_sees_what_is_theirs() {
     assert_eq!(reader.fails("admin", doc! {"currentOp": 1}).0, UNAUTHORIZED);
     let own = in_progress(&mut reader, doc! {"$ownOps": true});
     assert_eq!(own.len(), 1);
-    let everybody = stage(doc! {"allUsers": true});
-    assert_eq!(reader.fails("admin", everybody).0, UNAUTHORIZED);
+    let all_users = stage(doc! {"allUsers": true});
+    assert_eq!(reader.fails("admin", all_users).0, UNAUTHORIZED);
     let options = doc! {"idleConnections": true, "idleCursors": true};
     assert_eq!(
         kinds(&mut reader, options.clone()),
@@ -113,7 +113,7 @@ fn everybody_sees_what_is_theirs() {
     let idle = ("idleConnection", "reader");
     let all = [idle, ("idleConnection", "writer"), ("idleCursor", "reader")];
     let all = [&all[..], &[("idleSession", ""), ("op", "root")]].concat();
-    // Connections that were closed may be there for a moment more, of the same users or of nobody.
+    // Closed connections may be listed for a moment more, of the same users or of none.
     let mut found = kinds(&mut root, options);
     found.retain(|(kind, user)| {
         kind != "idleConnection" || matches!(user.as_str(), "reader" | "writer")

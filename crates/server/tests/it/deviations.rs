@@ -121,7 +121,7 @@ fn a_transaction_keeps_out_of_the_databases_of_the_server() {
         let bulk = in_transaction(bulk, number, true);
         assert_eq!(client.fails("admin", bulk).0, IN_TRANSACTION);
     }
-    // One that is open goes on after the refusal.
+    // An open transaction continues after the refusal.
     number += 1;
     let insert = doc! {"insert": "c", "documents": [{"_id": 2}]};
     client.ok("test", in_transaction(insert, number, true));

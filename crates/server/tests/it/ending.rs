@@ -9,7 +9,7 @@ use wire::Message;
 
 use crate::client::{Client, Site, all, await_so};
 
-/// Wait until so many commands of a name are in work.
+/// Wait until `count` commands of a name are running.
 fn await_running(client: &mut Client, command: &str, count: usize) {
     await_so("commands to begin", || {
         let shown = client.ok("admin", doc! {"currentOp": 1});
@@ -136,9 +136,9 @@ fn a_server_with_busy_clients_ends_in_order_and_starts_whole() {
         .into_iter()
         .map(|worker| worker.join().unwrap())
         .sum();
-    let told = std::fs::read_to_string(&log).unwrap();
-    assert!(told.contains("Now exiting"), "{told}");
-    assert!(!told.contains("did not close in order"), "{told}");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(text.contains("Now exiting"), "{text}");
+    assert!(!text.contains("did not close in order"), "{text}");
 
     let site = Site::try_in(folder, |_| {}).unwrap();
     let mut client = site.client();
@@ -156,7 +156,7 @@ fn a_server_with_busy_clients_ends_in_order_and_starts_whole() {
 }
 
 #[test]
-fn somebody_who_interrupts_a_command_is_told_apart() {
+fn an_interruption_by_a_client_is_no_shutdown() {
     let site = Site::new();
     let mut client = site.client();
     client.ok("admin", doc! {"fsync": 1, "lock": true});

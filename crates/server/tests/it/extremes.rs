@@ -212,17 +212,17 @@ fn database(command: &Document) -> &'static str {
 
 /// Run a command; its panic fails the test with the command.
 fn attempt(client: &mut Client, command: Document) {
-    let said = command.to_string();
+    let shown = command.to_string();
     client.send(database(&command), command, 0);
     let Some((_, reply)) = client.receive() else {
-        panic!("the connection was closed: {said}");
+        panic!("the connection was closed: {shown}");
     };
     let inside = reply
         .get_str("errmsg")
         .is_ok_and(|message| message.contains("failed inside the server"));
-    assert!(!inside, "{said}: {reply}");
+    assert!(!inside, "{shown}: {reply}");
     let panics = std::mem::take(&mut *PANICS.lock());
-    assert!(panics.is_empty(), "{said}: {panics:?}");
+    assert!(panics.is_empty(), "{shown}: {panics:?}");
 }
 
 fn prepared() -> Site {

@@ -44,6 +44,7 @@ fn waiting(client: &mut Client, pad: usize) -> Document {
     doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 50_000, "pad": "x".repeat(pad)}
 }
 
+/// C3: the messages of guests are small.
 #[test]
 fn messages_are_short_until_the_client_has_authenticated() {
     let site = guarded();
@@ -60,7 +61,7 @@ fn messages_are_short_until_the_client_has_authenticated() {
     assert!(is_answered(&mut user, &long));
     user.ok("admin", doc! {"logout": 1});
     assert!(!is_answered(&mut user, &long));
-    // Without authorization everybody may do everything anyway.
+    // Without authorization every client has all privileges.
     assert!(is_answered(&mut Site::new().client(), &long));
 }
 
@@ -79,6 +80,7 @@ fn a_compressor_that_is_off_expands_nothing() {
     }
 }
 
+/// C4: a greeting that waits holds only its own bytes.
 #[test]
 fn a_greeting_that_waits_is_short() {
     for site in [guarded(), Site::new()] {
@@ -92,6 +94,7 @@ fn a_greeting_that_waits_is_short() {
     }
 }
 
+/// C3: guests do not send ahead.
 #[test]
 fn a_guest_that_sends_ahead_is_hung_up_on() {
     let site = guarded();
@@ -106,6 +109,7 @@ fn a_guest_that_sends_ahead_is_hung_up_on() {
     while client.receive().is_some() {}
 }
 
+/// C3: guests share one budget of memory.
 #[test]
 fn guests_are_charged_for_what_they_send_until_they_are_gone() {
     let site = guarded();

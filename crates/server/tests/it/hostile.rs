@@ -31,7 +31,7 @@ fn connected(client: &mut Client) -> i32 {
     connections.get_i32("current").unwrap()
 }
 
-/// Ask until only so many are connected. The server sees the end of a connection when it sees it.
+/// Ask until only `count` clients are connected: the server notices a closed connection late.
 fn await_connected(client: &mut Client, count: i32) {
     await_so("places to come back", || connected(client) <= count);
 }
@@ -68,7 +68,7 @@ fn writers_that_wait_leave_room_for_readers() {
     let mut begin = doc! {"insert": "c", "documents": [{"_id": 1}], "startTransaction": true};
     begin.extend(session.clone());
     client.ok("test", begin);
-    // It waits for the transaction, and whoever writes to the collection waits for it.
+    // It waits for the transaction, and other writers of the collection wait for it.
     let mut drop = site.client();
     drop.send("test", doc! {"drop": "c"}, 0);
     await_so("the drop to wait", || {
@@ -104,6 +104,7 @@ fn writers_that_wait_leave_room_for_readers() {
     }
 }
 
+/// C2: what a client began it must continue.
 #[test]
 fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     let site = impatient();
@@ -121,7 +122,7 @@ fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
         client.stream.write_all(sent).unwrap();
         begun.push((client, sent.is_empty()));
     }
-    // One that goes on, and too slowly.
+    // One that continues, but too slowly.
     let mut slow = site.client().stream;
     let mut tick = announced(1_000_000).into_iter().chain(std::iter::repeat(0));
     while slow.write_all(&[tick.next().unwrap()]).is_ok() {
@@ -137,9 +138,10 @@ fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     await_connected(&mut watcher, 2);
 }
 
+/// C2: also the reply that it is sent.
 #[test]
 fn replies_that_nobody_takes_end_their_connection() {
-    // Whoever sends so much must not stop for a moment if the server is impatient.
+    // A client that sends this much must not pause if the server is impatient.
     let site = Site::new();
     let large = doc! {"s": "x".repeat(8 << 20)};
     let insert = doc! {"insert": "c", "documents": [large]};
@@ -220,7 +222,7 @@ fn noise_of_all_kinds_hurts_nobody_else() {
             let length = bytes.len() + usize::try_from(rng.below(3)).unwrap();
             bytes[..16].copy_from_slice(&announced(length));
         }
-        // Whoever is hung up on half-way has had its answer.
+        // A client whose connection is closed half-way has had its answer.
         let _: std::io::Result<()> = client.stream.write_all(&bytes);
         if round % 3 == 0 {
             one.ok("admin", doc! {"hello": 1});
@@ -229,7 +231,7 @@ fn noise_of_all_kinds_hurts_nobody_else() {
     await_connected(&mut one, 1);
 }
 
-/// What busy clients do until told to end. Commands done.
+/// The work of busy clients until the test stops them. Returns the number of commands.
 fn busy(mut client: Client, number: i32, end: &AtomicBool, done: &AtomicU64) {
     let mut i = 0;
     while !end.load(Ordering::Relaxed) {
@@ -265,6 +267,7 @@ fn raise() {
     setrlimit(Resource::Nofile, most).unwrap();
 }
 
+/// S1: greetings need no thread of the storage.
 #[test]
 fn idle_connections_cost_little_and_busy_ones_do_not_starve_greetings() {
     raise();

@@ -5,7 +5,7 @@ use bson::{Bson, Document, doc};
 use crate::auth::{FAILED, as_user, guarded, log_in, start, text};
 use crate::client::{Client, Site};
 
-/// What the server says of a name before anybody proved anything.
+/// The answers of the server to a name before authentication.
 fn asked(client: &mut Client, database: &str, user: &str) -> Document {
     let mut first = start(user);
     first.insert("db", database);
@@ -74,6 +74,7 @@ fn salts_stay_the_same_and_belong_to_a_database_and_a_name() {
     assert_ne!(salt, before[1].0);
 }
 
+/// L1: an attempt waits before it is judged.
 #[test]
 fn failed_logins_delay_the_next_ones_and_do_not_prevent_them() {
     let site = guarded();

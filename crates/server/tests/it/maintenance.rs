@@ -1,4 +1,4 @@
-//! Commands of operators: locks, digests, figures, default concerns.
+//! Commands of operators: locks, digests, statistics, default concerns.
 
 use std::sync::mpsc::{TryRecvError, channel};
 
@@ -25,27 +25,27 @@ fn a_lock_holds_writes_up_and_nothing_else() {
     let shown = client.ok("admin", doc! {"currentOp": 1});
     assert!(shown.get_bool("fsyncLock").unwrap());
     let address = site.address();
-    let (tell, told) = channel();
+    let (send, received) = channel();
     let writer = stdx::sync::spawn("writer", move || {
         let mut client = Client::to(address);
         let late = doc! {"insert": "c", "documents": [{"_id": 3}], "maxTimeMS": 50};
         let refused = client.fails("test", late);
-        tell.send(refused.0).unwrap();
+        send.send(refused.0).unwrap();
         client.ok("test", doc! {"insert": "c", "documents": [{"_id": 4}]});
-        tell.send(0).unwrap();
+        send.send(0).unwrap();
     })
     .unwrap();
     // A write out of time is never done.
-    assert_eq!(told.recv().unwrap(), 50);
+    assert_eq!(received.recv().unwrap(), 50);
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
     let unlock = || doc! {"fsyncUnlock": 1};
     let left = client.ok("admin", unlock());
     assert_eq!(left.get_i64("lockCount").unwrap(), 1);
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
-    assert_eq!(told.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(received.try_recv(), Err(TryRecvError::Empty));
     client.ok("admin", unlock());
     // The write that was held up is done now.
-    assert_eq!(told.recv().unwrap(), 0);
+    assert_eq!(received.recv().unwrap(), 0);
     writer.join().unwrap();
     assert_eq!(all(&mut client, "c", doc! {}).len(), 3);
     assert_eq!(client.fails("admin", unlock()).0, 20);
@@ -185,7 +185,7 @@ fn default_concerns_are_kept() {
 }
 
 #[test]
-fn figures_have_the_types_that_monitors_want() {
+fn statistics_have_the_types_that_monitors_want() {
     let site = Site::new();
     let mut client = site.client();
     set_up(&mut client);
@@ -250,7 +250,7 @@ fn commands_in_work_and_done_are_counted_by_what_they_are() {
     let status = client.ok("admin", doc! {"serverStatus": 1});
     assert!(
         !status.contains_key("locks"),
-        "what is not known is not told"
+        "what is not known is not reported"
     );
     let lock = status.get_document("globalLock").unwrap();
     let active = lock.get_document("activeClients").unwrap();
@@ -293,7 +293,7 @@ fn collections_are_cloned_and_plans_forgotten() {
     client.ok("test", clone.clone());
     assert_eq!(all(&mut client, "d", doc! {}).len(), 2);
     assert_eq!(client.fails("test", clone).0, 48);
-    // Of a member of a replica set indexes are not built anew.
+    // A member of a replica set does not rebuild indexes.
     assert_eq!(client.fails("test", doc! {"reIndex": "c"}).0, 20);
     let set = doc! {"setFeatureCompatibilityVersion": "8.0"};
     assert_eq!(client.fails("admin", set.clone()).0, 7_369_100);

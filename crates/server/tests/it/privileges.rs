@@ -3,11 +3,11 @@
 use bson::{Bson, doc};
 
 use crate::auth::{as_user, guarded};
-use crate::client::Client;
+use crate::client::{Client, batch};
 
 const UNAUTHORIZED: i32 = 13;
 
-/// A cursor goes on only as long as its user may do what it was opened by.
+/// A cursor continues only while its user has the privileges that opened it.
 #[test]
 fn a_cursor_asks_for_its_privileges_again() {
     let site = guarded();
@@ -66,6 +66,38 @@ fn a_cursor_asks_for_its_privileges_again() {
         doc! {"revokePrivilegesFromRole": "both", "privileges": [on("d")]},
     );
     assert_eq!(user.fails("test", more).0, UNAUTHORIZED);
+}
+
+/// A cursor is a user's: the name and the database, not the text that both make together.
+#[test]
+fn users_that_are_displayed_alike_own_different_cursors() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let users = [("c", "a@b"), ("b@c", "a")];
+    for (database, name) in users {
+        let roles = [doc! {"role": "read", "db": "test"}];
+        root.ok(
+            database,
+            doc! {"createUser": name, "pwd": "secret", "roles": &roles},
+        );
+    }
+    let documents = [doc! {"_id": 2}, doc! {"_id": 3}];
+    root.ok("test", doc! {"insert": "c", "documents": &documents});
+    let [mut first, mut second] = users.map(|(database, name)| as_user(&site, database, name));
+    let reply = first.ok("test", doc! {"find": "c", "batchSize": 1});
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "c", "batchSize": 1};
+    assert_eq!(second.fails("test", more.clone()).0, UNAUTHORIZED);
+    let kill = doc! {"killCursors": "c", "cursors": [id]};
+    assert_eq!(second.fails("test", kill).0, UNAUTHORIZED);
+    // Who owns it is shown as a name and a database.
+    let stages = [doc! {"$currentOp": {"allUsers": true, "idleCursors": true}}];
+    let list = doc! {"aggregate": 1, "pipeline": &stages, "cursor": {}};
+    let listed = batch(&root.ok("admin", list));
+    let cursor = listed.iter().find(|entry| entry.contains_key("cursor"));
+    let owner = cursor.unwrap().get_array("effectiveUsers").unwrap();
+    assert_eq!(owner, &[Bson::from(doc! {"user": "a@b", "db": "c"})]);
+    first.ok("test", more);
 }
 
 /// A cursor is ended by its number: its user, or who may end any, whatever namespace is named.
@@ -129,6 +161,7 @@ fn a_large_pipeline_is_authorized_as_a_small_one() {
 }
 
 /// Names that were not the same when they were checked and when they were used.
+/// A4: one parse is authorized and run.
 #[test]
 fn what_is_checked_is_what_is_written() {
     let site = guarded();

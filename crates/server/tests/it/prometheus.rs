@@ -1,4 +1,4 @@
-//! Figures for Prometheus, asked for as it asks.
+//! The Prometheus endpoint, over plain HTTP.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn ask(site: &Site, line: &str) -> (String, String) {
 }
 
 #[test]
-fn figures_are_told_in_the_text_format() {
+fn metrics_are_served_in_the_text_format() {
     let site = Site::with(|config| config.prometheus_port = Some(0));
     let mut client = site.client();
     client.ok(
@@ -58,7 +58,7 @@ fn figures_are_told_in_the_text_format() {
 }
 
 #[test]
-fn nothing_is_told_unless_asked_for() {
+fn there_is_no_endpoint_by_default() {
     let site = Site::new();
     assert!(site.server.metrics_address().is_none());
 }

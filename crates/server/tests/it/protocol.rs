@@ -1,4 +1,4 @@
-//! What the connection and the dispatcher refuse, and that they go on afterwards when they can.
+//! What the connection and the dispatcher refuse, and that the connection stays open if it can.
 
 use std::io::Write as _;
 
@@ -104,7 +104,7 @@ fn what_needs_no_answer_gets_none() {
 }
 
 #[test]
-fn a_bad_document_is_refused_and_the_connection_goes_on() {
+fn a_bad_document_is_refused_and_the_connection_stays() {
     let site = Site::new();
     let mut client = site.client();
     let body = RawDocumentBuf::try_from(&doc! {"ping": "text", "$db": "admin"}).unwrap();

@@ -1,4 +1,4 @@
-//! Roles of people's own.
+//! Custom roles.
 
 use bson::{Bson, Document, doc};
 
@@ -150,9 +150,9 @@ fn roles_are_shown_with_what_they_inherit() {
     let filter = doc! {"usersInfo": {"forAllDBs": true}, "filter": {"roles.role": "two"}};
     let filtered = root.ok("admin", filter);
     assert_eq!(filtered.get_array("users").unwrap().len(), 1, "{filtered}");
-    let everybody = doc! {"usersInfo": 1, "showPrivileges": true};
-    assert_eq!(root.fails("test", everybody).0, 20);
-    // Everybody sees roles they have, and no others.
+    let all = doc! {"usersInfo": 1, "showPrivileges": true};
+    assert_eq!(root.fails("test", all).0, 20);
+    // Users see roles they have, and no others.
     let mut user = as_user(&site, "test", "u");
     user.ok("test", doc! {"rolesInfo": "one"});
     assert_eq!(
@@ -209,7 +209,7 @@ fn roles_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn nobody_gives_more_than_they_may() {
+fn no_user_gives_more_than_it_may() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
     let owner = doc! {"createUser": "owner", "pwd": "secret", "roles": ["userAdmin"]};

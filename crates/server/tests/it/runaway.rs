@@ -94,11 +94,60 @@ fn kill_op_ends_an_expression_wherever_it_stands() {
     }
 }
 
+/// C1: the socket is read while a command is in work, so the end of its client is noticed.
+#[test]
+fn a_client_that_hangs_up_ends_its_query() {
+    let (site, mut client) = prepared();
+    let mut busy = site.client();
+    busy.send(
+        "test",
+        doc! {"count": "c", "query": {"$expr": endless()}},
+        0,
+    );
+    let asked = doc! {"currentOp": 1, "command.count": {"$exists": true}};
+    let mut running = || {
+        let shown = client.ok("admin", asked.clone());
+        shown.get_array("inprog").unwrap().len()
+    };
+    await_so("the command to be in work", || running() == 1);
+    drop(busy);
+    await_so("the command to end", || running() == 0);
+}
+
 fn memory(client: &mut Client) -> Document {
+    query_metrics(client, "memory")
+}
+
+fn query_metrics(client: &mut Client, name: &str) -> Document {
     let status = client.ok("admin", doc! {"serverStatus": 1});
     let metrics = status.get_document("metrics").unwrap();
     let query = metrics.get_document("query").unwrap();
-    query.get_document("memory").unwrap().clone()
+    query.get_document(name).unwrap().clone()
+}
+
+#[test]
+fn long_operations_take_turns_and_return_their_slots() {
+    let (site, mut client) = prepared();
+    let slots = query_metrics(&mut client, "timeSlices");
+    assert_eq!(slots.get_i64("waits").unwrap(), 0, "{slots}");
+    let total = slots.get_i64("slots").unwrap();
+    let mut command = commands().into_iter().next().unwrap();
+    command.insert("maxTimeMS", 500);
+    let mut busy = Vec::new();
+    for _ in 0..total + 3 {
+        let mut one = site.client();
+        one.send("test", command.clone(), 0);
+        busy.push(one);
+    }
+    for mut one in busy {
+        let (_, reply) = one.receive().unwrap();
+        assert_eq!(code(&reply), MAX_TIME_MS_EXPIRED, "{reply}");
+    }
+    let slots = query_metrics(&mut client, "timeSlices");
+    assert!(slots.get_i64("waits").unwrap() > 0, "{slots}");
+    for now in ["held", "waiting"] {
+        assert_eq!(slots.get_i64(now).unwrap(), 0, "{slots}");
+    }
 }
 
 #[test]

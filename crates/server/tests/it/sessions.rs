@@ -74,7 +74,7 @@ fn set_up(client: &mut Client) {
 }
 
 #[test]
-fn sessions_of_some_users_end_and_those_of_others_go_on() {
+fn sessions_of_some_users_end_and_those_of_others_continue() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
     set_up(&mut root);
@@ -120,7 +120,7 @@ fn sessions_of_some_users_end_and_those_of_others_go_on() {
 }
 
 #[test]
-fn everybody_ends_their_own_sessions_and_nobody_elses() {
+fn users_end_their_own_sessions_and_no_others() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
     set_up(&mut root);

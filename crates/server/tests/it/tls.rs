@@ -169,7 +169,7 @@ fn plain_clients_are_taken_where_the_mode_says_so() {
     slow.stream.write_all(rest).unwrap();
     assert_eq!(slow.receive().unwrap().1.get_f64("ok").unwrap(), 1.0);
 
-    // A client of TLS at a server without it is told by the end, at once.
+    // A server without TLS closes the connection of a TLS client at once.
     let none = Site::new();
     assert!(Greeting::new(&authority).connect(none.address()).is_err());
 }
@@ -201,7 +201,7 @@ fn gives_up(site: &Site, authority: &Authority) {
     for mut stream in held {
         match stream.read(&mut [0; 64]) {
             Ok(0) => {}
-            // What the system says of bytes that nobody read.
+            // The error of the system for bytes that were not read.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             other => panic!("not given up: {other:?}"),
         }
@@ -213,7 +213,7 @@ fn gives_up(site: &Site, authority: &Authority) {
     while slow.write_all(&[bytes.next().unwrap()]).is_ok() {
         std::thread::yield_now();
     }
-    // One that goes on is not; on a busy machine this test may stand still for as long itself.
+    // One that continues is not; on a busy machine this test may stall as long itself.
     let mut client = None;
     await_so("a handshake", || {
         client = Greeting::new(authority).connect(site.address()).ok();
@@ -222,6 +222,7 @@ fn gives_up(site: &Site, authority: &Authority) {
     client.unwrap().ok("admin", doc! {"ping": 1});
 }
 
+/// T2: only a good certificate names its client.
 #[test]
 fn certificates_of_clients_are_asked_for_and_looked_at() {
     let authority = Authority::new("roots");
@@ -265,7 +266,7 @@ fn certificates_of_clients_are_asked_for_and_looked_at() {
 }
 
 #[test]
-fn whoever_holds_a_certificate_is_its_user() {
+fn the_holder_of_a_certificate_is_its_user() {
     let authority = Authority::new("roots");
     let other = Authority::new("other roots");
     let mut tls = settings(TlsMode::Allowed, &authority.server(4000), Some(&authority));
@@ -302,7 +303,8 @@ fn whoever_holds_a_certificate_is_its_user() {
     assert!(reply.contains_key("speculativeAuthenticate"), "{reply}");
     client.ok("test", find.clone());
 
-    // A good certificate of nobody, a forged one, none, no encryption; another name, another place.
+    // A valid certificate without a user, a forged one, none, no encryption; then another name and
+    // another place.
     for shown in [Some(&nobody), Some(&forged), None] {
         let mut greeting = Greeting::new(&authority);
         greeting.shows = shown;
@@ -320,6 +322,7 @@ fn whoever_holds_a_certificate_is_its_user() {
     assert_eq!(client.fails("test", find).0, 13);
 }
 
+/// T1: files that cannot be used change nothing.
 #[test]
 fn new_certificates_serve_new_connections_and_bad_ones_none() {
     let authority = Authority::new("roots");

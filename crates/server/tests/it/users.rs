@@ -46,6 +46,7 @@ fn transaction(client: &mut Client, number: i64, document: Document, end: &str) 
     client.ok("admin", end);
 }
 
+/// U1: the versions of the collections decide.
 #[test]
 fn users_are_read_again_only_when_they_or_roles_were_written() {
     let site = Site::new();
@@ -196,6 +197,7 @@ impl Engine for Watched {
     }
 }
 
+/// U2: what was known stays.
 #[test]
 fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();

@@ -302,11 +302,11 @@ fn the_log_says_by_which_plan_a_command_was_done() {
     let mut lines = lines.filter_map(bson::Bson::as_str);
     let line = lines.find(|line| line.contains("looked for")).unwrap();
     let line: serde_json::Value = serde_json::from_str(line).unwrap();
-    let said = &line["attr"];
-    assert_eq!(said["planSummary"], "IXSCAN { a: 1 }");
-    assert_eq!(said["keysExamined"], 2);
-    assert_eq!(said["docsExamined"], 2);
-    assert_eq!(said["hasSortStage"], true);
+    let logged = &line["attr"];
+    assert_eq!(logged["planSummary"], "IXSCAN { a: 1 }");
+    assert_eq!(logged["keysExamined"], 2);
+    assert_eq!(logged["docsExamined"], 2);
+    assert_eq!(logged["hasSortStage"], true);
 }
 
 #[test]
@@ -459,28 +459,28 @@ fn documents_run_through_a_pipeline() {
 }
 
 #[test]
-fn figures_are_told_and_collections_checked() {
+fn statistics_are_returned_and_collections_checked() {
     let site = Site::new();
     let mut client = site.client();
     client.ok(
         "test",
         doc! {"insert": "c", "documents": [{"a": 1}, {"a": 2}]},
     );
-    let figures = client.ok("test", doc! {"collStats": "c", "scale": 1024});
-    assert_eq!(figures.get_str("ns").unwrap(), "test.c");
-    assert_eq!(figures.get_i32("scaleFactor").unwrap(), 1024);
-    let sizes = figures.get_document("indexSizes").unwrap();
+    let stats = client.ok("test", doc! {"collStats": "c", "scale": 1024});
+    assert_eq!(stats.get_str("ns").unwrap(), "test.c");
+    assert_eq!(stats.get_i32("scaleFactor").unwrap(), 1024);
+    let sizes = stats.get_document("indexSizes").unwrap();
     let whole = client.ok("test", doc! {"collStats": "c"});
     let of_id = |sizes: &Document| sizes.get_i32("_id_").unwrap();
     assert_eq!(
         of_id(sizes),
         of_id(whole.get_document("indexSizes").unwrap()) / 1024
     );
-    let figures = client.ok("test", doc! {"dbStats": 1, "freeStorage": 1});
+    let stats = client.ok("test", doc! {"dbStats": 1, "freeStorage": 1});
     for name in ["fsUsedSize", "fsTotalSize", "totalFreeStorageSize"] {
-        assert!(figures.get_f64(name).is_ok(), "{name}: {figures}");
+        assert!(stats.get_f64(name).is_ok(), "{name}: {stats}");
     }
-    assert!(figures.get_f64("avgObjSize").is_ok(), "{figures}");
+    assert!(stats.get_f64("avgObjSize").is_ok(), "{stats}");
     let used = client.ok(
         "test",
         doc! {"aggregate": "c", "cursor": {}, "pipeline": [{"$indexStats": {}}]},

@@ -31,7 +31,7 @@ pub struct Host {
 /// # Errors
 /// A sentence.
 pub fn host(line: &Host) -> Result<(), String> {
-    let factory = lab::target::factory(&line.storage_engine)?;
+    let factory = lab::targets::factory(&line.storage_engine)?;
     let mut config = Config {
         db_path: line.dbpath.clone(),
         log_path: Some(line.logpath.clone()),

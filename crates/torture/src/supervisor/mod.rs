@@ -151,12 +151,12 @@ fn choose(config: &Config, cycle: u32, ending: &Ending) -> Option<Abort> {
 
 /// Refuse invalid parameters; create the directory.
 fn prepare(config: &Config) -> Result<&'static dyn Factory, String> {
-    let factory = lab::target::factory(&config.engine)?;
+    let factory = lab::targets::factory(&config.engine)?;
     if !factory.available() {
         return Err(factory.missing().to_string());
     }
     if !factory.capabilities().persistent && !config.canary {
-        let names: Vec<&str> = lab::target::defaults();
+        let names: Vec<&str> = lab::targets::defaults();
         return Err(format!(
             "{} keeps nothing when its process ends, so there is nothing to check; use one of: {}",
             config.engine,

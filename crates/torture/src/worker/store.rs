@@ -24,7 +24,7 @@ pub(super) fn text(operation: &str) -> impl Fn(kv::Error) -> String {
 impl Store {
     /// Open the store, and its trees, creating those that are missing.
     pub(super) fn open(start: &Start) -> Result<Store, String> {
-        let factory = lab::target::factory(&start.engine)?;
+        let factory = lab::targets::factory(&start.engine)?;
         let opened = match &start.abort {
             Some(abort) if start.engine == kv_betree::factory().name() => {
                 let vfs = Arc::new(AbortVfs::new(abort.clone()));

@@ -33,7 +33,7 @@ const ENGINES: &[&str] = &["betree", "lmdb", "rocksdb"];
 
 #[test]
 fn nothing_acknowledged_is_lost() {
-    let there = lab::target::defaults();
+    let there = lab::targets::defaults();
     for engine in ENGINES.iter().filter(|engine| there.contains(engine)) {
         let directory = tempfile::tempdir().unwrap();
         let mut notes = 0;

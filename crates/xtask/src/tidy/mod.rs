@@ -13,6 +13,7 @@ mod layers;
 mod lines;
 mod manifest;
 mod markdown;
+mod names;
 mod paths;
 mod prose;
 mod repository;
@@ -79,6 +80,7 @@ const CHECKS: &[Check] = &[
     markdown::decision_numbers,
     markdown::links,
     markdown::titles,
+    names::of_engines,
     paths::machine_paths,
     sizes::architecture,
     sizes::files,

@@ -1,10 +1,10 @@
 //! Step 3 of a build: the sorted entries are put.
 //!
-//! - F1. Entries are put while nobody else has the latch: every change of a document there was is
-//!   committed or undone, and noted with the index before.
+//! - F1. Entries are put while no other thread has the latch: every change of a document so far is
+//!   committed or undone, and was noted with the index.
 //! - F2. An entry of a document that may have changed since it was read is put if the document
-//!   still has it. Whoever changed the document has put what it did not have before, and taken away
-//!   what it has no more.
+//!   still has it. The writer that changed the document has put its new entries, and removed those
+//!   that it no longer has.
 //! - F3. So no entry of the index is ever of what no document has, and a key of a unique index that
 //!   is there with another record is a duplicate.
 
@@ -14,16 +14,15 @@ use bson::RawDocument;
 use kv::{Durability, ErrorKind};
 use query::Result;
 
+use super::Begun;
 use super::scan::Found;
 use super::sorter::{Entry, Sorted};
-use super::{Begun, Point, reach};
-use crate::collection::Collection;
+use crate::collection::{Collection, duplicate};
 use crate::error;
 use crate::index::{self, Build, Index, KeySet};
-use crate::op::Op;
+use crate::stop::{Point, reach};
 use crate::store::Store;
-use crate::work::Work;
-use crate::write::duplicate;
+use crate::txn::{Op, Work};
 
 /// Entries that are put at once: some milliseconds, for which writers wait.
 const PORTION: usize = if cfg!(test) { 64 } else { 2_048 };
@@ -47,7 +46,7 @@ impl Store {
                 ..
             } = found;
             self.apart(op, begun, &mut |work, collection| {
-                work.learn(collection, index, &multikey)
+                work.note_multikey(collection, index, &multikey)
             })?;
             while fill(&mut portion, &mut entries)? {
                 self.apart(op, begun, &mut |work, collection| {
@@ -68,7 +67,7 @@ impl Store {
         Ok(())
     }
 
-    /// Do and commit a part of the work while nobody else has the latch.
+    /// Do and commit a part of the work while no other thread has the latch.
     fn apart(
         &self,
         op: &Op<'_>,

@@ -22,7 +22,6 @@
 mod load;
 mod scan;
 mod sorter;
-mod stop;
 #[cfg(test)]
 mod tests;
 
@@ -37,12 +36,9 @@ use crate::catalog::Stored;
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Build, Index, IndexSpec, Outcome};
-use crate::op::Op;
+use crate::stop::{Point, reach};
 use crate::store::Store;
-
-#[cfg(test)]
-use stop::at_points;
-pub(crate) use stop::{Point, reach};
+use crate::txn::Op;
 
 /// A build under way, as its builder knows it.
 struct Begun {
@@ -59,7 +55,7 @@ struct Begun {
 
 /// What is to be done about indexes that are wanted.
 enum Beginning {
-    /// Nothing: all are there, and ready. There are so many indexes.
+    /// Nothing: all exist and are ready. The number of indexes.
     There(i32),
     /// To wait for another operation's build.
     Elsewhere(Arc<Build>),
@@ -101,7 +97,7 @@ impl Begun {
     }
 }
 
-/// The builder is gone, also when it has panicked: nobody waits for it any longer.
+/// Ends the build when the builder is gone, also when it has panicked: waiters are released.
 struct Gone<'b>(&'b Build);
 
 impl Drop for Gone<'_> {
@@ -298,9 +294,9 @@ impl Store {
             // The old ones are taken out of the catalog in the change that puts the new ones in.
             match self.build_indexes(&op, collection.ns(), &specs) {
                 Ok(_) => {}
-                // Documents that cannot be indexed: nobody waits for this build any more, and the
-                // index is not there, as if it had failed before the crash.
-                Err(e) if !crate::write::is_fatal(&e) => {
+                // Documents that cannot be indexed: no client waits for this build, and the index
+                // does not exist, as if its build had failed before the crash.
+                Err(e) if !error::is_fatal(&e) => {
                     let of = (collection.ns(), collection.uuid());
                     self.take_out(&op, of, &|index| index.is_left())?;
                 }

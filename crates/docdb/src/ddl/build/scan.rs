@@ -9,13 +9,14 @@ use bson::RawDocument;
 use kv::{Direction, KeyRange};
 use query::Result;
 
+use super::Begun;
 use super::sorter::{Sorted, Sorter};
-use super::{Begun, Point, reach};
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Index, KeySet};
-use crate::op::Op;
+use crate::stop::{Point, reach};
 use crate::store::Store;
+use crate::txn::Op;
 
 /// Documents that are read in one snapshot: an engine keeps what is old for readers.
 const PORTION: usize = if cfg!(test) { 32 } else { 1_024 };

@@ -63,7 +63,7 @@ impl Place {
 }
 
 impl Sorter {
-    /// Hold so many bytes in memory, and what is more in temporary files of a directory.
+    /// Hold at most `memory` bytes in memory, and the rest in temporary files of a directory.
     pub(super) fn new(memory: usize, directory: PathBuf) -> Sorter {
         Sorter {
             bytes: Vec::new(),

@@ -25,8 +25,8 @@ use super::law::{case, run};
 use super::prepare::Query;
 use super::tests::{Fixture, raw};
 use super::{CountRequest, DistinctRequest, FindRequest};
-use crate::cursor::with_view;
 use crate::index::{FieldKind, Index, IndexSpec, KeyMaker, KeySet};
+use crate::txn::with_view;
 use crate::{Collection, CollectionOptions, InsertOptions};
 
 /// Queries of one fixture.

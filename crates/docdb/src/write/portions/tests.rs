@@ -221,10 +221,10 @@ fn check(name: &str, operation: fn(&Site) -> Result<()>, after: impl Fn(&Site)) 
         for (change, message) in CHANGES {
             let site = Site::new(factory);
             let done = Rc::new(std::cell::Cell::new(false));
-            let (store, ns, said) = (Arc::clone(&site.store), site.ns.clone(), Rc::clone(&done));
+            let (store, ns, ended) = (Arc::clone(&site.store), site.ns.clone(), Rc::clone(&done));
             next_time(move || {
                 change(&store, &ns);
-                said.set(true);
+                ended.set(true);
             });
             let error: Error = operation(&site).expect_err(message);
             assert!(done.get(), "{name} on {} is in portions", site.engine);
@@ -237,6 +237,7 @@ fn check(name: &str, operation: fn(&Site) -> Result<()>, after: impl Fn(&Site)) 
     }
 }
 
+/// P1.
 #[test]
 fn updates_end_and_change_no_other_collection() {
     check("update", Site::update, |site| {
@@ -251,6 +252,7 @@ fn updates_end_and_change_no_other_collection() {
     });
 }
 
+/// P1.
 #[test]
 fn deletes_end_and_delete_nothing_of_another_collection() {
     check("delete", Site::delete, |site| {
@@ -265,6 +267,7 @@ fn deletes_end_and_delete_nothing_of_another_collection() {
     });
 }
 
+/// `cursor::alive`: A1.
 #[test]
 fn reads_end_where_they_renew_their_view() {
     check("count", Site::read_count, |_| ());
@@ -275,13 +278,14 @@ fn reads_end_where_they_renew_their_view() {
 
 /// A portion that is repeated after a conflict checks again: a collection that has taken the name
 /// meanwhile has records of the same numbers.
+/// P2.
 #[test]
 fn a_portion_that_is_repeated_checks_again() {
     let site = Site::new(kv_betree::factory());
     let op = op();
     let collection = site.store.collection(&site.ns).unwrap();
     let statement = DeleteStatement::new(raw(&doc! {}));
-    let seek = Seek::parse(&op, &statement.said(), Some(&collection)).unwrap();
+    let seek = Seek::parse(&op, &statement.selection(), Some(&collection)).unwrap();
     let target = Target::new(&site.ns, Some(&collection));
     let (store, ns) = (Arc::clone(&site.store), site.ns.clone());
     next_time(move || {

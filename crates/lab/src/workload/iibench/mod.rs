@@ -18,9 +18,6 @@ pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 
-use super::program::Task;
-use crate::record::Main;
-
 /// The names of the trees: the rows, and the three indexes.
 pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
 
@@ -57,64 +54,4 @@ impl RowParams {
 /// The insert benchmark has three indexes.
 fn all_indexes() -> u8 {
     3
-}
-
-/// What one step does.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "work", rename_all = "snake_case")]
-pub enum Work {
-    /// Insert rows in ascending order of the primary key.
-    Load {
-        /// Rows in one transaction.
-        batch: u32,
-        /// Whether the index trees are maintained.
-        indexes: bool,
-        /// Delete as many of the oldest rows after each transaction, in one of its own.
-        deletes: bool,
-        /// Rows in one interval of the published-style table.
-        interval_rows: u64,
-        /// Range queries beside the load: how many per second, from which interval on.
-        queries: Option<SideQueries>,
-    },
-    /// Build the three index trees from the rows.
-    BuildIndexes,
-    /// Write the rows anew into their best form, as `OPTIMIZE TABLE` does.
-    Rebuild,
-    /// Query as fast as possible while rows are inserted and deleted at a given rate.
-    Query {
-        /// Point queries by primary key, or range queries on the indexes.
-        point: bool,
-        /// Rows inserted (and deleted) per second in the background, over all clients.
-        write_rate: f64,
-        /// Rows in one background transaction.
-        batch: u32,
-    },
-    /// Read the rows and the three indexes once from end to end, in key order; nothing is written.
-    Scan,
-    /// A task of a workload with tables of its own.
-    Program(Task),
-}
-
-impl Work {
-    /// What its main operations are: rows written, or queries.
-    pub(crate) fn main(&self) -> Main {
-        match self {
-            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
-                Main::Queries
-            }
-            Work::Load { .. }
-            | Work::BuildIndexes
-            | Work::Rebuild
-            | Work::Program(Task::Fill { .. }) => Main::Rows,
-        }
-    }
-}
-
-/// Queries that run beside a load, open-loop.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct SideQueries {
-    /// Queries per second.
-    pub rate: f64,
-    /// The first interval (from 1) in which they run.
-    pub from_interval: u32,
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::{COUNT, LINK, NODE, VISIBLE};
-use crate::target::tables::{Answer, By, Range, TableClient};
 use crate::workload::program::Checked;
 use crate::workload::table::{Value, at};
+use crate::workload::tables::{Answer, By, Range, TableClient};
 
 /// Nodes compared at once.
 const NODES: i64 = 10_000;

@@ -1,9 +1,9 @@
 //! Loading the graph: nodes, then the links and counts of each, some nodes at a time.
 
 use super::{COUNT, LINK, Linkbench, NODE, TYPES, count, target};
-use crate::target::tables::{Answer, TableClient};
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::Row;
+use crate::workload::tables::{Answer, TableClient};
 
 /// Nodes of one unit of the load.
 const NODES: u64 = 50;

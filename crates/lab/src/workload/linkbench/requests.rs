@@ -2,12 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use lab_report::record::linkbench::KINDS;
 use stdx::Rng;
 
-use super::{COUNT, HIDDEN, KINDS, LINK, Linkbench, NODE, VISIBLE, count, number, target};
-use crate::target::tables::{Answer, Lock, Mode, Range, TableClient};
+use super::{COUNT, HIDDEN, LINK, Linkbench, NODE, VISIBLE, count, number, target};
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
+use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
 /// The most links of a list.
 const LIST_MAX: u64 = 10_000;

@@ -5,9 +5,9 @@ use super::schema::{
     order, warehouse,
 };
 use super::{DISTRICTS, Params};
-use crate::target::tables::{Answer, By, Range, TableClient};
 use crate::workload::program::Checked;
 use crate::workload::table::{Value, at};
+use crate::workload::tables::{Answer, By, Range, TableClient};
 
 pub(super) fn check(params: Params, client: &mut dyn TableClient) -> Answer<Checked> {
     let mut checked = Checked::default();

@@ -5,9 +5,9 @@ use super::schema::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
 };
 use super::{DISTRICTS, Params, population};
-use crate::target::tables::{Answer, TableClient};
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::Row;
+use crate::workload::tables::{Answer, TableClient};
 
 /// Items or stock, and customers or orders, of one unit.
 const ITEMS: i64 = 500;

@@ -14,11 +14,12 @@ mod population;
 mod schema;
 mod transactions;
 
+use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 
-use super::program::{Checked, Client, Program, Seat, Task};
+use super::program::{Checked, Client, Program, Seat};
 use super::table::Table;
-use crate::target::tables::{Answer, TableClient};
+use crate::workload::tables::{Answer, TableClient};
 
 /// Districts of a warehouse.
 const DISTRICTS: i64 = 10;

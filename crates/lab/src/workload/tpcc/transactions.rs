@@ -9,9 +9,9 @@ use super::schema::{
     WAREHOUSE, customer, district, item, line, order, stock, warehouse,
 };
 use super::{DISTRICTS, Params};
-use crate::target::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
+use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
 /// Orders whose lines a stock-level looks at.
 const RECENT: i64 = 20;

@@ -1,4 +1,4 @@
-//! The command.
+//! The command `applyOps`: applies the entries.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,50 +9,27 @@ use query::{Code, Error, Namespace, Result};
 use stdx::sync::OnceLock;
 use wire::{Builder, Decoder, Message, Parts};
 
-use super::DEPTH_MAX;
-use super::needs::too_deep;
-use super::operation::{Kind, Operation, inner, parse_all};
+use super::needs::{DEPTH_MAX, needs, too_deep};
+use super::operation::{Inner, Kind, Operation, Target, inner, parse_all};
+use crate::arguments::{Generic, Parsed};
+use crate::command::{ELSEWHERE, Lane, WRITES};
 use crate::commands::ddl::check_stored;
-use crate::dispatch::generic::Generic;
-use crate::dispatch::row::{Lane, Privilege, Row, WRITES};
-use crate::dispatch::{Call, Request};
+use crate::request::{Call, Request};
+use crate::row::Row;
+use crate::state;
 
-pub(in crate::commands) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    flags: WRITES,
-    fields: &[
-        "alwaysUpsert",
-        "allowAtomic",
-        "bypassDocumentValidation",
-        "oplogApplicationMode",
-        "preCondition",
-    ],
-    privilege: Privilege::Own,
-    ..Row::new("applyOps", apply_ops, "Apply oplog entries")
-}];
-
-/// Errors of commands that are well in entries: what they bring about is so already.
-const ACCEPTED: &[(&str, &[Code])] = &[
-    (
-        "collMod",
-        &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND],
-    ),
-    ("create", &[Code::NAMESPACE_EXISTS]),
-    (
-        "createIndexes",
-        &[Code::INDEX_ALREADY_EXISTS, Code::NAMESPACE_NOT_FOUND],
-    ),
-    ("drop", &[Code::NAMESPACE_NOT_FOUND]),
-    ("dropDatabase", &[Code::NAMESPACE_NOT_FOUND]),
-    (
-        "dropIndexes",
-        &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND],
-    ),
-    (
-        "renameCollection",
-        &[Code::NAMESPACE_NOT_FOUND, Code::NAMESPACE_EXISTS],
-    ),
-];
+pub(in crate::commands) const ROWS: &[Row] =
+    &[Row::new("applyOps", apply_ops, "Apply oplog entries")
+        .lane(Lane::Storage)
+        .flags(WRITES | ELSEWHERE)
+        .fields(&[
+            "alwaysUpsert",
+            "allowAtomic",
+            "bypassDocumentValidation",
+            "oplogApplicationMode",
+            "preCondition",
+        ])
+        .own(needs)];
 
 /// How entries are applied.
 #[derive(Clone, Copy)]
@@ -61,14 +38,14 @@ struct How {
     bypass_validation: bool,
 }
 
-/// What became of entries: of each that was tried whether it was applied, and the error.
+/// The outcome of entries: for each that was tried whether it was applied, and the error.
 struct Outcome {
     results: Vec<bool>,
     failed: Option<Error>,
 }
 
 fn apply_ops(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments()?;
+    let arguments = request.arguments();
     if arguments.get("preCondition").is_some() {
         let message = "applyOps command no longer supports the 'preCondition' option";
         return Err(Error::location(6_711_600, message));
@@ -140,7 +117,7 @@ fn by_uuid(request: &Call<'_>, uuid: bson::Uuid) -> Result<Namespace> {
     })
 }
 
-/// Apply changes of documents together (O1). The place of the one that fails.
+/// Apply changes of documents together (E1). The place of the one that fails.
 fn changes(
     request: &Call<'_>,
     operations: &[Operation<'_>],
@@ -174,8 +151,8 @@ fn changes(
     Ok(())
 }
 
-/// Apply entries one by one: a change that fails is the end, a command that fails is told at the
-/// end.
+/// Apply entries one by one: a change that fails is the end, a command that fails is reported at
+/// the end.
 fn one_by_one(
     request: &Call<'_>,
     operations: &[Operation<'_>],
@@ -213,28 +190,30 @@ fn one_by_one(
 
 /// Run the command of an entry.
 fn command(request: &Call<'_>, operation: &Operation<'_>, how: How, depth: usize) -> Result<()> {
-    let (database, row, body) = operation.command()?;
-    if row.name == "applyOps" {
-        let nested = apply(request, inner(&body)?, how, depth + 1)?;
-        return nested.failed.map_or(Ok(()), Err);
-    }
-    let done = match operation.uuid {
-        Some(uuid) if row.name == "create" && body.get("viewOn")?.is_none() => {
-            create(request, database, &body, uuid)
+    let ordered = match operation.command()? {
+        Inner::Command(ordered) => ordered,
+        Inner::Entries(body) => {
+            let nested = apply(request, inner(&body)?, how, depth + 1)?;
+            return nested.failed.map_or(Ok(()), Err);
         }
-        Some(uuid) if !matches!(row.name, "create" | "dropDatabase") => {
+    };
+    let body = &ordered.body;
+    let done = match (operation.uuid, ordered.form.target) {
+        (Some(uuid), Target::New) if body.get("viewOn")?.is_none() => {
+            create(request, ordered.database, body, uuid)
+        }
+        (Some(uuid), Target::Collection | Target::Namespace) => {
             let ns = by_uuid(request, uuid)?;
-            let first = match row.name {
-                "renameCollection" => ns.to_string(),
+            let first = match ordered.form.target {
+                Target::Namespace => ns.to_string(),
                 _ => ns.coll,
             };
-            run(request, (&ns.db, row), &named(&body, first)?)
+            run(request, (&ns.db, ordered.row), &named(body, first)?)
         }
-        _ => run(request, (database, row), &body),
+        _ => run(request, (ordered.database, ordered.row), body),
     };
-    let accepted = ACCEPTED.iter().find(|(name, _)| *name == row.name);
     match done {
-        Err(error) if accepted.is_some_and(|(_, codes)| codes.contains(&error.code)) => Ok(()),
+        Err(error) if ordered.form.accepted.contains(&error.code) => Ok(()),
         done => done,
     }
 }
@@ -269,7 +248,7 @@ fn create(request: &Call<'_>, database: &str, body: &RawDocument, uuid: bson::Uu
     request.with_store(|store, op| store.create_with_uuid(op, &ns, options, uuid))
 }
 
-/// Run another command as part of this one. Who may was checked with the entries.
+/// Run another command as part of this one. Its privileges were checked with the entries.
 fn run(
     request: &Call<'_>,
     (database, row): (&str, &'static Row),
@@ -285,24 +264,28 @@ fn run(
     decoder.push(&wire::encode(parts, body, &[]));
     let frame = decoder.frame().map_err(bad)?;
     let frame = frame.ok_or_else(|| Error::bad_value("the command of an op is cut"))?;
-    let inner = Request {
-        server: Arc::clone(&request.server),
+    let inner = state::Operation {
         client: Arc::clone(&request.client),
-        message: Message::decode(frame).map_err(bad)?,
-        row,
-        name: row.name.to_owned(),
+        parsed: Parsed::of(Message::decode(frame).map_err(bad)?)?,
+        command: &row.command,
         generic: Generic {
             database: database.to_owned(),
             ..request.generic.clone()
         },
-        operation: request.operation,
+        number: request.number,
         started: request.started,
-        more: AtomicBool::new(false),
-        repeated: AtomicBool::new(false),
         killed: Arc::clone(&request.killed),
         examined: Arc::clone(&request.examined),
         origin: OnceLock::new(),
+    };
+    let inner = Request {
+        server: Arc::clone(&request.server),
+        operation: Arc::new(inner),
+        run: row.run,
+        more: AtomicBool::new(false),
+        repeated: AtomicBool::new(false),
         needs: OnceLock::new(),
+        pipeline: None,
     };
     request.within(&inner, &mut Builder::new())
 }

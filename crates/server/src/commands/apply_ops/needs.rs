@@ -1,32 +1,31 @@
-//! What one must be allowed to do for entries of an oplog: what they do, and to name collections by
-//! their UUIDs.
+//! The privileges that entries of an oplog need: for their changes, and to name collections by
+//! UUIDs.
 
 use bson::RawArray;
 use query::{Code, Error, Result};
 
-use super::DEPTH_MAX;
-use super::operation::{Kind, inner, parse_all};
-use crate::auth::User;
-use crate::auth::authorize::{Asked, bypasses, rule};
+use super::operation::{Inner, Kind, Ordered, inner, parse_all};
+use crate::access::{Asked, Needed, Sent, bypasses};
+use crate::arguments::Arguments;
 use crate::auth::privilege::Wanted;
-use crate::dispatch::Arguments;
-use crate::server::Server;
 
-/// What `applyOps` needs.
+/// Maximum depth of `applyOps` in `applyOps`: MongoDB's value.
+pub(super) const DEPTH_MAX: usize = 10;
+
+/// The privileges of `applyOps`.
 ///
 /// # Errors
 /// Entries that are none; `Unauthorized` for a command without a rule.
-pub(crate) fn needed(
-    server: &Server,
-    user: &User,
-    arguments: &Arguments<'_>,
-) -> Result<Vec<Wanted>> {
+pub(super) fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let arguments = asked.sent.arguments;
     let always_upsert = arguments.boolean("alwaysUpsert")?.unwrap_or(true);
-    let mut wanted = Vec::new();
     let list = arguments.need_array("applyOps")?;
     let how = (always_upsert, bypasses(arguments));
-    collect((server, user), list, how, 0, &mut wanted)?;
-    Ok(wanted)
+    // The privileges count only when all entries are parsed.
+    let mut all = Needed::default();
+    collect(asked, list, how, 0, &mut all)?;
+    needed.extend(all.wanted);
+    Ok(())
 }
 
 /// The error of entries in entries, too deep.
@@ -36,11 +35,11 @@ pub(super) fn too_deep() -> Error {
 }
 
 fn collect(
-    who: (&Server, &User),
+    asked: &Asked<'_>,
     list: &RawArray,
     how: (bool, bool),
     depth: usize,
-    wanted: &mut Vec<Wanted>,
+    needed: &mut Needed,
 ) -> Result<()> {
     if DEPTH_MAX < depth {
         return Err(too_deep());
@@ -48,7 +47,7 @@ fn collect(
     let (always_upsert, bypass) = how;
     for operation in parse_all(list)? {
         if operation.uuid.is_some() {
-            wanted.extend([Wanted::Cluster("useUUID"), Wanted::Cluster("forceUUID")]);
+            needed.extend([Wanted::Cluster("useUUID"), Wanted::Cluster("forceUUID")]);
         }
         let actions: &[&'static str] = match operation.kind {
             Kind::Insert => &["insert"],
@@ -56,34 +55,48 @@ fn collect(
             Kind::Update => &["update"],
             Kind::Delete => &["remove"],
             Kind::Nothing => {
-                wanted.push(Wanted::Cluster("appendOplogNote"));
+                needed.push(Wanted::Cluster("appendOplogNote"));
                 continue;
             }
             Kind::Command => {
-                let (database, row, body) = operation.command()?;
-                if row.name == "applyOps" {
-                    collect(who, inner(&body)?, how, depth + 1, wanted)?;
-                    continue;
-                }
-                let asked = Asked {
-                    row,
-                    database,
-                    body: &body,
-                    message: None,
-                };
-                if !rule(who.0, who.1, &asked, wanted)? {
-                    let message = format!("not authorized to apply {}", row.name);
-                    return Err(Error::new(Code::UNAUTHORIZED, message));
+                match operation.command()? {
+                    Inner::Entries(body) => {
+                        collect(asked, inner(&body)?, how, depth + 1, needed)?;
+                    }
+                    Inner::Command(ordered) => command(asked, &ordered, needed)?,
                 }
                 continue;
             }
         };
         let ns = operation.namespace()?;
         let on = |action: &&'static str| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
-        wanted.extend(actions.iter().map(on));
+        needed.extend(actions.iter().map(on));
         if bypass {
-            wanted.push(on(&"bypassDocumentValidation"));
+            needed.push(on(&"bypassDocumentValidation"));
         }
     }
     Ok(())
+}
+
+/// Add the privileges of an entry's command.
+fn command(asked: &Asked<'_>, ordered: &Ordered<'_>, needed: &mut Needed) -> Result<()> {
+    let row = ordered.row;
+    let arguments = Arguments::of(row.name, &ordered.body)?;
+    let asked = Asked {
+        sent: Sent {
+            command: &row.command,
+            database: ordered.database,
+            arguments: &arguments,
+            message: None,
+        },
+        server: asked.server,
+        user: asked.user,
+    };
+    match row.rule.add(&asked, needed)? {
+        true => Ok(()),
+        false => {
+            let message = format!("not authorized to apply {}", row.name);
+            Err(Error::new(Code::UNAUTHORIZED, message))
+        }
+    }
 }

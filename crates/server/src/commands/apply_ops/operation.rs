@@ -6,10 +6,10 @@ use docdb::{Applied, AppliedUpdate};
 use query::pipeline::distinct;
 use query::{Code, Error, Namespace, Result};
 
-use crate::commands;
-use crate::dispatch::Row;
+use crate::commands::{ddl, index};
+use crate::row::Row;
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Insert,
@@ -19,12 +19,134 @@ pub(super) enum Kind {
     Nothing,
 }
 
+/// What the command of an entry names first, and the UUID of the entry stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A collection that the command creates, with this UUID unless it is a view.
+    New,
+    /// A collection, by its name in the database.
+    Collection,
+    /// A collection, by its whole name.
+    Namespace,
+    /// A database, which has no UUID.
+    Database,
+}
+
+/// The form of a command in entries.
+pub(super) struct Form {
+    /// Its name in entries.
+    name: &'static str,
+    /// The name of the command that runs.
+    command: &'static str,
+    /// What its first field names.
+    pub(super) target: Target,
+    /// Makes the command of the entry, where the two differ.
+    translate: Option<fn(&str, Document) -> Document>,
+    /// Errors after which the entry counts as applied: its effect exists already.
+    pub(super) accepted: &'static [Code],
+}
+
+impl Form {
+    const fn new(name: &'static str, target: Target, accepted: &'static [Code]) -> Form {
+        Form {
+            name,
+            command: name,
+            target,
+            translate: None,
+            accepted,
+        }
+    }
+
+    /// The row of the command.
+    fn row(&self) -> Option<&'static Row> {
+        let mut rows = ddl::ROWS.iter().chain(index::ROWS);
+        rows.find(|row| row.name == self.command)
+    }
+}
+
+/// The name of entries in entries.
+const NESTED: &str = "applyOps";
+
+/// The commands that entries may hold beside `applyOps` itself.
+const FORMS: &[Form] = &[
+    Form::new("create", Target::New, &[Code::NAMESPACE_EXISTS]),
+    Form::new(
+        "collMod",
+        Target::Collection,
+        &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND],
+    ),
+    Form::new("drop", Target::Collection, &[Code::NAMESPACE_NOT_FOUND]),
+    Form::new(
+        "dropDatabase",
+        Target::Database,
+        &[Code::NAMESPACE_NOT_FOUND],
+    ),
+    Form::new("convertToCapped", Target::Collection, &[]),
+    Form::new("dropIndexes", Target::Collection, NO_INDEX),
+    Form {
+        command: "dropIndexes",
+        ..Form::new("deleteIndexes", Target::Collection, NO_INDEX)
+    },
+    Form {
+        command: "dropIndexes",
+        translate: Some(drop_indexes),
+        ..Form::new("deleteIndex", Target::Collection, NO_INDEX)
+    },
+    Form {
+        translate: Some(create_indexes),
+        ..Form::new(
+            "createIndexes",
+            Target::Collection,
+            &[Code::INDEX_ALREADY_EXISTS, Code::NAMESPACE_NOT_FOUND],
+        )
+    },
+    Form {
+        translate: Some(rename),
+        ..Form::new(
+            "renameCollection",
+            Target::Namespace,
+            &[Code::NAMESPACE_NOT_FOUND, Code::NAMESPACE_EXISTS],
+        )
+    },
+];
+
+/// The index is gone already, or its collection is.
+const NO_INDEX: &[Code] = &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND];
+
+/// Commands that entries of real oplogs hold, and that are not applied.
+const UNSUPPORTED: &[&str] = &[
+    "startIndexBuild",
+    "commitIndexBuild",
+    "abortIndexBuild",
+    "commitTransaction",
+    "abortTransaction",
+];
+
+/// The command of an entry.
+pub(super) enum Inner<'a> {
+    Entries(RawDocumentBuf),
+    /// Another command.
+    Command(Ordered<'a>),
+}
+
+/// A command that an entry orders.
+pub(super) struct Ordered<'a> {
+    /// The database it is run on.
+    pub(super) database: &'a str,
+    /// The command.
+    pub(super) row: &'static Row,
+    /// Its form in entries.
+    pub(super) form: &'static Form,
+    /// The command with its arguments.
+    pub(super) body: RawDocumentBuf,
+}
+
 /// An entry.
 pub(super) struct Operation<'a> {
     pub(super) kind: Kind,
     /// The namespace as it is given.
     pub(super) ns: &'a str,
-    /// The UUID of the collection; it counts more than the name.
+    /// The UUID of the collection; it takes precedence over the name.
     pub(super) uuid: Option<Uuid>,
     document: &'a RawDocument,
     filter: Option<&'a RawDocument>,
@@ -149,11 +271,11 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The database, the row and the body of the command that this is.
+    /// The command that this is.
     ///
     /// # Errors
     /// `InvalidNamespace`; what is not supported in entries.
-    pub(super) fn command(&self) -> Result<(&'a str, &'static Row, RawDocumentBuf)> {
+    pub(super) fn command(&self) -> Result<Inner<'a>> {
         let Some(database) = self.ns.strip_suffix(".$cmd") else {
             let message = format!("the ns of a command must end in .$cmd: {}", self.ns);
             return Err(Error::new(Code::INVALID_NAMESPACE, message));
@@ -162,34 +284,30 @@ impl<'a> Operation<'a> {
         let (name, _) = first.ok_or_else(|| Error::bad_value("an op has an empty command"))?;
         let name = name.as_str();
         distinct("applyOps.o", self.document)?;
-        let body = match name {
-            "create" | "collMod" | "drop" | "dropDatabase" | "convertToCapped" | "applyOps"
-            | "dropIndexes" | "deleteIndexes" => self.document.to_owned(),
-            "deleteIndex" => self.translated(name, drop_indexes)?,
-            "createIndexes" => self.translated(name, create_indexes)?,
-            "renameCollection" => self.translated(name, rename)?,
-            "startIndexBuild" | "commitIndexBuild" | "abortIndexBuild" | "commitTransaction"
-            | "abortTransaction" => {
-                let message = format!("The {name} operation is not supported in applyOps mode");
-                return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
-            }
-            _ => {
-                let message = format!("Invalid key '{name}' found in field 'o'");
-                return Err(Error::bad_value(message));
-            }
+        if name == NESTED {
+            return Ok(Inner::Entries(self.document.to_owned()));
+        }
+        if UNSUPPORTED.contains(&name) {
+            let message = format!("The {name} operation is not supported in applyOps mode");
+            return Err(Error::new(Code::COMMAND_NOT_SUPPORTED, message));
+        }
+        let Some(form) = FORMS.iter().find(|form| form.name == name) else {
+            let message = format!("Invalid key '{name}' found in field 'o'");
+            return Err(Error::bad_value(message));
         };
-        let name = if name == "deleteIndex" {
-            "dropIndexes"
-        } else {
-            name
+        let body = match form.translate {
+            None => self.document.to_owned(),
+            Some(translate) => self.translated(name, translate)?,
         };
-        let row = commands::find(name).ok_or_else(|| {
-            Error::new(
-                Code::COMMAND_NOT_FOUND,
-                format!("no such command: '{name}'"),
-            )
-        })?;
-        Ok((database, row, body))
+        Ok(Inner::Command(Ordered {
+            database,
+            row: form.row().ok_or_else(|| {
+                let message = format!("no such command: '{name}'");
+                Error::new(Code::COMMAND_NOT_FOUND, message)
+            })?,
+            form,
+            body,
+        }))
     }
 
     fn translated(
@@ -207,7 +325,7 @@ impl<'a> Operation<'a> {
 /// # Errors
 /// `FailedToParse`.
 pub(super) fn inner(body: &RawDocument) -> Result<&RawArray> {
-    match body.get("applyOps")? {
+    match body.get(NESTED)? {
         Some(RawBsonRef::Array(list)) => Ok(list),
         _ => Err(Error::parse("ops has to be an array")),
     }
@@ -266,4 +384,16 @@ fn rename(_: &str, mut entry: Document) -> Document {
         entry.insert("dropTarget", true);
     }
     entry
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_of_entries_are_commands() {
+        for form in FORMS {
+            assert!(form.row().is_some(), "{}", form.name);
+        }
+    }
 }

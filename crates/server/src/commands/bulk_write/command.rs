@@ -1,9 +1,9 @@
-//! The command.
+//! The command `bulkWrite`: parses, authorizes and runs its statements.
 //!
 //! - B1. Statements take effect in their order; neighbours that insert into one collection are one
-//!   batch of the storage, which does not change what anybody sees of their order.
-//! - B2. What is wrong with one statement is told in its place; what is wrong with the server or
-//!   the transaction is the error of the command.
+//!   batch of the storage, which does not change the order that clients see.
+//! - B2. The error of one statement is reported in its place; an error of the server or of the
+//!   transaction is the error of the command.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,37 +15,38 @@ use wire::Builder;
 
 use super::outcome::Outcome;
 use super::statement::{Action, Statement};
-use crate::auth::is_allowed;
+use crate::access::is_allowed;
+use crate::arguments::Arguments;
 use crate::auth::privilege::Wanted;
+use crate::command::{
+    ADMIN, API, Class, ELSEWHERE, Lane, RETRYABLE, STREAMS, TRANSACTION, WRITES, Written,
+};
 use crate::commands::find::tree;
 use crate::commands::write::{retried, statements};
 use crate::commands::{cursor, listing};
-use crate::dispatch::row::{ADMIN, API, Lane, RETRYABLE, Row, TRANSACTION, WRITES};
-use crate::dispatch::{Arguments, Call, outside_of_server};
-use crate::state::metrics::Class;
+use crate::request::{Call, outside_of_server};
+use crate::row::Row;
 
-/// The rows.
-pub(in crate::commands) const ROWS: &[Row] = &[Row {
-    lane: Lane::Storage,
-    class: Class::Write,
-    flags: ADMIN | API | WRITES | TRANSACTION | RETRYABLE,
-    fields: &[
-        "ops",
-        "nsInfo",
-        "ordered",
-        "bypassDocumentValidation",
-        "bypassEmptyTsReplacement",
-        "let",
-        "errorsOnly",
-        "cursor",
-    ],
-    // Which rights its statements need is known when they are: the command checks them itself.
-    ..Row::new(
-        "bulkWrite",
-        bulk_write,
-        "Insert, update and delete documents in several collections",
-    )
-}];
+/// The command itself checks the privileges of its statements.
+pub(in crate::commands) const ROWS: &[Row] = &[Row::new(
+    "bulkWrite",
+    bulk_write,
+    "Insert, update and delete documents in several collections",
+)
+.lane(Lane::Storage)
+.class(Class::Write)
+.written(Written::Bulk)
+.flags(ADMIN | API | WRITES | TRANSACTION | RETRYABLE | STREAMS | ELSEWHERE)
+.fields(&[
+    "ops",
+    "nsInfo",
+    "ordered",
+    "bypassDocumentValidation",
+    "bypassEmptyTsReplacement",
+    "let",
+    "errorsOnly",
+    "cursor",
+])];
 
 /// Errors that end the command and not one statement.
 const WHOLE: &[Code] = &[
@@ -64,7 +65,7 @@ const WHOLE: &[Code] = &[
 
 /// The namespaces of `nsInfo`.
 fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>> {
-    let listed = match call.message.sequence("nsInfo") {
+    let listed = match call.message().sequence("nsInfo") {
         Some(listed) => listed,
         None => {
             arguments.need_array("nsInfo")?;
@@ -90,9 +91,9 @@ fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>>
     Ok(targets)
 }
 
-/// Check that the client may do all of it: nothing is done of what is not allowed as a whole.
+/// Check that the client may run all statements: otherwise none of them runs.
 fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>]) -> Result<()> {
-    let bypass = call.arguments()?.is_on("bypassDocumentValidation")?;
+    let bypass = call.arguments().is_on("bypassDocumentValidation")?;
     let mut needs: HashSet<(usize, &'static str)> = HashSet::new();
     for statement in statements {
         for need in statement.needs() {
@@ -131,7 +132,7 @@ struct Run<'a, 'c> {
 }
 
 impl Run<'_, '_> {
-    /// Do statements that go together, the first of which is number `at` (B1).
+    /// Run statements of one batch, the first of which is number `at` (B1).
     fn group(&mut self, at: usize, group: &[Statement<'_>]) -> Result<()> {
         let Some(first) = group.first() else {
             return Ok(());
@@ -155,11 +156,11 @@ impl Run<'_, '_> {
         if WHOLE.contains(&error.code) {
             return Err(error);
         }
-        // What refuses the first refuses all: a name, a view. The others are told of like it,
-        // unless the first ends the command.
+        // What refuses the first refuses all: a name, a view. The others are reported like
+        // it, unless the first ends the command.
         let updates = matches!(first.action, Action::Update(_));
-        let told = if self.ends() { 1 } else { group.len() };
-        for i in at..at + told {
+        let reported = if self.ends() { 1 } else { group.len() };
+        for i in at..at + reported {
             self.outcome.failed(i, &error, updates);
         }
         if self.op.transaction.is_some() {
@@ -263,21 +264,21 @@ fn understand<'a>(
 }
 
 fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = call.arguments()?;
-    let targets = targets(call, &arguments)?;
+    let arguments = call.arguments();
+    let targets = targets(call, arguments)?;
     if call.generic.in_transaction {
         for ns in &targets {
             outside_of_server(&ns.db, &ns.coll)?;
         }
     }
-    let statements = understand(call, &arguments, targets.len())?;
+    let statements = understand(call, arguments, targets.len())?;
     authorize(call, &targets, &statements)?;
     let options = InsertOptions {
         ordered: arguments.boolean("ordered")?.unwrap_or(true),
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
         keep_zero_timestamps: arguments.is_on("bypassEmptyTsReplacement")?,
     };
-    let batch_size = listing::batch_size(&arguments)?;
+    let batch_size = listing::batch_size(arguments)?;
     let errors_only = arguments.is_on("errorsOnly")?;
     let (outcome, batch) = call.with_store(|store, op| {
         let mut run = Run {

@@ -1,18 +1,18 @@
-//! What the statements of `bulkWrite` have done: one document for each, and sums.
+//! The outcomes of the statements of `bulkWrite`: one document for each, and totals.
 
 use bson::{Bson, RawDocumentBuf};
 use query::Error;
 use wire::Builder;
 
 use crate::commands::update::integer;
-use crate::dispatch::failure;
+use crate::request::failure;
 
 /// The outcomes of the statements so far.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// Tell of failures only.
+    /// Report failures only.
     pub(super) errors_only: bool,
-    /// One document for each statement that is told of.
+    /// One document for each statement that is reported.
     pub(super) items: Vec<RawDocumentBuf>,
     /// Statements that failed.
     pub(super) failed: usize,
@@ -26,7 +26,7 @@ pub(super) struct Outcome {
     pub(super) upserted: i64,
     /// Documents deleted.
     pub(super) deleted: i64,
-    /// Numbers of statements that were done before.
+    /// Numbers of statements that an earlier attempt has done.
     pub(super) retried: Vec<i32>,
 }
 

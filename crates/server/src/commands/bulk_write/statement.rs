@@ -1,14 +1,13 @@
-//! One statement of `bulkWrite`: what it does, and to which of the command's namespaces.
+//! One statement of `bulkWrite`: its action, and the namespace it acts on.
 
 use bson::{Document, RawDocument};
 use docdb::{DeleteStatement, UpdateStatement};
 use query::{Code, Error, Result};
 
+use crate::arguments::{Arguments, integer};
 use crate::commands::find::collation;
 use crate::commands::update::{array_filters, change, refuse_supplied};
 use crate::commands::write::hint;
-use crate::dispatch::Arguments;
-use crate::dispatch::arguments::integer;
 
 const INSERT: &[&str] = &["insert", "document"];
 
@@ -32,7 +31,6 @@ const DELETE: &[&str] = &["delete", "filter", "multi", "hint", "collation", "sam
 
 /// What a statement does.
 pub(super) enum Action<'a> {
-    /// Insert a document.
     Insert(&'a RawDocument),
     /// Update documents.
     Update(Box<UpdateStatement>),
@@ -40,7 +38,6 @@ pub(super) enum Action<'a> {
     Delete(Box<DeleteStatement>),
 }
 
-/// A statement.
 pub(super) struct Statement<'a> {
     /// The place of its namespace in `nsInfo`.
     pub(super) target: usize,
@@ -49,8 +46,8 @@ pub(super) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Understand one element of `ops`. `targets` says how many namespaces there are, `variables`
-    /// are those of `let`.
+    /// Parse one element of `ops`. `targets` is the number of namespaces, `variables` are those of
+    /// `let`.
     ///
     /// # Errors
     /// `IDLUnknownField`, `BadValue` for a namespace that is not listed, `FailedToParse`,
@@ -109,7 +106,7 @@ impl<'a> Statement<'a> {
         inserts && self.target == other.target
     }
 
-    /// What it needs on its collection.
+    /// The actions it needs on its collection.
     pub(super) fn needs(&self) -> &'static [&'static str] {
         match &self.action {
             Action::Insert(_) => &["insert"],

@@ -5,53 +5,47 @@ use query::Result;
 use wire::Builder;
 
 use super::{engine, sections, system, work};
-use crate::dispatch::Call;
-use crate::dispatch::row::{ADMIN, LOOSE, Lane, Privilege, Row};
+use crate::access::Privilege;
+use crate::command::{ADMIN, LOOSE, Lane};
+use crate::request::Call;
+use crate::row::Row;
 use crate::server::Server;
 use crate::state::clock;
 
 pub(in crate::commands) const ROWS: &[Row] = &[
-    Row {
-        flags: LOOSE,
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "serverStatus",
-            server_status,
-            "Return metrics of the server",
-        )
-    },
-    Row {
-        flags: ADMIN | LOOSE,
-        lane: Lane::Reserved,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "getDiagnosticData",
-            diagnostic_data,
-            "Return the data that monitoring collects, in one reply",
-        )
-    },
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("connPoolStats"),
-        ..Row::new(
-            "connPoolStats",
-            pool_stats,
-            "Return connections to other servers",
-        )
-    },
-    Row {
-        flags: ADMIN,
-        privilege: Privilege::Cluster("serverStatus"),
-        ..Row::new(
-            "lockInfo",
-            |_, reply| {
-                reply.open_array("lockInfo").close();
-                Ok(())
-            },
-            "Return lock statistics",
-        )
-    },
+    Row::new(
+        "serverStatus",
+        server_status,
+        "Return metrics of the server",
+    )
+    .flags(LOOSE)
+    .lane(Lane::Reserved)
+    .privilege(Privilege::Cluster("serverStatus")),
+    Row::new(
+        "getDiagnosticData",
+        diagnostic_data,
+        "Return the data that monitoring collects, in one reply",
+    )
+    .flags(ADMIN | LOOSE)
+    .lane(Lane::Reserved)
+    .privilege(Privilege::Cluster("serverStatus")),
+    Row::new(
+        "connPoolStats",
+        pool_stats,
+        "Return connections to other servers",
+    )
+    .flags(ADMIN)
+    .privilege(Privilege::Cluster("connPoolStats")),
+    Row::new(
+        "lockInfo",
+        |_, reply| {
+            reply.open_array("lockInfo").close();
+            Ok(())
+        },
+        "Return lock statistics",
+    )
+    .flags(ADMIN)
+    .privilege(Privilege::Cluster("serverStatus")),
 ];
 
 /// All sections, in MongoDB's order where it has one.

@@ -1,5 +1,5 @@
-//! The storage engine in `serverStatus`: what MongoDB shows of any engine, and in a section of the
-//! engine's name what it says of its work.
+//! The storage engine in `serverStatus`: the section that MongoDB has for any engine, and one under
+//! the engine's name with its statistics.
 
 use bson::{Bson, Document, doc};
 use kv::{EngineStats, IoCount};
@@ -32,7 +32,7 @@ fn traffic(counts: &[IoCount]) -> Document {
     shown
 }
 
-/// What an engine says, as a document.
+/// The statistics of an engine as a document.
 fn describe(stats: &EngineStats) -> Document {
     let mut shown = doc! {"written": traffic(&stats.written), "read": traffic(&stats.read)};
     if let Some(cache) = &stats.cache {
@@ -69,7 +69,7 @@ fn describe(stats: &EngineStats) -> Document {
     shown
 }
 
-/// What the engine says of itself.
+/// The section under the engine's name.
 ///
 /// # Errors
 /// Those of the engine.

@@ -1,4 +1,4 @@
-//! `serverStatus` and what is near it. The types of the fields are part of the interface: drivers'
+//! `serverStatus` and related commands. The types of the fields are part of the interface: drivers'
 //! test suites and exporters fail on an int where MongoDB has a long.
 
 mod command;

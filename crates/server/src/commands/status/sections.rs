@@ -6,10 +6,9 @@ use bson::{Bson, doc};
 use wire::Builder;
 
 use crate::commands::host::kibibytes;
-use crate::dispatch::writes;
+use crate::metrics::Latency;
 use crate::server::Server;
 use crate::state::clock;
-use crate::state::metrics::Latency;
 use crate::version::MONGODB;
 
 fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
@@ -19,7 +18,7 @@ fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
     reply.long("ops", latency.ops.get()).close();
 }
 
-/// Who answers, and since when.
+/// The host, the process and its uptime.
 pub(super) fn head(server: &Server, reply: &mut Builder) {
     let uptime = server.started.elapsed();
     let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
@@ -36,7 +35,6 @@ pub(super) fn head(server: &Server, reply: &mut Builder) {
         .date("localTime", clock::now());
 }
 
-/// Connections.
 pub(super) fn connections(server: &Server, reply: &mut Builder) {
     let connections = &server.connections;
     let current = connections.current();
@@ -94,7 +92,10 @@ pub(super) fn queues(server: &Server, reply: &mut Builder) {
     let waiting_writers = count(server.metrics.waiting_writes.get()).min(waiting);
     let uptime = i64::try_from(server.started.elapsed().as_micros()).unwrap_or(i64::MAX);
     let running = server.operations.list();
-    let writers = running.iter().filter(|request| writes(request)).count();
+    let writers = running
+        .iter()
+        .filter(|operation| operation.writes())
+        .count();
     let writers = i32::try_from(writers).unwrap_or(i32::MAX);
     let active = i32::try_from(running.len()).unwrap_or(i32::MAX);
     reply.value(

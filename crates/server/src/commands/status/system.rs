@@ -32,7 +32,7 @@ const MEMORY: &[&str] = &[
     "Dirty",
 ];
 
-/// Append what the kernel tells; what it does not is left out.
+/// Append what the kernel reports.
 pub(super) fn metrics(reply: &mut Builder) {
     reply.open_document("cpu");
     cpu(reply, &fs::read_to_string("/proc/stat").unwrap_or_default());

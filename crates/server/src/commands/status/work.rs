@@ -18,7 +18,6 @@ fn load(counter: &AtomicU64) -> i64 {
     whole(counter.load(Ordering::Relaxed))
 }
 
-/// Sessions.
 pub(super) fn sessions(server: &Server, reply: &mut Builder) {
     let count = server.store.session_ids().len();
     let count = i32::try_from(count).unwrap_or(i32::MAX);
@@ -37,10 +36,10 @@ pub(super) fn sessions(server: &Server, reply: &mut Builder) {
 
 /// Transactions of many statements.
 pub(super) fn transactions(server: &Server, reply: &mut Builder) {
-    let figures = server.store.figures();
+    let stats = server.store.figures();
     let open = size(server.store.open_transactions());
-    let started = load(&figures.transactions_started);
-    let committed = load(&figures.transactions_committed);
+    let started = load(&stats.transactions_started);
+    let committed = load(&stats.transactions_committed);
     let active = server.operations.list();
     let active = active.iter().filter(|op| op.generic.in_transaction).count();
     let active = size(active).min(open);
@@ -66,26 +65,38 @@ pub(super) fn transactions(server: &Server, reply: &mut Builder) {
 }
 
 fn cursors(server: &Server, reply: &mut Builder) {
-    let figures = server.store.cursor_figures();
+    let stats = server.store.cursor_figures();
     reply.open_document("cursor");
     reply
-        .long("moreThanOneBatch", whole(figures.opened))
-        .long("timedOut", whole(figures.timed_out))
-        .long("totalOpened", whole(figures.opened));
+        .long("moreThanOneBatch", whole(stats.opened))
+        .long("timedOut", whole(stats.timed_out))
+        .long("totalOpened", whole(stats.opened));
     reply.open_document("open");
     reply
-        .long("noTimeout", whole(figures.no_timeout))
-        .long("pinned", whole(figures.pinned))
+        .long("noTimeout", whole(stats.no_timeout))
+        .long("pinned", whole(stats.pinned))
         .long("multiTarget", 0)
         .long("singleTarget", 0)
-        .long("total", whole(figures.open));
+        .long("total", whole(stats.open));
     reply.close().close();
+}
+
+/// The turns of long operations on the processors.
+fn slices(server: &Server, reply: &mut Builder) {
+    let slots = server.processors.usage();
+    reply.open_document("timeSlices");
+    reply
+        .long("slots", size(slots.total))
+        .long("held", size(slots.held))
+        .long("waiting", size(slots.waiting))
+        .long("waits", whole(slots.waits))
+        .close();
 }
 
 /// Counters of commands, documents, cursors and expiry.
 pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
-    let figures = server.store.figures();
+    let stats = server.store.figures();
     reply.open_document("metrics").open_document("commands");
     for (name, calls) in &metrics.calls {
         if calls.total.get() > 0 {
@@ -105,7 +116,7 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     reply
         .open_document("operation")
         .long("scanAndOrder", 0)
-        .long("writeConflicts", load(&figures.conflicts))
+        .long("writeConflicts", load(&stats.conflicts))
         .close();
     let memory = server.memory.usage();
     reply.open_document("query").open_document("memory");
@@ -115,12 +126,14 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     reply
         .long("peakBytes", size(memory.peak))
         .long("refused", whole(memory.refused));
-    reply.close().close();
+    reply.close();
+    slices(server, reply);
+    reply.close();
     reply.open_document("ttl");
     reply
-        .long("deletedDocuments", load(&figures.ttl_deleted))
-        .long("failedDeletes", load(&figures.ttl_failed))
-        .long("passes", load(&figures.ttl_passes))
+        .long("deletedDocuments", load(&stats.ttl_deleted))
+        .long("failedDeletes", load(&stats.ttl_failed))
+        .long("passes", load(&stats.ttl_passes))
         .close();
     reply.close();
 }

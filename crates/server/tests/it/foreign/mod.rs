@@ -434,6 +434,7 @@ roles! {
 
 /// What resolves to another database than it was checked for: pipelines within pipelines, and those
 /// of views, name collections of the database they run on.
+/// A4: what is authorized is what is read.
 #[test]
 fn nested_pipelines_stay_in_the_database_they_read() {
     let mut world = World::new();
@@ -467,10 +468,10 @@ fn nested_pipelines_stay_in_the_database_they_read() {
     let pipeline = [documents, doc! {"$lookup": stats}];
     let aggregate = doc! {"aggregate": 1, "pipeline": &pipeline, "cursor": {}};
     let reply = user.ok("foreign", aggregate);
-    let told = batch(&reply)[0].get_array("x").unwrap()[0].clone();
-    let told = told.as_document().unwrap();
-    assert_eq!(told.get_str("ns").unwrap(), "own.c", "{reply}");
-    assert_eq!(told.get("count").and_then(number), Some(2), "{reply}");
+    let stats = batch(&reply)[0].get_array("x").unwrap()[0].clone();
+    let stats = stats.as_document().unwrap();
+    assert_eq!(stats.get_str("ns").unwrap(), "own.c", "{reply}");
+    assert_eq!(stats.get("count").and_then(number), Some(2), "{reply}");
 }
 
 fn number(value: &Bson) -> Option<i64> {

@@ -3,7 +3,8 @@
 
 use std::fs;
 
-use lab::envelope::{Cgroups, Controller, Envelope, Limits};
+use lab_host::envelope::{Cgroups, Controller, Envelope};
+use lab_report::record::Limits;
 use stdx::ByteSize;
 
 /// The limit. Dropping it ends the process in the group.

@@ -20,7 +20,7 @@ use super::super::Point::{Begun, Put, Read, Waits};
 use super::known::{Coll, Doc, Idx, judge, pool};
 use super::rig::{Actor, News, Site, code, counting, named, raw};
 use crate::ddl::{CreateIndexesReply, IndexNames};
-use crate::op::{Op, SessionId, SessionRef};
+use crate::txn::{Op, SessionId, SessionRef};
 use crate::write::{DeleteStatement, UpdateStatement};
 
 const NAMES: [&str; 2] = ["x", "y"];
@@ -328,7 +328,7 @@ impl World {
                 self.ended(flight, done);
                 true
             }
-            News::Dead => panic!("nobody has ended it"),
+            News::Dead => panic!("it has not ended"),
         }
     }
 
@@ -714,7 +714,7 @@ impl World {
         while let Some(at) = self.builder() {
             while !self.go(at) {}
         }
-        assert!(self.flights.is_empty(), "nobody is waited for");
+        assert!(self.flights.is_empty(), "no flight is open");
     }
 
     /// End the process with all that is under way, and begin another.

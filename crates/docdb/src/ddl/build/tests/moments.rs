@@ -8,11 +8,11 @@ use kv::Durability;
 use query::{Code, Namespace, Result};
 
 use super::super::Point::{Begun, Looked, Marked};
-use super::super::at_points;
+use crate::stop::at_points;
 use super::rig::{Site, counting, named, on_filled, raw, spec};
 use crate::ddl::IndexNames;
-use crate::op::{Op, SessionId, SessionRef};
 use crate::store::Store;
+use crate::txn::{Op, SessionId, SessionRef};
 
 fn session() -> Op<'static> {
     let id = SessionId {
@@ -115,6 +115,7 @@ fn a_pipeline_does_without_an_index_that_is_newer_than_its_snapshot() {
 
 /// The index is dropped, and a document inserted, after a read has looked at the catalog and
 /// before it opens its snapshot: the read sees the document all the same.
+/// `txn::view`: V1.
 #[test]
 fn a_read_does_without_an_index_that_was_dropped_before_its_snapshot() {
     type Read = fn(&Store, &Op<'_>, &Namespace) -> Result<u64>;
@@ -163,6 +164,7 @@ fn different(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
 
 /// A document with an array is inserted after a read has looked at the catalog and before it opens
 /// its snapshot: the read has it once.
+/// `txn::view`: V1.
 #[test]
 fn a_read_knows_of_arrays_that_came_before_its_snapshot() {
     on_filled(|site| {
@@ -177,7 +179,7 @@ fn a_read_knows_of_arrays_that_came_before_its_snapshot() {
                 let document = raw(&doc! { "_id": 1, "a": [2, 3, 4] });
                 let options = crate::InsertOptions::default();
                 let op = Op::new(Durability::Group);
-                // The second time it is there already.
+                // The second time it exists.
                 store.insert(&op, &of_hook, &[&document], options).unwrap();
             }
         };

@@ -12,12 +12,12 @@ use query::{Code, Namespace, Result};
 use stdx::sync::atomic::{AtomicI32, Ordering};
 use tempfile::TempDir;
 
-use super::super::{Point, at_points};
 use crate::collection::CollectionOptions;
 use crate::ddl::CreateIndexesReply;
 use crate::find::CountRequest;
-use crate::op::Op;
+use crate::stop::{Point, at_points};
 use crate::store::{Options, Store};
+use crate::txn::Op;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
 /// How long a test waits for what must happen.
@@ -245,11 +245,11 @@ impl Actor {
         limit: Option<Duration>,
     ) -> Actor {
         let (orders, taken) = channel();
-        let (told, news) = channel();
+        let (sender, news) = channel();
         let killed = Arc::new(AtomicI32::new(0));
         let (store, stops, kill) = (Arc::clone(store), stops.to_vec(), Arc::clone(&killed));
-        let hook_told = told.clone();
-        let hook = hook(stops, taken, hook_told);
+        let hook_news = sender.clone();
+        let hook = hook(stops, taken, hook_news);
         let body = move || {
             let work = || {
                 let op = Op {
@@ -267,7 +267,7 @@ impl Actor {
                 Err(why) => resume_unwind(why),
             };
             // The test may have ended.
-            drop(told.send(last));
+            drop(sender.send(last));
         };
         drop(stdx::sync::spawn("actor", body).unwrap());
         Actor {
@@ -279,7 +279,7 @@ impl Actor {
 
     /// What happens to it next.
     pub(super) fn news(&self) -> News {
-        self.news.recv_timeout(LIMIT).expect("the thread goes on")
+        self.news.recv_timeout(LIMIT).expect("the thread lives")
     }
 
     /// Wait until it stands at a point.
@@ -324,13 +324,13 @@ impl Actor {
 }
 
 /// Stop at points until an order comes. An operation that waits for another is not stopped.
-fn hook(stops: Vec<Point>, orders: Receiver<Order>, told: Sender<News>) -> impl Fn(Point) {
+fn hook(stops: Vec<Point>, orders: Receiver<Order>, sender: Sender<News>) -> impl Fn(Point) {
     let free = std::cell::Cell::new(false);
     move |point| {
         if free.get() || !stops.contains(&point) {
             return;
         }
-        drop(told.send(News::At(point)));
+        drop(sender.send(News::At(point)));
         if point == Point::Waits {
             return;
         }

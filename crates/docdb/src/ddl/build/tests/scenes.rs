@@ -17,6 +17,7 @@ fn names(names: &[&str]) -> IndexNames {
     IndexNames::Names(names.iter().map(ToString::to_string).collect())
 }
 
+/// B2.
 #[test]
 fn what_is_built_is_not_modified() {
     on_filled(|site| {
@@ -56,6 +57,7 @@ fn what_is_built_is_not_modified() {
     });
 }
 
+/// B1.
 #[test]
 fn a_collection_that_is_created_anew_is_left_alone_by_the_old_ones_build() {
     for same_uuid in [false, true] {
@@ -141,6 +143,7 @@ fn the_target_of_out_is_not_replaced_while_it_is_built() {
     });
 }
 
+/// B2.
 #[test]
 fn a_collection_that_is_dropped_ends_the_build() {
     on_filled(|site| {

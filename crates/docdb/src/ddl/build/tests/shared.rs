@@ -22,6 +22,7 @@ fn waiter(site: &Site, unique: bool) -> Actor {
     waiter
 }
 
+/// B3.
 #[test]
 fn the_second_waits_and_shares_the_end() {
     on_filled(|site| {
@@ -94,6 +95,7 @@ fn who_waits_can_be_killed_and_runs_out_of_time() {
     });
 }
 
+/// B3.
 #[test]
 fn when_the_builder_is_killed_another_builds() {
     on_filled(|site| {

@@ -6,7 +6,7 @@ use stdx::Rng;
 use super::super::*;
 use super::rig::{Site, on_each, open, raw};
 use crate::examined::Examined;
-use crate::op::{SessionId, SessionRef};
+use crate::txn::{SessionId, SessionRef};
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
 impl Site {
@@ -43,6 +43,7 @@ impl Site {
     }
 }
 
+/// `load`: F2.
 #[test]
 fn what_changes_between_reading_and_putting_counts() {
     on_each(|site| {
@@ -80,6 +81,7 @@ fn unique_keys_move_between_documents_while_they_are_read_and_put() {
     });
 }
 
+/// `load`: F3.
 #[test]
 fn duplicates_end_a_build_wherever_they_come_from() {
     on_each(|site| {
@@ -238,10 +240,10 @@ fn a_key_that_stays_is_not_put_over_anothers() {
 fn a_build_tells_how_far_it_is() {
     let mut site = Site::new(kv_betree::factory());
     (0..3_000).for_each(|id| site.insert(id, id));
-    let told = Arc::new(Examined::default());
-    site.op.examined = Some(Arc::clone(&told));
+    let examined = Arc::new(Examined::default());
+    site.op.examined = Some(Arc::clone(&examined));
     let stage = |what: &str| {
-        let stage = told.stage().unwrap();
+        let stage = examined.stage().unwrap();
         assert!(stage.what.contains(what), "{stage:?}");
         (stage.done, stage.total)
     };
@@ -255,9 +257,10 @@ fn a_build_tells_how_far_it_is() {
     site.store
         .build_indexes(&site.op, &site.ns, &[spec])
         .unwrap();
-    assert_eq!(told.stage(), None);
+    assert_eq!(examined.stage(), None);
 }
 
+/// `ttl`: T2.
 #[test]
 fn documents_expire_while_another_index_is_built() {
     on_each(|site| {

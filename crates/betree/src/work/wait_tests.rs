@@ -1,0 +1,150 @@
+//! What background work waits for, and what it does not.
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sim::{SimOptions, SimVfs};
+use vfs::Vfs;
+
+use super::pick::Zeal;
+use crate::batch::Batch;
+use crate::db::{Changes, Chunks, Core};
+use crate::durability::Durability;
+use crate::error::Result;
+use crate::options::{Codec, Options};
+use crate::tree::TreeOptions;
+use crate::types::{Seq, TreeId};
+
+const DIRECTORY: &str = "/store";
+
+fn open() -> (SimVfs, Arc<Core>) {
+    let disk = SimVfs::new(SimOptions::default());
+    let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
+    let options = Options::default()
+        .with_memory(1 << 20)
+        .with_bucket(16 << 10)
+        .with_page(512)
+        .with_codec(Codec::None)
+        .with_delta_codec(Codec::None)
+        .with_threads(0)
+        .with_seed(1);
+    let (core, _) = crate::db::open(&vfs, Path::new(DIRECTORY), &options).unwrap();
+    (disk, Arc::new(core))
+}
+
+fn put(core: &Core, tree: TreeId, numbers: impl Iterator<Item = u32>) {
+    let mut batch = Batch::new();
+    for number in numbers {
+        batch.put(tree, &number.to_be_bytes(), &[7; 40]);
+    }
+    core.write(&batch, Durability::None).unwrap();
+}
+
+#[test]
+fn flushes_of_what_came_later_are_not_waited_for() {
+    let (_, core) = open();
+    let first = core.create_tree("a", TreeOptions::default()).unwrap();
+    let second = core.create_tree("b", TreeOptions::default()).unwrap();
+    put(&core, first, 0..10);
+    core.freeze_older_than(Seq::MAX);
+    let through = core.commit.lock().last;
+    put(&core, second, 0..10);
+    core.freeze_older_than(Seq::MAX);
+    assert!(!core.queue.is_past(through));
+    let (early, late) = (core.queue.take().unwrap(), core.queue.take().unwrap());
+    assert!(!core.queue.is_past(through), "it is being flushed");
+    core.queue.put_back(early);
+    assert!(!core.queue.is_past(through), "it waits again");
+    assert!(core.flush_one().unwrap());
+    assert!(core.queue.is_past(through));
+    assert!(!core.queue.is_idle(), "a later flush is under way");
+    core.queue.put_back(late);
+    assert!(core.flush_one().unwrap());
+    assert!(core.queue.is_idle());
+}
+
+#[test]
+fn a_merge_that_has_to_cut_waits_for_a_flush_without_spinning() {
+    let (_, core) = open();
+    let tree = core.create_tree("t", TreeOptions::default()).unwrap();
+    for offset in 0..2 {
+        put(&core, tree, (offset..1200).step_by(2));
+        core.freeze_older_than(Seq::MAX);
+        core.flush_until_idle().unwrap();
+    }
+    assert_eq!(core.buckets().len(), 1);
+    put(&core, tree, (0..1200).step_by(100));
+    core.freeze_older_than(Seq::MAX);
+    // Another thread is at the flush.
+    let taken = core.queue.take().unwrap();
+    let mut slices = 0;
+    while core.merge_slice(|| core.pick_merge(Zeal::Idle)).unwrap() {
+        slices += 1;
+        assert!(slices < 1000, "the merge goes round");
+    }
+    assert!(0 < slices, "there is something to merge");
+    assert_eq!(core.buckets().len(), 1, "a bucket is not cut under a flush");
+    assert_eq!(core.merges.open(), 1);
+    core.queue.put_back(taken);
+    assert!(core.flush_one().unwrap());
+    assert!(core.merge_slice(|| None).unwrap(), "now it is published");
+    assert!(1 < core.buckets().len());
+    assert!(core.settle(Duration::from_secs(3600)).unwrap());
+    core.verify().unwrap();
+}
+
+#[test]
+fn a_store_is_not_idle_during_a_bulk_commit() {
+    let (disk, core) = open();
+    core.create_tree("t", TreeOptions::default()).unwrap();
+    core.is_idle();
+    assert!(core.is_idle());
+    let watch = || {
+        for _ in 0..3 {
+            disk.sleep(Duration::from_secs(1));
+            assert!(!core.is_idle(), "a commit is under way");
+        }
+    };
+    core.commit_bulk(&Watched(&watch), Durability::None, &mut |_| Ok(()))
+        .unwrap();
+    assert!(core.is_idle(), "it wrote nothing");
+}
+
+/// Changes that are watched, and none.
+struct Watched<'a>(&'a dyn Fn());
+
+impl Changes for Watched<'_> {
+    fn pass(&self, _out: &mut Chunks<'_>) -> Result<()> {
+        (self.0)();
+        Ok(())
+    }
+}
+
+#[test]
+fn compacting_a_range_ends_while_each_look_finds_another_delta() {
+    let (_, core) = open();
+    let tree = core.create_tree("t", TreeOptions::default()).unwrap();
+    for offset in 0..3 {
+        put(&core, tree, (offset..3000).step_by(3));
+        core.freeze_older_than(Seq::MAX);
+        core.flush_until_idle().unwrap();
+    }
+    let mut looks = 0;
+    let ended = core.compact(
+        tree,
+        Bound::Unbounded,
+        Bound::Unbounded,
+        &mut |done, all| {
+            looks += 1;
+            assert!(done <= all);
+            // One writer, and flushes that keep up with it.
+            put(&core, tree, (looks % 7..3000).step_by(300));
+            core.flush().unwrap();
+            looks < 2000
+        },
+    );
+    assert!(ended.unwrap(), "it follows the writer, {looks} looks");
+    core.verify().unwrap();
+}

@@ -1,0 +1,118 @@
+//! What is bounded stays bounded through random lives: not only answers are held against the model,
+//! but also the runs a reader meets, memory, and the space of a store that has settled.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use betree::{Batch, Db, Durability, Stats, TreeOptions};
+use sim::checker::Change;
+use sim::{SimOptions, SimVfs};
+
+use crate::rig::{DIRECTORY, Step, World, say};
+
+/// Bytes that are allocated at least.
+const UNIT: u64 = 4096;
+/// Memory beyond the share of the buffers: a part of a commit that is applied at once, and what
+/// holds the longest value that is written here twice.
+const AT_ONCE: u64 = 512 << 10;
+/// The memory of an empty buffer, at most.
+const EMPTY_BUFFER: u64 = 512;
+/// What transactions may hold however small the buffers are, and one write.
+const TRANSACTIONS: u64 = (256 << 10) + (64 << 10);
+
+/// The most runs above the base that a bucket may have, as `docs/betree.md` says.
+fn most_runs(k_cap: u32) -> usize {
+    let k_cap = k_cap as usize;
+    (2 * k_cap).max(k_cap + 8)
+}
+
+impl World {
+    /// What must hold right after a commit that was done without faults. One that puts nothing may
+    /// be no commit, and pays nothing.
+    pub(crate) fn check_bounds(&self, changes: &[Change]) {
+        let puts = |change: &Change| matches!(change, Change::Put(..));
+        if self.faulty || self.db.is_none() || !changes.iter().any(puts) {
+            return;
+        }
+        let Ok(stats) = self.db().stats() else {
+            assert!(self.vfs.has_stopped(), "an open store has statistics");
+            return;
+        };
+        let limit = most_runs(self.options.k_cap());
+        let met = stats.runs_per_bucket.iter().rposition(|&count| 0 < count);
+        let met = met.unwrap_or(0);
+        assert!(met <= limit + 1, "{met} runs in a bucket, the base is one");
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share of megabytes"
+        )]
+        let share = (self.options.memory() as f64 * self.options.buffer_share()) as u64;
+        let most = share + AT_ONCE + EMPTY_BUFFER * stats.buckets;
+        assert!(
+            stats.buffered_bytes <= most,
+            "{} bytes",
+            stats.buffered_bytes
+        );
+        assert!(stats.transaction_bytes <= share / 2 + TRANSACTIONS);
+        assert_eq!(stats.pinned_bytes, 0, "nobody reads");
+    }
+
+    /// Settle without snapshots: the store is as small as one that was loaded with the same
+    /// entries at once.
+    pub(crate) fn check_settled(&mut self) -> Step {
+        self.held.clear();
+        if self.is_down() || !self.settle()? || self.faulty {
+            return Ok(());
+        }
+        let stats = match self.db().stats() {
+            Ok(stats) => stats,
+            Err(error) => return self.failed(error),
+        };
+        let fresh = self.fresh();
+        say(|| format!("settled {:?}, fresh {:?}", stats.space, fresh.space));
+        assert_eq!((stats.debt_bytes, stats.delta_bytes), (0, 0), "all is done");
+        let several = stats.runs_per_bucket.iter().skip(2).sum::<u64>();
+        assert_eq!(several, 0, "a reader meets one run");
+        let entries: u64 = self.ids.values().map(|&id| self.entries(id)).sum();
+        let expected: usize = self.model.values().map(|tree| tree.len()).sum();
+        assert_eq!(entries, expected as u64, "one version of each key");
+        // And one for each tree: of three, two neighbours may hold just more than can be joined.
+        let (buckets, few) = (stats.buckets, fresh.buckets);
+        let most = 2 * few + stats.trees;
+        assert!(buckets <= most, "{buckets} buckets, {few} when fresh");
+        // A tenth, what the ends of runs leave unused, and the image.
+        let (used, least) = (stats.space.used_bytes, fresh.space.used_bytes);
+        let most = least + least / 10 + UNIT * (buckets + 2);
+        assert!(used <= most, "{used} bytes used, {least} by a fresh store");
+        Ok(())
+    }
+
+    fn entries(&self, id: betree::TreeId) -> u64 {
+        let stats = self.db().tree_stats(id, false);
+        stats.expect("an open store has statistics").entries
+    }
+
+    /// A store that is loaded with the model at once, and has settled.
+    fn fresh(&self) -> Stats {
+        let disk = SimVfs::new(SimOptions::default());
+        let options = self.options.clone();
+        let db = Db::open_with(Arc::new(disk), Path::new(DIRECTORY), options).expect("open");
+        for (name, entries) in &self.model {
+            let tree = db.create_tree(name, TreeOptions::default());
+            let tree = tree.expect("a new tree");
+            let all: Vec<_> = entries.iter().collect();
+            // Not in order, so that it is cut where merges cut.
+            for first in 0..17 {
+                let mut batch = Batch::new();
+                for (key, value) in all.iter().skip(first).step_by(17) {
+                    batch.put(tree, key, value);
+                }
+                db.write(&batch, Durability::None).expect("a load");
+            }
+        }
+        assert!(db.settle(Duration::from_secs(3600)).expect("settle"));
+        db.stats().expect("an open store has statistics")
+    }
+}

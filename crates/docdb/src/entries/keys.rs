@@ -1,0 +1,85 @@
+//! The keys of a document, index by index.
+
+use std::sync::Arc;
+
+use bson::RawDocument;
+use query::Result;
+use query::update::Update;
+
+use crate::collection::{Collection, Gathered};
+use crate::index::{FieldKind, Index, KeySet};
+
+/// Key sets of one document, index by index.
+#[derive(Default)]
+pub(super) struct KeySets(Vec<KeySet>);
+
+/// Indexes, by their place in the collection, whose entries a change of a document leaves alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Untouched(u64);
+
+impl Untouched {
+    /// Indexes that this update cannot affect. Partial and wildcard indexes are excluded: their
+    /// entries depend on more than the fields of their keys.
+    pub(crate) fn by(update: &Update, collection: &Collection) -> Untouched {
+        let mut places = 0;
+        for (at, index) in collection.indexes().iter().enumerate().take(64) {
+            let keeps = |(path, kind): &(String, FieldKind)| {
+                *kind != FieldKind::Wildcard && !update.touches(path)
+            };
+            if index.spec().partial.is_none() && index.fields().iter().all(keeps) {
+                places |= 1 << at;
+            }
+        }
+        Untouched(places)
+    }
+
+    fn has(self, at: usize) -> bool {
+        at < 64 && self.0 >> at & 1 == 1
+    }
+}
+
+impl KeySets {
+    /// The keys of an index, by its place in the collection.
+    pub(super) fn of(&self, at: usize) -> Option<&KeySet> {
+        self.0.get(at)
+    }
+
+    /// Each index with its keys.
+    pub(super) fn with<'s>(
+        &'s self,
+        indexes: &'s [Arc<Index>],
+    ) -> impl Iterator<Item = (usize, (&'s Arc<Index>, &'s KeySet))> {
+        indexes.iter().zip(&self.0).enumerate()
+    }
+
+    pub(super) fn make<'d>(
+        &mut self,
+        collection: &Collection,
+        document: &'d RawDocument,
+        gathered: &mut Gathered<'d>,
+    ) -> Result<()> {
+        self.make_but(collection, document, gathered, Untouched::default())
+    }
+
+    /// The same, with nothing for the indexes that are left alone.
+    pub(super) fn make_but<'d>(
+        &mut self,
+        collection: &Collection,
+        document: &'d RawDocument,
+        gathered: &mut Gathered<'d>,
+        untouched: Untouched,
+    ) -> Result<()> {
+        collection.gather(document, gathered)?;
+        let indexes = collection.indexes();
+        self.0.resize_with(indexes.len(), KeySet::new);
+        for (at, (index, keys)) in indexes.iter().zip(&mut self.0).enumerate() {
+            if untouched.has(at) {
+                keys.clear();
+                continue;
+            }
+            let top = |field| collection.top(at, field, gathered);
+            index.maker().make(document, top, keys)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! What is left of a `find` between batches.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::RawDocumentBuf;
+use query::Result;
+
+use super::request::FindRequest;
+use crate::collection::Collection;
+use crate::cursor::{Collector, Cursor, GetMore, Next, check_alive, fill};
+use crate::exec::Executor;
+use crate::store::Store;
+use crate::txn::{Op, with_view};
+
+/// How long `getMore` of an `awaitData` cursor waits, unless `maxTimeMS` says it.
+const AWAIT: Duration = Duration::from_secs(1);
+
+/// A query of one collection.
+pub(crate) struct FindCursor {
+    collection: Arc<Collection>,
+    executor: Executor,
+    /// The document that did not fit into the last batch.
+    pending: Option<RawDocumentBuf>,
+    tailable: bool,
+    await_data: bool,
+}
+
+impl FindCursor {
+    /// What is left of `request` after a batch.
+    pub(crate) fn new(
+        collection: &Arc<Collection>,
+        executor: Executor,
+        pending: Option<RawDocumentBuf>,
+        request: &FindRequest,
+    ) -> FindCursor {
+        FindCursor {
+            collection: Arc::clone(collection),
+            executor,
+            pending,
+            tailable: request.tailable,
+            await_data: request.await_data,
+        }
+    }
+
+    /// A batch of the query; for a cursor that waits, when there is something or time is over.
+    fn fill(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<(Collector, bool)> {
+        let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
+        let mut collector = Collector::new(request.wanted(), self.pending.take());
+        // Before reading: what is written after that wakes us.
+        let mut writes = writes_seen(store);
+        loop {
+            let (executor, collection) = (&mut self.executor, &self.collection);
+            let over = with_view(store, op, &mut |view| {
+                // After the snapshot was opened: until then the indexes were kept up to date.
+                check_alive(store, op, collection, executor)?;
+                executor.check_position(view)?;
+                fill(collection, executor, &mut collector, view)
+            })
+            .map_err(|error| {
+                match check_alive(store, op, &self.collection, &self.executor) {
+                    // What failed because the collection went away says so.
+                    Err(gone) => gone,
+                    Ok(()) => error.within("Executor error during getMore"),
+                }
+            })?;
+            if !self.tailable {
+                return Ok((collector, over));
+            }
+            let waits = self.await_data && collector.is_empty();
+            if !waits || deadline <= stdx::time::now() {
+                return Ok((collector, false));
+            }
+            writes = wait(store, op, writes, deadline)?;
+        }
+    }
+}
+
+impl Cursor for FindCursor {
+    fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
+        let (filled, ended) = self.fill(store, op, request)?;
+        let (documents, pending) = filled.finish();
+        let ended = ended && pending.is_none();
+        self.pending = pending;
+        Ok((documents, ended))
+    }
+
+    fn awaits_data(&self) -> bool {
+        self.await_data
+    }
+}
+
+/// Wait for a write, a while at a time, so that a killed operation ends.
+fn wait(store: &Store, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
+    const SLICE: Duration = Duration::from_millis(100);
+    loop {
+        op.check()?;
+        let now = stdx::time::now();
+        let count = store.wait_for_writes(seen, deadline.min(now + SLICE));
+        if count != seen || deadline <= stdx::time::now() {
+            return Ok(count);
+        }
+    }
+}
+
+/// The number of writes so far, to wait from.
+fn writes_seen(store: &Store) -> u64 {
+    store.wait_for_writes(u64::MAX, stdx::time::now())
+}

@@ -1,0 +1,269 @@
+//! Loading a store: reading the catalog, and dropping the trees that a crash left.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
+use query::filter::Filter;
+use query::settings::Settings;
+use query::{Namespace, Result};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use stdx::sync::{Condvar, Mutex};
+
+use super::{Options, Store, Trees, Tuning};
+use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
+use crate::collate;
+use crate::collection::{COUNTS, Collection, CollectionOptions, Core, Counts, Latch};
+use crate::error;
+use crate::index::{Index, Parts};
+use crate::intent::Intents;
+use crate::key::Collate;
+use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
+use crate::turn::Turns;
+
+/// The tree of sessions.
+const SESSIONS: &str = "_sessions";
+
+impl Store {
+    /// The store that is in an engine, made in an empty one, and the temporary collections in it.
+    ///
+    /// # Errors
+    /// As the engine's; a catalog that cannot be read.
+    pub(crate) fn load(
+        engine: Arc<dyn Engine>,
+        options: Options,
+        parts: super::Parts,
+    ) -> Result<(Store, Vec<Namespace>)> {
+        let trees = Trees {
+            catalog: ensure(engine.as_ref(), catalog::TREE)?,
+            counts: ensure(engine.as_ref(), COUNTS)?,
+            sessions: ensure(engine.as_ref(), SESSIONS)?,
+        };
+        let store = Store {
+            turns: Turns::of(engine.as_ref()),
+            engine,
+            tuning: Tuning::new(&options),
+            options,
+            trees,
+            catalog: ArcSwap::from_pointee(Catalog::default()),
+            changes: Mutex::new(()),
+            undropped: Mutex::new(Vec::new()),
+            written: (Mutex::new(()), Condvar::new()),
+            intents: Intents::default(),
+            commits: AtomicU64::new(0),
+            reading: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            paused: AtomicBool::new(false),
+            figures: super::WorkFigures::default(),
+            parts,
+        };
+        let temporary = store.load_catalog()?;
+        Ok((store, temporary))
+    }
+
+    /// Read the catalog; gives the names of the temporary collections.
+    fn load_catalog(&self) -> Result<Vec<Namespace>> {
+        self.mark_unknown()?;
+        let mut temporary = Vec::new();
+        let mut known: BTreeSet<String> =
+            [catalog::TREE, COUNTS, SESSIONS].map(str::to_owned).into();
+        let mut all = Vec::new();
+        {
+            let snapshot = self.engine.begin_read().map_err(error::engine)?;
+            let cursor = snapshot.cursor(self.trees.catalog, KeyRange::ALL, Direction::Forward);
+            let mut cursor = cursor.map_err(error::engine)?;
+            while cursor.advance().map_err(error::engine)? {
+                if cursor.key().starts_with(b"c") {
+                    all.push(Stored::from_bytes(cursor.value())?);
+                }
+            }
+            drop(cursor);
+            let mut catalog = Catalog::default();
+            for stored in all {
+                let ns = stored.ns.clone();
+                if stored.temporary {
+                    temporary.push(ns.clone());
+                }
+                let named = match stored.uuid {
+                    None => Named::View(Arc::new(stored.options)),
+                    Some(uuid) => {
+                        known.insert(Stored::records_tree(&uuid));
+                        known.extend(
+                            stored
+                                .indexes
+                                .iter()
+                                .map(|i| Stored::index_tree(&uuid, i.number)),
+                        );
+                        Named::Collection(Arc::new(self.load_one(
+                            snapshot.as_ref(),
+                            stored,
+                            uuid,
+                        )?))
+                    }
+                };
+                catalog.insert(ns, named);
+            }
+            self.set_catalog(catalog);
+        }
+        let all = self.engine.trees().map_err(error::engine)?;
+        let ours = |name: &String| name.starts_with("c.") || name.starts_with("i.");
+        self.drop_named(all.into_iter().filter(|n| ours(n) && !known.contains(n)));
+        Ok(temporary)
+    }
+
+    fn load_one(
+        &self,
+        snapshot: &dyn Snapshot,
+        stored: Stored,
+        uuid: [u8; 16],
+    ) -> Result<Collection> {
+        let records = self.open_tree(&Stored::records_tree(&uuid))?;
+        let counts = Counts::load(snapshot, self.trees.counts, &uuid)?;
+        let core = Arc::new(self.core(uuid, records, counts));
+        let mut indexes = Vec::new();
+        for index in stored.indexes {
+            let tree = self.open_tree(&Stored::index_tree(&uuid, index.number))?;
+            if index.spec.is_id() {
+                *core.highest_id.lock() = last_key(snapshot, tree)?;
+            }
+            let bits = self.multikey_bits(snapshot, &uuid, index.number)?;
+            indexes.push(Arc::new(self.index(index, tree, &stored.options, bits)?));
+        }
+        self.assemble(stored.ns, stored.options, indexes, core)
+    }
+
+    /// A collection of its parts.
+    pub(crate) fn assemble(
+        &self,
+        ns: Namespace,
+        options: CollectionOptions,
+        indexes: Vec<Arc<Index>>,
+        core: Arc<Core>,
+    ) -> Result<Collection> {
+        let collation = self.collation(options.collation.as_ref())?;
+        let validator = match &options.validator {
+            None => None,
+            Some(validator) => {
+                let mut settings = Settings::default();
+                if let Some(collation) = &options.collation {
+                    settings.collator = collate::collator(collation)?;
+                }
+                let raw = bson::RawDocumentBuf::try_from(validator)?;
+                Some(Filter::parse(&raw, &settings)?)
+            }
+        };
+        Ok(Collection::new(ns, options, indexes, core, collation).with_validator(validator))
+    }
+
+    /// What all states of a collection share.
+    pub(crate) fn core(&self, uuid: [u8; 16], records: TreeId, counts: Counts) -> Core {
+        Core {
+            uuid,
+            records,
+            counts,
+            latch: Arc::new(Latch::default()),
+            dropped: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+            highest_id: Mutex::new(Vec::new()),
+            capped: Arc::new(Latch::default()),
+        }
+    }
+
+    /// An index of its stored form and its tree.
+    pub(crate) fn index(
+        &self,
+        stored: StoredIndex,
+        tree: TreeId,
+        options: &CollectionOptions,
+        multikey: Vec<u32>,
+    ) -> Result<Index> {
+        let clustered = options.clustered.is_some();
+        let parts = Parts {
+            number: stored.number,
+            tree,
+            collation: self.collation(stored.spec.collation.as_ref())?,
+            partial: partial(&stored.spec)?,
+            clustered,
+            multikey,
+            ready: stored.ready,
+            key_limit: self.key_limit(clustered),
+            since: i64::try_from(stdx::time::wall().as_millis()).unwrap_or(0),
+        };
+        Index::new(stored.spec, parts)
+    }
+
+    /// The longest key of an index; of a clustered collection half of what the engine takes, for
+    /// the record behind it may be as long.
+    pub(crate) fn key_limit(&self, clustered: bool) -> usize {
+        let most = self.engine.capabilities().limits.key_max - INDEX_KEY_SLACK;
+        INDEX_KEY_MAX.min(if clustered { most / 2 } else { most })
+    }
+
+    fn multikey_bits(
+        &self,
+        snapshot: &dyn Snapshot,
+        uuid: &[u8; 16],
+        number: u32,
+    ) -> Result<Vec<u32>> {
+        // One more for whether keys were cut.
+        let mut bits = vec![0; INDEX_FIELDS_MAX + 1];
+        let (start, end) = catalog::multikey_range(uuid);
+        let range = KeyRange::half_open(&start, &end);
+        let cursor = snapshot.cursor(self.trees.catalog, range, Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        while cursor.advance().map_err(error::engine)? {
+            if let Some((index, field, part)) = catalog::read_multikey(cursor.key())
+                && index == number
+                && let Some(bits) = bits.get_mut(usize::from(field))
+            {
+                *bits |= 1_u32.checked_shl(part.into()).unwrap_or(0);
+            }
+        }
+        Ok(bits)
+    }
+
+    fn collation(&self, spec: Option<&bson::Document>) -> Result<Option<Arc<dyn Collate>>> {
+        let collator = spec.map_or(Ok(None), collate::collator)?;
+        Ok(collator.map(|collator| collator as Arc<dyn Collate>))
+    }
+
+    pub(super) fn open_tree(&self, name: &str) -> Result<TreeId> {
+        self.engine.open_tree(name).map_err(error::engine)
+    }
+}
+
+/// The filter of a partial index.
+fn partial(spec: &crate::index::IndexSpec) -> Result<Option<Filter>> {
+    let Some(filter) = &spec.partial else {
+        return Ok(None);
+    };
+    let mut settings = Settings::default();
+    if let Some(collation) = &spec.collation {
+        settings.collator = collate::collator(collation)?;
+    }
+    let raw = bson::RawDocumentBuf::try_from(filter)?;
+    Filter::parse(&raw, &settings).map(Some)
+}
+
+fn ensure(engine: &dyn Engine, name: &str) -> Result<TreeId> {
+    match engine.open_tree(name) {
+        Err(e) if e.kind() == ErrorKind::NotFound => {
+            let options = TreeOptions::default();
+            engine.create_tree(name, &options).map_err(error::engine)
+        }
+        other => other.map_err(error::engine),
+    }
+}
+
+/// The highest key of a tree; empty when there is none.
+fn last_key(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Vec<u8>> {
+    let cursor = snapshot.cursor(tree, KeyRange::ALL, Direction::Backward);
+    let mut cursor = cursor.map_err(error::engine)?;
+    let found = cursor.advance().map_err(error::engine)?;
+    Ok(if found {
+        cursor.key().to_vec()
+    } else {
+        Vec::new()
+    })
+}

@@ -1,0 +1,199 @@
+//! What an operation asks of the store: to read, to write, to change the catalog, to wait.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kv::Snapshot;
+use query::{Code, Error, Namespace, Result};
+use stdx::sync::MutexGuard;
+use stdx::sync::atomic::Ordering;
+
+use super::catalog::unchanged;
+use super::op::{InTransaction, Op};
+use super::work::Work;
+use crate::catalog::Named;
+use crate::collection::Collection;
+use crate::error;
+use crate::patience::LOOK;
+use crate::pause::between_portions;
+use crate::store::Store;
+use crate::turn::{self, Turn, WAIT};
+
+/// Attempts of a plain write that conflicts with others before the client gets the conflict: about
+/// 100 seconds. MongoDB repeats such a write without end; here a fault that makes every attempt
+/// conflict must not keep a thread for ever.
+const ATTEMPTS: u32 = 10_000;
+
+/// The right to change the catalog, until dropped.
+pub(crate) struct Changes<'s> {
+    _guard: MutexGuard<'s, ()>,
+    _turn: Turn,
+}
+
+impl Store {
+    /// Read in the transaction of the operation, in its snapshot, or in one of now.
+    ///
+    /// # Errors
+    /// What `body` says, or the engine.
+    pub fn read<R>(
+        &self,
+        op: &Op<'_>,
+        body: &mut dyn FnMut(&dyn Snapshot) -> Result<R>,
+    ) -> Result<R> {
+        op.check()?;
+        match op.transaction {
+            None if let Some(held) = op.held => body(held.snapshot.as_ref()),
+            None => {
+                let snapshot = self.engine().begin_read().map_err(error::engine)?;
+                body(snapshot.as_ref())
+            }
+            Some(transaction) => in_transaction(op, transaction, &mut |work| body(work.view()?)),
+        }
+    }
+
+    /// Write in the transaction of the operation, or in one of its own, which is begun again while
+    /// it conflicts with others, and after the transaction has ended that has written what it wants
+    /// to write.
+    pub(crate) fn write<R>(
+        &self,
+        op: &Op<'_>,
+        body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
+    ) -> Result<R> {
+        op.check()?;
+        if let Some(transaction) = op.transaction {
+            return in_transaction(op, transaction, body);
+        }
+        let mut attempt = 0;
+        loop {
+            let mut work = Work::new(self, op.ends());
+            let (done, blocked) = match body(&mut work) {
+                Ok(result) => (work.commit(op.durability).map(|()| result), None),
+                Err(e) => {
+                    let blocked = work.take_blocked();
+                    // Nothing is held while it waits.
+                    drop(work);
+                    (Err(e), blocked)
+                }
+            };
+            match done {
+                Err(e) if e.code == Code::WRITE_CONFLICT && blocked.is_some() => {
+                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
+                    if let Some(holder) = blocked {
+                        holder.wait(&|| self.check_open(op))?;
+                    }
+                    self.check_open(op)?;
+                    continue;
+                }
+                Err(e) if e.code == Code::WRITE_CONFLICT && attempt < ATTEMPTS => {
+                    self.figures().conflicts.fetch_add(1, Ordering::Relaxed);
+                }
+                done => return done,
+            }
+            self.check_open(op)?;
+            between_portions();
+            back_off(attempt);
+            attempt += 1;
+        }
+    }
+
+    /// Whether an operation that waits may continue to wait.
+    ///
+    /// # Errors
+    /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
+    pub(crate) fn check_open(&self, op: &Op<'_>) -> Result<()> {
+        self.check_not_closed()?;
+        op.check()
+    }
+
+    /// The turn of an operation that is in no work of its own.
+    ///
+    /// # Errors
+    /// That the operation must end; `LockTimeout` in a multi-document transaction.
+    pub(crate) fn turn(&self, op: &Op<'_>) -> Result<Turn> {
+        let limit = op.transaction.is_some().then_some(WAIT);
+        let taken = self.turns().take(limit, &|| self.check_open(op))?;
+        taken.ok_or_else(|| turn::busy("the engine's one writer"))
+    }
+
+    /// Change the catalog, one at a time, and have the turn meanwhile.
+    ///
+    /// # Errors
+    /// That the operation must end while others change it.
+    pub(crate) fn changes(&self, op: &Op<'_>) -> Result<Changes<'_>> {
+        let turn = self.turn(op)?;
+        loop {
+            if let Some(guard) = self.changes_within(LOOK) {
+                return Ok(Changes {
+                    _guard: guard,
+                    _turn: turn,
+                });
+            }
+            self.check_open(op)?;
+        }
+    }
+
+    /// The collection or view of a name, as the operation sees it: in its transaction, in its
+    /// snapshot, or now.
+    ///
+    /// # Errors
+    /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
+    pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
+        match (op.transaction, op.held) {
+            (Some(transaction), _) => transaction.catalog().lookup(self, ns),
+            (None, Some(held)) => unchanged(self, &held.catalog, ns),
+            (None, None) => Ok(self.lookup(ns)),
+        }
+    }
+
+    /// Check that a collection is still what it was. After a snapshot was opened: then all that
+    /// `collection` says is true of it.
+    ///
+    /// # Errors
+    /// `QueryPlanKilled`; as [`Store::named`].
+    pub(crate) fn check_unchanged(&self, op: &Op<'_>, collection: &Arc<Collection>) -> Result<()> {
+        match self.named(op, collection.ns())? {
+            Some(Named::Collection(now)) if Arc::ptr_eq(&now, collection) => Ok(()),
+            _ => Err(Error::new(
+                Code::QUERY_PLAN_KILLED,
+                format!(
+                    "the collection {} or its indexes were changed while the command was planned",
+                    collection.ns()
+                ),
+            )),
+        }
+    }
+
+    /// The collection of a name, as [`Store::named`]. Views are none.
+    ///
+    /// # Errors
+    /// As [`Store::named`].
+    pub(crate) fn collection_for(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+    ) -> Result<Option<Arc<Collection>>> {
+        let named = self.named(op, ns)?;
+        Ok(named.and_then(|named| named.collection().cloned()))
+    }
+}
+
+fn in_transaction<R>(
+    op: &Op<'_>,
+    transaction: &dyn InTransaction,
+    body: &mut dyn FnMut(&mut Work<'_>) -> Result<R>,
+) -> Result<R> {
+    let mut result = None;
+    transaction.with(&mut |work| {
+        work.set_ends(op.ends());
+        result = Some(body(work)?);
+        Ok(())
+    })?;
+    result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))
+}
+
+/// Wait before the next attempt of a write that conflicted: at once at first, then up to 10 ms.
+fn back_off(attempt: u32) {
+    if 3 < attempt {
+        stdx::time::sleep(Duration::from_micros(100) * attempt.min(100));
+    }
+}

@@ -1,0 +1,20 @@
+//! Transactions: an operation, the engine transaction that it reads and writes in, and the catalog
+//! as that transaction sees it.
+//!
+//! Below are the store, the turn of the one writer and the intents of writers; above are the
+//! commands. A command gets its context as an [`Op`], reads in a [`View`] and writes in a [`Work`].
+
+mod access;
+mod catalog;
+mod ends;
+mod op;
+mod view;
+mod work;
+
+pub(crate) use access::Changes;
+pub(crate) use catalog::Created;
+pub use catalog::{Held, SeenCatalog};
+pub use op::{InTransaction, Op, SessionId, SessionRef};
+pub(crate) use view::{View, with_view};
+pub(crate) use work::Outrun;
+pub use work::Work;

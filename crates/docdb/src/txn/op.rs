@@ -1,0 +1,237 @@
+//! One operation: when it began, when it must end, for whom it is done.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, DateTime};
+use kv::Durability;
+use query::Result;
+use query::expr::System;
+use query::meter::{Budget, Meter};
+use query::settings::Settings;
+use stdx::sync::atomic::AtomicI32;
+
+use super::catalog::{Held, SeenCatalog};
+use super::ends::{self, Ends};
+use super::work::Work;
+use crate::examined::{Examined, Leaf};
+
+/// The context of one operation.
+#[derive(Clone)]
+pub struct Op<'a> {
+    /// The time of the operation: `$$NOW`, the time of expiry and so on.
+    pub now: DateTime,
+    /// When it must have ended (`maxTimeMS`).
+    pub deadline: Option<Instant>,
+    /// Zero; a kill sets the code of the error it ends with, such as `Interrupted`.
+    pub killed: Arc<AtomicI32>,
+    /// What happened to its writes when it returns.
+    pub durability: Durability,
+    /// The session it belongs to.
+    pub session: Option<SessionRef>,
+    /// The multi-document transaction it runs in. It is set by the transaction's thread.
+    pub transaction: Option<&'a dyn InTransaction>,
+    /// The snapshot that it reads, instead of one of now. It is set by the snapshot's thread.
+    pub held: Option<&'a Held<'a>>,
+    /// The comment of the command.
+    pub comment: Option<Bson>,
+    /// For whom: `user@database`.
+    pub user: Option<String>,
+    /// What expressions read of the system beside `$$NOW`.
+    pub system: Option<Arc<System>>,
+    /// Where it reports what it reads, if that is wanted.
+    pub examined: Option<Arc<Examined>>,
+}
+
+/// The session of an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRef {
+    /// Whose it is.
+    pub id: SessionId,
+    /// The number of the transaction or of the retryable write.
+    pub txn_number: Option<i64>,
+    /// The number of the first statement of a retryable write (`stmtId`; default 0); statement `i`
+    /// of a batch has this plus `i`, unless `stmt_ids` names each.
+    pub stmt_id: i32,
+    /// The numbers of the statements (`stmtIds`).
+    pub stmt_ids: Option<Vec<i32>>,
+}
+
+/// A logical session: the client's UUID and a digest of the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId {
+    /// The client's UUID.
+    pub id: [u8; 16],
+    /// SHA-256 of the user's full name; zeros without users.
+    pub uid: [u8; 32],
+}
+
+/// The work of an open multi-document transaction, reached from its own thread.
+pub trait InTransaction {
+    /// Do something in the transaction.
+    ///
+    /// # Errors
+    /// What `body` says. The transaction is to be aborted then.
+    fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
+
+    /// The catalog as it sees it. May be called inside of [`InTransaction::with`].
+    fn catalog(&self) -> &SeenCatalog;
+}
+
+impl Op<'static> {
+    /// The same operation for a thread that runs it in what it holds: what is not `Send` is left
+    /// behind.
+    pub(crate) fn into_parts(self) -> Parts {
+        Parts {
+            now: self.now,
+            deadline: self.deadline,
+            killed: self.killed,
+            durability: self.durability,
+            session: self.session,
+            comment: self.comment,
+            user: self.user,
+            system: self.system,
+            examined: self.examined,
+        }
+    }
+}
+
+/// An operation on its way to another thread.
+pub(crate) struct Parts {
+    now: DateTime,
+    deadline: Option<Instant>,
+    killed: Arc<AtomicI32>,
+    durability: Durability,
+    session: Option<SessionRef>,
+    comment: Option<Bson>,
+    user: Option<String>,
+    system: Option<Arc<System>>,
+    examined: Option<Arc<Examined>>,
+}
+
+impl Parts {
+    /// The operation, in a transaction or at a moment of that thread.
+    pub(crate) fn within<'a>(
+        self,
+        transaction: Option<&'a dyn InTransaction>,
+        held: Option<&'a Held<'a>>,
+    ) -> Op<'a> {
+        Op {
+            now: self.now,
+            deadline: self.deadline,
+            killed: self.killed,
+            durability: self.durability,
+            session: self.session,
+            transaction,
+            held,
+            comment: self.comment,
+            user: self.user,
+            system: self.system,
+            examined: self.examined,
+        }
+    }
+}
+
+impl Op<'_> {
+    /// An operation that begins now, at a durability, without limits.
+    #[must_use]
+    pub fn new(durability: Durability) -> Op<'static> {
+        let millis = i64::try_from(stdx::time::wall().as_millis()).unwrap_or(i64::MAX);
+        Op {
+            now: DateTime::from_millis(millis),
+            deadline: None,
+            killed: Arc::new(AtomicI32::new(0)),
+            durability,
+            session: None,
+            transaction: None,
+            held: None,
+            comment: None,
+            user: None,
+            system: None,
+            examined: None,
+        }
+    }
+
+    /// Settings for parsing what it says: byte order, and the variables of the system.
+    pub(crate) fn settings(&self) -> Settings {
+        let mut settings = Settings::at(self.now);
+        settings.variables.set_system(self.system.clone());
+        settings
+    }
+
+    /// It is done by a plan that has no execution to speak of.
+    pub(crate) fn plan(&self, name: &'static str) {
+        if let Some(examined) = &self.examined {
+            examined.plan(&[Leaf::plain(name)]);
+        }
+    }
+
+    /// A stage of known length begins.
+    pub(crate) fn begin_stage(&self, what: &'static str, total: u64) {
+        if let Some(examined) = &self.examined {
+            examined.progress().begin(what, total);
+        }
+    }
+
+    /// `by` more units of the stage are done.
+    pub(crate) fn advance_stage(&self, by: usize) {
+        if let Some(examined) = &self.examined {
+            examined.progress().advance(by as u64);
+        }
+    }
+
+    /// The last stage is over.
+    pub(crate) fn end_stages(&self) {
+        if let Some(examined) = &self.examined {
+            examined.progress().end();
+        }
+    }
+
+    /// Whether it reads what is there now, and no moment.
+    pub(crate) fn is_now(&self) -> bool {
+        self.transaction.is_none() && self.held.is_none()
+    }
+
+    /// What is left of its time, if that is limited.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let now = stdx::time::now();
+        self.deadline.map(|end| end.saturating_duration_since(now))
+    }
+
+    /// Whether it may continue. Call it at least every few milliseconds.
+    ///
+    /// # Errors
+    /// The code it was killed with (see [`Op::killed`]), `MaxTimeMSExpired`.
+    pub fn check(&self) -> Result<()> {
+        ends::check(self.deadline, &self.killed)
+    }
+
+    /// The meter that ends its work at its deadline and when it is killed, and takes its memory
+    /// from `budget`. Enter it on the thread that does the work.
+    #[must_use]
+    pub fn meter(&self, budget: Option<Arc<Budget>>) -> Meter {
+        Meter::default()
+            .with_watch(Arc::new(self.ends()))
+            .with_budget(budget)
+    }
+
+    /// What ends it, for waits on its behalf.
+    pub(crate) fn ends(&self) -> Ends {
+        Ends {
+            deadline: self.deadline,
+            killed: Arc::clone(&self.killed),
+        }
+    }
+}
+
+impl fmt::Debug for Op<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Op")
+            .field("now", &self.now)
+            .field("durability", &self.durability)
+            .field("session", &self.session)
+            .field("in_transaction", &self.transaction.is_some())
+            .finish_non_exhaustive()
+    }
+}

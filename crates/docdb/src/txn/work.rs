@@ -1,0 +1,544 @@
+//! Work: an engine transaction, with the latches, counts and intents of the collections it writes.
+//!
+//! - W1. A writer of documents of a collection shares the collection's latch until the commit: its
+//!   indexes stay the same.
+//! - W2. The counts of the collections change with the commit, in the same engine transaction.
+//! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
+//!   multi-document transaction, which waits for a latch with a limit: with an engine of one writer
+//!   no other thread could write meanwhile.
+//! - W4. Where the engine has one writer, a multi-document transaction reads a snapshot until it
+//!   writes for the first time, and becomes the writer then. The writer sees the newest state: if
+//!   what the transaction has looked at was changed since its snapshot, its first write is a
+//!   conflict instead. The next transaction of the session is the writer from its first statement
+//!   on, so that a program that repeats its transaction succeeds.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kv::{Durability, Snapshot, Transaction, TreeId};
+use query::meter::Watch;
+use query::{Namespace, Result};
+use stdx::sync::MutexGuard;
+use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use super::catalog::{Created, SeenCatalog};
+use super::ends::Ends;
+use crate::catalog::{Named, multikey_key, stored_key};
+use crate::collection::{Alone, Collection, Core, Delta, Shared};
+use crate::error;
+use crate::index::Index;
+use crate::intent::{Claims, Holder, Refused};
+use crate::store::Store;
+use crate::turn::{self, Turn, WAIT};
+
+/// An engine transaction under way.
+pub struct Work<'s> {
+    pub(crate) store: &'s Store,
+    txn: Option<Box<dyn Transaction + 's>>,
+    /// What a multi-document transaction reads before it writes (W4).
+    reading: Option<Reading<'s>>,
+    /// Of the session of a multi-document transaction (W4).
+    outrun: Option<Arc<Outrun>>,
+    /// Given back after the engine transaction.
+    turn: Option<Turn>,
+    /// Whether the change around it has the turn.
+    in_change: bool,
+    /// What ends the operation that is done in it now.
+    ends: Option<Ends>,
+    touched: Vec<Touched>,
+    /// The catalog as a multi-document transaction sees it.
+    seen: Option<Rc<SeenCatalog>>,
+    /// Of a capped collection.
+    alone: Option<Alone>,
+    /// Multikey bits that are stored with the commit.
+    multikey: Vec<(Arc<Index>, u8, u8)>,
+    /// Done after the commit.
+    after_commit: Option<Box<dyn FnOnce()>>,
+    /// The intents of the keys that are changed; from the first change on.
+    claims: Option<Claims<'s>>,
+    /// The transaction that must end before this work can be done.
+    blocked: Option<Arc<Holder>>,
+}
+
+/// Transactions that read apart from the writer at once (W4): a quarter of the snapshots that LMDB
+/// opens by default. Others are the writer from their first statement on.
+const READING_MAX: usize = 128;
+
+/// A snapshot, and the number of the store's last commit when it was opened.
+struct Reading<'s> {
+    snapshot: Box<dyn Snapshot + 's>,
+    commits: u64,
+    _place: Place<'s>,
+}
+
+/// One of the transactions that may read apart.
+struct Place<'s>(&'s AtomicUsize);
+
+impl<'s> Place<'s> {
+    fn take(taken: &'s AtomicUsize) -> Option<Place<'s>> {
+        let place = Place(taken);
+        (taken.fetch_add(1, Ordering::Relaxed) < READING_MAX).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whether the last transaction of a session could not become the writer, because others had
+/// changed what it had read (W4).
+#[derive(Debug, Default)]
+pub(crate) struct Outrun(AtomicBool);
+
+struct Touched {
+    core: Arc<Core>,
+    delta: Delta,
+    wrote: bool,
+    /// Given back with the work.
+    _latch: Shared,
+}
+
+impl<'s> Work<'s> {
+    /// Of one operation, which ends as these say.
+    pub(crate) fn new(store: &'s Store, ends: Ends) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.set_ends(ends);
+        work
+    }
+
+    /// Of a multi-document transaction, with the catalog that it sees and the history of its
+    /// session.
+    pub(crate) fn multi_document(
+        store: &'s Store,
+        seen: Rc<SeenCatalog>,
+        outrun: Arc<Outrun>,
+    ) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.seen = Some(seen);
+        work.outrun = Some(outrun);
+        work
+    }
+
+    /// Of a change of the catalog, which has the turn.
+    pub(crate) fn in_change(store: &'s Store) -> Work<'s> {
+        let mut work = Work::empty(store);
+        work.in_change = true;
+        work
+    }
+
+    fn empty(store: &'s Store) -> Work<'s> {
+        Work {
+            store,
+            txn: None,
+            reading: None,
+            outrun: None,
+            turn: None,
+            in_change: false,
+            ends: None,
+            touched: Vec::new(),
+            seen: None,
+            multikey: Vec::new(),
+            claims: None,
+            blocked: None,
+            after_commit: None,
+            alone: None,
+        }
+    }
+
+    /// The operation that is done in it from now on ends as these say.
+    pub(crate) fn set_ends(&mut self, ends: Ends) {
+        self.ends = Some(ends);
+    }
+
+    /// The engine transaction; it begins with the first call.
+    ///
+    /// # Errors
+    /// As the engine's; where that has one writer, that the operation must end while others write,
+    /// and `LockTimeout` in a multi-document transaction; `WriteConflict` and `SnapshotUnavailable`
+    /// in one that has read what was changed since (W4).
+    pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
+        if self.txn.is_none() {
+            self.take_turn()?;
+            self.check_current()?;
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
+            }
+            // Some engines have one transaction for each thread.
+            self.reading = None;
+            let txn = self.store.engine().begin_write().map_err(error::engine)?;
+            self.txn = Some(txn);
+        }
+        Ok(self.txn.as_deref_mut().expect("it was begun above"))
+    }
+
+    fn take_turn(&mut self) -> Result<()> {
+        if self.in_change || self.turn.is_some() {
+            return Ok(());
+        }
+        let limit = self.is_multi_document().then_some(WAIT);
+        let taken = self.store.turns().take(limit, &|| self.check_ends())?;
+        self.turn = Some(taken.ok_or_else(|| turn::busy("the engine's one writer"))?);
+        Ok(())
+    }
+
+    /// Check, in the turn, that what was read of the snapshot is still so (W4).
+    fn check_current(&self) -> Result<()> {
+        let (Some(seen), Some(reading)) = (&self.seen, &self.reading) else {
+            return Ok(());
+        };
+        let current = seen.check_current(self.store, reading.commits);
+        if let (Err(_), Some(outrun)) = (&current, &self.outrun) {
+            outrun.0.store(true, Ordering::Relaxed);
+        }
+        current
+    }
+
+    /// What a read of the operation sees: where the engine has one writer, a multi-document
+    /// transaction does not become this writer by reading (W4).
+    ///
+    /// # Errors
+    /// As [`Work::txn`].
+    pub(crate) fn view(&mut self) -> Result<&dyn Snapshot> {
+        if self.reading.is_none()
+            && self.may_read_apart()
+            && let Some(place) = Place::take(self.store.reading())
+        {
+            if let Some(seen) = &self.seen {
+                seen.begin(self.store.catalog());
+            }
+            // Before the snapshot: a commit in between counts as later, which is safe.
+            let commits = self.store.commits();
+            let snapshot = self.store.engine().begin_read().map_err(error::engine)?;
+            self.reading = Some(Reading {
+                snapshot,
+                commits,
+                _place: place,
+            });
+        }
+        let both = self.reading.is_some() && self.txn.is_some();
+        assert!(
+            !both,
+            "W4: a transaction reads apart until it is the writer"
+        );
+        match self.reading {
+            Some(ref reading) => Ok(reading.snapshot.as_ref()),
+            None => Ok(self.txn()?),
+        }
+    }
+
+    fn may_read_apart(&self) -> bool {
+        let was_outrun = || match &self.outrun {
+            Some(outrun) => outrun.0.swap(false, Ordering::Relaxed),
+            None => false,
+        };
+        self.is_multi_document()
+            && self.txn.is_none()
+            && self.store.turns().are_one()
+            && !was_outrun()
+    }
+
+    /// What the engine transaction sees, for reads of documents that are to be written.
+    ///
+    /// # Errors
+    /// As [`Work::txn`].
+    pub fn snapshot(&mut self) -> Result<&dyn Snapshot> {
+        Ok(self.txn()?)
+    }
+
+    /// The current state of a collection; its latch is shared until this work ends (W1). `None`
+    /// when there is no collection of that name.
+    ///
+    /// # Errors
+    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; that the operation
+    /// must end.
+    pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        loop {
+            let Some(found) = self.lookup(ns)? else {
+                return Ok(None);
+            };
+            self.touch(&found)?;
+            // It may have changed while the latch was awaited.
+            match self.lookup(ns)? {
+                Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
+                _ => {}
+            }
+        }
+    }
+
+    fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
+        match &self.seen {
+            None => Ok(self.store.collection(ns)),
+            Some(seen) => {
+                let named = seen.lookup(self.store, ns)?;
+                Ok(named.and_then(|named| named.collection().cloned()))
+            }
+        }
+    }
+
+    fn touch(&mut self, collection: &Collection) -> Result<()> {
+        let core = collection.core();
+        if self.touched.iter().any(|t| t.core.uuid == core.uuid) {
+            return Ok(());
+        }
+        let limit = (self.is_multi_document() || self.txn.is_some()).then_some(WAIT);
+        assert!(
+            limit.is_some() || self.turn.is_none(),
+            "W3: who has the turn waits for a latch only with a limit"
+        );
+        let Some(latch) = core.latch.shared(false, limit, &|| self.check_ends())? else {
+            return Err(turn::busy(&format!("lock on '{}'", collection.ns())));
+        };
+        self.touched.push(Touched {
+            core: Arc::clone(core),
+            delta: Delta::default(),
+            wrote: false,
+            _latch: latch,
+        });
+        Ok(())
+    }
+
+    /// A key is about to be changed: of the keys of two transactions, or of a transaction and a
+    /// plain write, one is refused here (see `intent`).
+    ///
+    /// # Errors
+    /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
+    pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
+        let store = self.store;
+        if !self.is_multi_document() && store.turns().are_one() {
+            return Ok(());
+        }
+        let claims = match &mut self.claims {
+            Some(claims) => claims,
+            None => {
+                let claims = match &self.seen {
+                    None => store.intents().plain(),
+                    Some(_) => store.intents().transaction(&|| self.check_ends())?,
+                };
+                self.claims.insert(claims)
+            }
+        };
+        match claims.take(tree, key) {
+            Ok(()) => Ok(()),
+            Err(Refused::Conflict) => Err(error::conflict()),
+            Err(Refused::After(holder)) => {
+                self.blocked = Some(holder);
+                Err(error::conflict())
+            }
+        }
+    }
+
+    /// [`Work::intend`] for a key that is left alone while an open transaction has written it:
+    /// false then.
+    ///
+    /// # Errors
+    /// That the operation must end.
+    pub(crate) fn may_change(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
+        match self.intend(tree, key) {
+            Err(_) if self.blocked.take().is_some() => Ok(false),
+            other => other.map(|()| true),
+        }
+    }
+
+    /// The transaction that refused a key to this work, if that is why it failed.
+    pub(super) fn take_blocked(&mut self) -> Option<Arc<Holder>> {
+        self.blocked.take()
+    }
+
+    /// Whether the operation that is done in it may continue to wait.
+    ///
+    /// # Errors
+    /// As [`Store::check_open`].
+    pub(crate) fn check_ends(&self) -> Result<()> {
+        match &self.ends {
+            Some(ends) => self.store.check_not_closed().and_then(|()| ends.check()),
+            None => Ok(()),
+        }
+    }
+
+    /// Note a change of the counts of a collection.
+    pub(crate) fn count(
+        &mut self,
+        collection: &Collection,
+        documents: i64,
+        bytes: i64,
+        record: i64,
+    ) {
+        let uuid = &collection.core().uuid;
+        let touched = self.touched.iter_mut().find(|t| t.core.uuid == *uuid);
+        let touched = touched.expect("W1: the latch of a collection that is written is shared");
+        touched.wrote = true;
+        touched.delta.documents += documents;
+        touched.delta.bytes += bytes;
+        touched.delta.record = touched.delta.record.max(record);
+    }
+
+    /// Note parts of paths that are arrays for the first time, and the first key that is cut.
+    pub(crate) fn note_multikey(
+        &mut self,
+        collection: &Collection,
+        index: &Arc<Index>,
+        found: &[u32],
+    ) -> Result<()> {
+        if found.is_empty() {
+            return Ok(());
+        }
+        let tree = self.store.trees().catalog;
+        for (field, part) in index.add_multikey(found) {
+            let known = |(i, f, p): &(Arc<Index>, u8, u8)| {
+                Arc::ptr_eq(i, index) && (*f, *p) == (field, part)
+            };
+            if self.multikey.iter().any(known) {
+                continue;
+            }
+            let key = multikey_key(&collection.core().uuid, index.number(), field, part);
+            self.txn()?
+                .put_blind(tree, &key, &[])
+                .map_err(error::engine)?;
+            self.multikey.push((Arc::clone(index), field, part));
+        }
+        Ok(())
+    }
+
+    /// Commit what was done.
+    ///
+    /// # Errors
+    /// `WriteConflict`; as the engine's; `LockTimeout` of a transaction that creates collections.
+    pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
+        let created = self
+            .seen
+            .as_ref()
+            .map_or(Vec::new(), |seen| seen.all_created());
+        let changes = if created.is_empty() {
+            None
+        } else {
+            Some(self.put_created(&created)?)
+        };
+        let Some(mut txn) = self.txn.take() else {
+            let wrote = self.touched.iter().any(|t| t.wrote);
+            assert!(!wrote, "W2: counts change in the transaction of documents");
+            return Ok(());
+        };
+        let tree = self.store.trees().counts;
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            let Touched { core, delta, .. } = touched;
+            core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
+        }
+        let done = txn.commit(durability).map_err(error::engine);
+        let written = self.touched.iter().filter(|t| t.wrote);
+        self.store.committed(written.map(|t| &*t.core));
+        done?;
+        if let Some(changes) = changes {
+            self.publish_created();
+            drop(changes);
+        }
+        for (index, field, part) in &self.multikey {
+            index.stored(*field, *part);
+        }
+        if let Some(hook) = self.after_commit.take() {
+            hook();
+        }
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            if touched.core.counts.committed(touched.delta) {
+                self.store.fold_counts(&touched.core);
+            }
+        }
+        if self.touched.iter().any(|t| t.wrote) {
+            self.store.wrote();
+        }
+        Ok(())
+    }
+
+    /// Write what the catalog will say of collections that this transaction has created. The
+    /// catalog stays locked until it says so.
+    fn put_created(&mut self, created: &[Created]) -> Result<MutexGuard<'s, ()>> {
+        let store = self.store;
+        // The turn comes before the lock.
+        self.take_turn()?;
+        let changes = store.changes_within(WAIT);
+        let changes = changes.ok_or_else(|| turn::busy("the lock of the catalog"))?;
+        for made in created {
+            if store.lookup(&made.stored.ns).is_some() {
+                return Err(error::conflict());
+            }
+            let (key, bytes) = (stored_key(&made.stored.ns), made.stored.to_bytes()?);
+            let put = self.txn()?.put(store.trees().catalog, &key, &bytes);
+            put.map_err(error::engine)?;
+        }
+        Ok(changes)
+    }
+
+    /// What was created is there for everybody.
+    fn publish_created(&self) {
+        let created = self
+            .seen
+            .as_ref()
+            .map_or(Vec::new(), |seen| seen.take_created());
+        let mut next = (*self.store.catalog()).clone();
+        for made in created {
+            next.insert(made.stored.ns, Named::Collection(made.collection));
+        }
+        self.store.set_catalog(next);
+    }
+
+    /// Documents and bytes of a collection, with what this work has done.
+    pub(crate) fn counts(&self, collection: &Collection) -> (i64, i64) {
+        let core = collection.core();
+        let delta = self
+            .touched
+            .iter()
+            .find(|t| t.core.uuid == core.uuid)
+            .map(|t| t.delta);
+        let delta = delta.unwrap_or_default();
+        let documents = core.counts.documents() + delta.documents;
+        (documents, core.counts.bytes() + delta.bytes)
+    }
+
+    /// Keep a latch until this work ends.
+    pub(crate) fn keep(&mut self, alone: Alone) {
+        self.alone = Some(alone);
+    }
+
+    /// Do something once this work is committed; nothing if it is not. At most once per work.
+    pub(crate) fn after_commit(&mut self, hook: impl FnOnce() + 'static) {
+        debug_assert!(
+            self.after_commit.is_none(),
+            "what is stored was made of what is known before the work"
+        );
+        self.after_commit = Some(Box::new(hook));
+    }
+
+    /// Whether this is a multi-document transaction.
+    pub(crate) fn is_multi_document(&self) -> bool {
+        self.seen.is_some()
+    }
+
+    /// Whether it changes anything.
+    pub(crate) fn has_written(&self) -> bool {
+        let created = self.seen.as_ref().is_some_and(|seen| seen.has_created());
+        created || self.touched.iter().any(|t| t.wrote)
+    }
+
+    /// Whether the engine's transaction was begun.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.txn.is_some()
+    }
+}
+
+impl Drop for Work<'_> {
+    /// The trees of what was created in vain are dropped, after the engine's transaction.
+    fn drop(&mut self) {
+        self.txn = None;
+        self.reading = None;
+        self.turn = None;
+        self.claims = None;
+        let created = self
+            .seen
+            .as_ref()
+            .map_or(Vec::new(), |seen| seen.take_created());
+        for made in created {
+            self.store.drop_trees(&made.collection);
+        }
+    }
+}

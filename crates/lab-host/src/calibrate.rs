@@ -1,0 +1,97 @@
+//! Calibration: what this machine's device gives, and how much two measurements of the same thing
+//! differ here (the A/A noise floor). Kept per host; every later run takes a copy.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use lab_report::error::{Error, Result};
+use lab_report::record::SCHEMA;
+use lab_report::store;
+use serde::{Deserialize, Serialize};
+
+use crate::probe::{CapCheck, ProbeResult};
+
+/// What is known of a host.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Calibration {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// When, RFC 3339 in UTC.
+    pub at: String,
+    /// The machine's fingerprint; a calibration of another machine is not used.
+    pub host: String,
+    /// The target of the A/A runs.
+    pub target: String,
+    /// How often it was measured.
+    pub repeats: u32,
+    /// Relative noise floor by metric (0.03 = 3 %).
+    pub noise: BTreeMap<String, f64>,
+    /// What the device gives.
+    pub device: Option<ProbeResult>,
+    /// Whether I/O caps hold here; empty when they cannot be put in force.
+    pub caps: Vec<CapCheck>,
+}
+
+impl Calibration {
+    /// A calibration made now.
+    #[must_use]
+    pub fn new(
+        target: &str,
+        repeats: u32,
+        noise: BTreeMap<String, f64>,
+        device: Option<ProbeResult>,
+        caps: Vec<CapCheck>,
+    ) -> Calibration {
+        Calibration {
+            schema: SCHEMA,
+            at: store::now_text(),
+            host: fingerprint(),
+            target: target.to_owned(),
+            repeats,
+            noise,
+            device,
+            caps,
+        }
+    }
+
+    /// Keep it for later runs on this host. Returns where.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn keep(&self) -> Result<PathBuf> {
+        let path = path().ok_or_else(|| {
+            Error::new("no place to keep the calibration: set HOME or XDG_STATE_HOME")
+        })?;
+        if let Some(dir) = path.parent() {
+            vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;
+        }
+        store::write_json(&path, self)?;
+        Ok(path)
+    }
+}
+
+/// The calibration of this host, if there is one that can be read.
+#[must_use]
+pub fn stored() -> Option<Calibration> {
+    let bytes = fs::read(path()?).ok()?;
+    let calibration: Calibration = serde_json::from_slice(&bytes).ok()?;
+    (calibration.schema == SCHEMA && calibration.host == fingerprint()).then_some(calibration)
+}
+
+fn fingerprint() -> String {
+    crate::host::fingerprint()
+}
+
+/// `$XDG_STATE_HOME/romanesco/calibration.json`, or below `~/.local/state`.
+fn path() -> Option<PathBuf> {
+    let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
+    let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));
+    Some(
+        state
+            .or_else(home)?
+            .join("romanesco")
+            .join("calibration.json"),
+    )
+}

@@ -1,0 +1,75 @@
+//! What can go wrong with an envelope.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The result of what an envelope does.
+pub type Result<T> = std::result::Result<T, EnvelopeError>;
+
+/// Why an envelope could not be made or entered.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EnvelopeError {
+    /// A limit that no run can keep to.
+    #[error("{0}")]
+    Limit(String),
+    /// The kernel refused to read, write or create something.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, such as `write 4096 to`.
+        action: String,
+        /// On which file or directory.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+    /// A limit was written and reads back otherwise.
+    #[error(
+        "{} was set to {wanted} but {found} is in force; {hint}", path.display()
+    )]
+    NotInForce {
+        /// The file that holds the limit.
+        path: PathBuf,
+        /// The limit asked for.
+        wanted: u64,
+        /// What the kernel answered.
+        found: String,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The process to admit does not exist (any more).
+    #[error("process {pid} is gone; it cannot enter {}", group.display())]
+    Gone {
+        /// The process.
+        pid: u32,
+        /// The group it was to enter.
+        group: PathBuf,
+    },
+    /// The process was written to the group, but the kernel does not list it there.
+    #[error("process {pid} is not in {} after it was moved there", group.display())]
+    NotAdmitted {
+        /// The process.
+        pid: u32,
+        /// The group it should be in.
+        group: PathBuf,
+    },
+}
+
+impl EnvelopeError {
+    /// The error of doing `action` on `path`.
+    pub(crate) fn io(action: impl Into<String>, path: &Path, source: io::Error) -> EnvelopeError {
+        EnvelopeError::Io {
+            action: action.into(),
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl From<EnvelopeError> for lab_report::Error {
+    fn from(error: EnvelopeError) -> lab_report::Error {
+        lab_report::Error::new(error.to_string())
+    }
+}

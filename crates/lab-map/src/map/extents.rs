@@ -1,0 +1,61 @@
+//! Where files lie on their device, as the file system tells.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use lab_report::record::map::{FileExtents, Piece};
+
+use super::name;
+
+/// Pieces of a file that are kept one by one.
+const PIECES_MAX: usize = 256;
+/// Pieces that are counted.
+const COUNTED_MAX: usize = 100_000;
+/// Files of a store of RocksDB that are looked at, the largest first.
+const FILES_MAX: usize = 32;
+
+/// The extents of a file; `None` where the file system does not say.
+pub(super) fn of(path: &Path) -> Option<FileExtents> {
+    let file = File::open(path).ok()?;
+    let bytes = file.metadata().ok()?.len();
+    let found = vfs::extents_of(&file, COUNTED_MAX).ok()?;
+    let mut pieces: Vec<Piece> = Vec::new();
+    for extent in &found {
+        let next = Piece {
+            logical: extent.logical,
+            physical: extent.physical,
+            length: extent.length,
+        };
+        match pieces.last_mut() {
+            // The file system splits what is long.
+            Some(last)
+                if last.logical + last.length == next.logical
+                    && last.physical + last.length == next.physical =>
+            {
+                last.length += next.length;
+            }
+            _ => pieces.push(next),
+        }
+    }
+    let count = pieces.len() as u64;
+    pieces.truncate(PIECES_MAX);
+    Some(FileExtents {
+        file: name(path),
+        bytes,
+        pieces,
+        count,
+    })
+}
+
+/// The files of data in a directory of RocksDB.
+pub(super) fn tables(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|e| e == "sst"))
+        .collect();
+    let size = |path: &PathBuf| fs::metadata(path).map_or(0, |data| data.len());
+    files.sort_by_key(|path| (std::cmp::Reverse(size(path)), path.clone()));
+    files.truncate(FILES_MAX);
+    files
+}

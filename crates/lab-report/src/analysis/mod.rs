@@ -1,0 +1,38 @@
+//! What the records of a run say: seconds, stalls, metrics, the run's summary, comparisons, checks.
+//!
+//! Everything here is a pure function of records: no clock, no files, and a fixed seed for each
+//! bootstrap, so that the same records give the same words for ever.
+
+mod check;
+mod compare;
+mod difference;
+mod escape;
+mod metric;
+mod noise;
+mod rank;
+mod render;
+mod rule;
+mod second;
+mod side;
+mod stall;
+mod statistic;
+mod summary;
+mod sustained;
+mod verdict;
+
+#[cfg(test)]
+mod documented;
+
+pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
+pub use compare::{Comparison, ComparisonRow, Pair, compare};
+pub use escape::{escaped, limits_of_caps, writes_escape};
+pub use metric::{Better, METRICS, Metric, metrics};
+pub use noise::noise_floor;
+pub use rule::{Rule, Threshold};
+pub use second::{SecondStats, main_rates, second_stats};
+pub use stall::stalls;
+pub(crate) use statistic::{median, median_between, quantile};
+pub use summary::{summarize, summary_lines, summary_table};
+pub(crate) use sustained::STALLS_FROM;
+pub use sustained::{NOT_REPEATED, Sustained, Tried, not_sustained, sustained};
+pub use verdict::{DEFAULT_FLOOR, Verdict};

@@ -1,0 +1,116 @@
+//! What readers of results need of each experiment by its name: what its mix counts, whether it
+//! sets its own rates, and the steps that the published articles are compared with.
+
+use super::manifest::Plan;
+use super::operation::Operation;
+use super::work::{Task, Work};
+
+/// Facts of an experiment that its records do not hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// The experiment.
+    pub name: &'static str,
+    /// What its mix counts; `None` for experiments on rows of the insert benchmark.
+    pub mix: Option<Operation>,
+    /// Whether its steps have rates of their own, so that `--rate` cannot be set.
+    pub own_rates: bool,
+}
+
+impl Known {
+    /// The experiment of that name; `None` for one of another version.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Known> {
+        EXPERIMENTS.into_iter().find(|known| known.name == name)
+    }
+}
+
+const fn rows(name: &'static str, own_rates: bool) -> Known {
+    Known {
+        name,
+        mix: None,
+        own_rates,
+    }
+}
+
+const fn mix(name: &'static str, mix: Operation) -> Known {
+    Known {
+        name,
+        mix: Some(mix),
+        own_rates: false,
+    }
+}
+
+/// Every experiment.
+const EXPERIMENTS: [Known; 11] = [
+    rows("iibench-classic", false),
+    rows("iibench-steps", false),
+    rows("iibench-reads", false),
+    rows("redo-log", true),
+    rows("insert-vs-threads", true),
+    Known {
+        own_rates: true,
+        ..mix("many-tables", Operation::QUERY)
+    },
+    mix("tpcc", Operation::TRANSACTION),
+    mix("linkbench", Operation::REQUEST),
+    mix("oltp-read-only", Operation::TRANSACTION),
+    rows("fill-factor", true),
+    rows("compression", true),
+];
+
+/// Whether `--rate auto` has something to repeat in a plan.
+#[must_use]
+pub fn repeatable(plan: &Plan) -> bool {
+    let paced = Known::named(&plan.experiment).is_some_and(|known| !known.own_rates);
+    let repeated =
+        |work: Option<Work>| matches!(work, Some(Work::Load { .. } | Work::Program(Task::Mix)));
+    paced && plan.steps.iter().any(|step| repeated(Work::of(step)))
+}
+
+/// Steps of `compression`: `load-CONSTANT-COMPRESSOR`.
+pub mod compression {
+    /// Per cent of a payload that is the same in all rows.
+    pub const CONSTANT: [u8; 3] = [50, 75, 90];
+
+    /// Codecs by the names that engines give them.
+    pub const COMPRESSORS: [&str; 5] = ["none", "snappy", "lz4", "zlib", "zstd"];
+
+    /// Codecs that are tried on pages of the engines' files, by name and level.
+    pub const CODECS: [&str; 7] = [
+        "none", "snappy", "lz4", "zlib-6", "zstd-1", "zstd-3", "zstd-9",
+    ];
+
+    /// Sizes of the blocks they are tried on, in bytes.
+    pub const BLOCKS: [u32; 4] = [4 << 10, 16 << 10, 64 << 10, 128 << 10];
+}
+
+/// Steps of `fill-factor`.
+pub mod fill_factor {
+    /// The fill factors of the article, in per cent.
+    pub const FILLS: [u8; 6] = [75, 80, 82, 83, 85, 100];
+
+    /// Rounds in which rows are exchanged.
+    pub const ROUNDS: u32 = 3;
+
+    /// The name of a step at a fill factor.
+    #[must_use]
+    pub fn name(step: &str, fill: Option<u8>) -> String {
+        fill.map_or(step.to_owned(), |fill| format!("{step}-{fill}"))
+    }
+}
+
+/// Steps of `insert-vs-threads`.
+pub mod insert_threads {
+    /// Inserts while the data fit in memory.
+    pub const FIRST: &str = "memory";
+
+    /// Inserts once the data have outgrown memory.
+    pub const BEYOND: &str = "beyond";
+}
+
+/// Steps of `many-tables`.
+pub mod many_tables {
+    /// Reads, and writes, a second of a disk that seeks: what one of 2008 could do. Of such a
+    /// disk's bandwidth nothing is taken: reads in a row are few and large.
+    pub const SEEKS: u64 = 200;
+}

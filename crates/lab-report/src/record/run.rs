@@ -1,0 +1,113 @@
+//! A whole run, as read back from its directory.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::manifest::Manifest;
+use super::map::Map;
+use super::prices::Prices;
+use super::series::SeriesRow;
+use super::stall::Stall;
+use super::status::StepStatus;
+use super::step::StepSummary;
+use super::summary::RunSummary;
+
+/// One limit around the workers: asked for, and found when read back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvelopeLine {
+    /// `memory`, `read IOPS`, `write IOPS`, `read bytes/s`, `write bytes/s`.
+    pub limit: String,
+    /// What the plan asks for; `None`: no limit.
+    pub requested: Option<u64>,
+    /// The value read back from the kernel's file; `None`: not capped.
+    pub effective: Option<u64>,
+    /// Why it is not capped, or what the cap does not cover.
+    pub note: String,
+}
+
+/// The limits around a worker, as enforced: `envelope.json` of a step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EnvelopeRecord {
+    /// `cgroup v1`, `cgroup v2`, or `none`.
+    pub mode: String,
+    /// True when every limit asked for is in force.
+    pub enforced: bool,
+    /// Each limit.
+    pub lines: Vec<EnvelopeLine>,
+    /// What every page of the report must say: uncapped, buffered writes escape, ...
+    pub warnings: Vec<String>,
+}
+
+/// What was tested, for the fairness table: an entry of `env/targets.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    /// The target's name.
+    pub name: String,
+    /// The engine.
+    pub engine: String,
+    /// The version of its library.
+    pub version: String,
+    /// Its licence.
+    pub license: String,
+    /// True for our own engines: reports disclose it.
+    pub ours: bool,
+    /// Every option in force, by name.
+    pub options: Vec<(String, String)>,
+    /// The names of the options that differ from the engine's default in this lab.
+    pub changed: Vec<String>,
+    /// Memory given to it: cache and write buffers, in bytes.
+    pub cache_bytes: u64,
+    /// What a commit does at the run's durability, in words.
+    pub durability: String,
+    /// The compression in force: `none`, `fast`.
+    pub compression: String,
+    /// Whether it bypasses the page cache.
+    pub direct_io: bool,
+    /// Differences a reader must know to compare fairly.
+    pub notes: Vec<String>,
+}
+
+/// One step with its records, but for the counters of `engine.csv`: the largest of them, kept for
+/// other programs.
+#[derive(Clone, Debug)]
+pub struct StepRecord {
+    /// The name of its directory: `003_lmdb_r1_load`.
+    pub directory: String,
+    /// How far it came.
+    pub status: StepStatus,
+    /// Present when it is done.
+    pub summary: Option<StepSummary>,
+    /// One row a second.
+    pub series: Vec<SeriesRow>,
+    /// The stalls.
+    pub stalls: Vec<Stall>,
+    /// Commit latency in microseconds.
+    pub histogram: Option<Histogram<u64>>,
+    /// Query latency in microseconds.
+    pub query_histogram: Option<Histogram<u64>>,
+    /// The limits in force.
+    pub envelope: EnvelopeRecord,
+    /// The map of its files, where one was drawn.
+    pub map: Option<Map>,
+}
+
+/// A run with its records.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// What was planned.
+    pub manifest: Manifest,
+    /// What was tested.
+    pub targets: Vec<TargetRecord>,
+    /// What came out so far.
+    pub summary: RunSummary,
+    /// The steps in the order they were done, without discarded ones.
+    pub steps: Vec<StepRecord>,
+    /// Steps that were discarded, with the reason.
+    pub discarded: Vec<(String, String)>,
+    /// Noise floors by metric name (relative, 0.03 = 3 %), when the host was calibrated.
+    pub noise: Vec<(String, f64)>,
+    /// The prices the run was given, `None` for those of the program.
+    pub prices: Option<Prices>,
+    /// Warnings about the machine, from `doctor`.
+    pub host_warnings: Vec<String>,
+}

@@ -1,0 +1,95 @@
+//! Targets that their time stopped before they had done all their operations: their numbers are of
+//! the operations they got to, which are the easier ones where a store slows down as it grows.
+
+use crate::format;
+use crate::record::{Ended, Main};
+use crate::report::clock::Clock;
+use crate::report::compare::times;
+use crate::report::model::{CellView, StepView, View};
+
+use super::contest::ranking;
+
+/// How far a target came.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut {
+    pub(crate) target: usize,
+    /// Main operations done.
+    pub(crate) done: u64,
+    /// Main operations asked for.
+    pub(crate) asked: u64,
+}
+
+impl Cut {
+    /// The share it did.
+    pub(crate) fn share(&self) -> f64 {
+        self.done as f64 / (self.asked as f64).max(1.0)
+    }
+}
+
+/// The targets that were cut off, by their shown repeats. A step without a number of operations is
+/// meant to end by time: nothing is cut off there.
+pub(crate) fn cuts(step: &StepView<'_>) -> Vec<Cut> {
+    let shown = step.shown();
+    let cut = shown.iter().filter_map(|cell| of(step, cell));
+    cut.collect()
+}
+
+fn of(step: &StepView<'_>, cell: &CellView<'_>) -> Option<Cut> {
+    let summary = cell.summary;
+    let done = match summary.main {
+        Main::Rows => summary.rows,
+        Main::Queries => summary.queries.as_ref().map_or(0, |q| q.queries),
+    };
+    let asked = step.plan.operations;
+    (summary.ended == Ended::Time && done < asked).then_some(Cut {
+        target: cell.target,
+        done,
+        asked,
+    })
+}
+
+/// What a reader must know of a target that was cut off.
+pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> String {
+    let what = step.operation.many;
+    let mut text = format!(
+        "{} was stopped by its time in {} after {} of {} {what} ({}): its numbers, first and last \
+         tenth included, are of those {what} only.",
+        view.name(cut.target),
+        step.plan.name,
+        format::count(cut.done),
+        format::count(cut.asked),
+        format::percent(cut.share())
+    );
+    if let Some(sentence) = over_the_same_rows(view, step, cut) {
+        text.push(' ');
+        text.push_str(&sentence);
+    }
+    text
+}
+
+/// The fastest other target over the rows both have written.
+fn over_the_same_rows(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Option<String> {
+    if step.queries() {
+        return None;
+    }
+    let ranked = ranking(view, step);
+    let (other, _) = ranked.into_iter().find(|r| r.0 != cut.target)?;
+    let shown = step.shown();
+    let clock = |target: usize| {
+        let cell = shown.iter().find(|c| c.target == target)?;
+        Some(Clock::of(&cell.record.series))
+    };
+    let rows = cut.done as f64;
+    let (theirs, own) = (clock(other)?.at(rows)?, clock(cut.target)?.at(rows)?);
+    (theirs > 0.0).then(|| {
+        format!(
+            "Over the first {} rows {} took {} s and {} {} s: {}\u{d7} the rate.",
+            format::count(cut.done),
+            view.name(other),
+            format::number(theirs),
+            view.name(cut.target),
+            format::number(own),
+            times(own / theirs)
+        )
+    })
+}

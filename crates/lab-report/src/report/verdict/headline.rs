@@ -1,0 +1,156 @@
+//! The headline of a report, and the line below it: the one thing to take away, and what happened
+//! to the targets that did not do well.
+
+use crate::format;
+use crate::record::Preset;
+use crate::report::compare::times;
+use crate::report::model::{StepView, View};
+
+use super::contest::Contest;
+use super::cut::cuts;
+use super::findings::fallen;
+
+/// What a reader must know of a run at the preset `smoke` before anything else.
+const SMOKE: &str = "A smoke run shows that everything works; its figures are of too little data \
+                     and time to say which target is faster";
+
+/// The headline.
+pub(crate) fn headline(view: &View<'_>) -> String {
+    match view.steps.as_slice() {
+        [] => "No step of this run came to its end".to_owned(),
+        [step] => of_one(view, step),
+        steps => of_many(view, steps),
+    }
+}
+
+fn of_one(view: &View<'_>, step: &StepView<'_>) -> String {
+    let Some(contest) = Contest::of(view, step) else {
+        return "No target has a valid result".to_owned();
+    };
+    let name = view.name(contest.first);
+    let Some((next, row)) = contest.next() else {
+        let rate = format::number(contest.rate);
+        return format!("{name} ran at {rate} {}", step.unit());
+    };
+    let next = view.name(next);
+    let equals = contest.equals();
+    let ratio = row.and_then(|r| r.ratio).map(times);
+    match ratio {
+        Some(ratio) if contest.won() && contest.rivals.len() == 1 => {
+            format!("{name} is faster than {next}: {ratio}\u{d7} its rate")
+        }
+        Some(ratio) if contest.won() => {
+            format!("{name} is the fastest: {ratio}\u{d7} the rate of {next}, the next")
+        }
+        _ if !equals.is_empty() => {
+            let mut names = vec![name];
+            names.extend(equals.into_iter().map(|t| view.name(t)));
+            format!("No difference between {}", listed(&names))
+        }
+        Some(ratio) => format!(
+            "{name} ran at {ratio}\u{d7} the rate of {next}; the run is too short to tell that \
+             from noise"
+        ),
+        None => format!("{name} and {next} cannot be compared"),
+    }
+}
+
+fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
+    let contests: Vec<Contest<'_>> = steps.iter().filter_map(|s| Contest::of(view, s)).collect();
+    let wins = |target: usize| {
+        let won = contests.iter().filter(|c| c.won() && c.first == target);
+        won.count()
+    };
+    let most = (0..view.targets.len()).map(wins).max().unwrap_or(0);
+    let best: Vec<&str> = (0..view.targets.len())
+        .filter(|t| 0 < most && wins(*t) == most)
+        .map(|t| view.name(t))
+        .collect();
+    let all = steps.len();
+    match best.as_slice() {
+        [] if contests.is_empty() => "No target has a valid result".to_owned(),
+        [] if contests.iter().all(|c| c.rivals.is_empty()) => {
+            format!(
+                "{} ran alone in {all} steps",
+                contests.first().map_or("", |c| view.name(c.first))
+            )
+        }
+        [] => format!("Inconclusive: no target is the fastest in any of {all} steps"),
+        [one] if most == all => format!("{one} is the fastest in all {all} steps"),
+        [one] => format!("{one} is the fastest in {most} of {all} steps"),
+        several => {
+            let names = listed(several);
+            format!("{names} are the fastest in {most} of {all} steps each")
+        }
+    }
+}
+
+/// What befell the targets: `lmdb falls off the cliff; wiredtiger failed`; empty when nothing did.
+pub(crate) fn beside(view: &View<'_>) -> String {
+    let of = |target: usize| {
+        let clauses = [
+            clause(view, "falls off the cliff", |s| {
+                fallen(view, s, target).is_some()
+            }),
+            stopped(view, target),
+            clause(view, "failed", |s| s.standing(view, target) == "failed"),
+            clause(view, "is invalid", |s| {
+                s.standing(view, target) == "invalid"
+            }),
+        ];
+        let clauses: Vec<String> = clauses.into_iter().flatten().collect();
+        let clauses: Vec<&str> = clauses.iter().map(String::as_str).collect();
+        (!clauses.is_empty()).then(|| format!("{} {}", view.name(target), listed(&clauses)))
+    };
+    let all = (0..view.targets.len()).filter_map(of);
+    let smoke = (view.run.manifest.plan.preset == Preset::Smoke).then(|| SMOKE.to_owned());
+    let all: Vec<String> = smoke.into_iter().chain(all).collect();
+    all.join("; ")
+}
+
+fn stopped(view: &View<'_>, target: usize) -> Option<String> {
+    let share = |step: &StepView<'_>| {
+        let all = cuts(step);
+        let cut = all.iter().find(|c| c.target == target)?;
+        Some(cut.share())
+    };
+    if let [step] = view.steps.as_slice() {
+        let what = step.operation.many;
+        let share = format::percent(share(step)?);
+        return Some(format!("was stopped by its time at {share} of the {what}"));
+    }
+    clause(view, "was stopped by its time", |s| share(s).is_some())
+}
+
+/// A clause with the steps it is true of, which go without saying when there is but one.
+fn clause(view: &View<'_>, what: &str, is: impl Fn(&StepView<'_>) -> bool) -> Option<String> {
+    let found = view.steps.iter().filter(|s| is(s));
+    let names: Vec<&str> = found.map(|s| s.plan.name.as_str()).collect();
+    match names.len() {
+        0 => None,
+        _ if view.steps.len() == 1 => Some(what.to_owned()),
+        1..=3 => Some(format!("{what} in {}", listed(&names))),
+        n => Some(format!("{what} in {n} steps")),
+    }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => (*one).to_owned(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_read_as_english() {
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&["a", "b"]), "a and b");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+    }
+}

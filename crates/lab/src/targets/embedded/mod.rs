@@ -1,0 +1,164 @@
+//! An embedded engine as a target: a row is one entry in the primary tree and one in each of three
+//! index trees, written in one batch.
+
+mod audit;
+mod build;
+mod connection;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod verify;
+
+pub(super) use audit::reconcile;
+
+use std::time::Duration;
+
+use kv::{
+    Compaction, Durability, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId, TreeOptions,
+};
+use lab_report::record::Integrity;
+use stdx::sync::OnceLock;
+
+use super::database::{Connection, Database, Live, Meter, Settled, State};
+use super::factory;
+use crate::protocol::{Audit, Open, Told};
+use crate::workload::iibench::{Generator, TREES};
+use crate::workload::tables::Tables;
+
+/// An engine that is open in this process.
+pub(super) struct Embedded {
+    engine: Box<dyn Engine>,
+    generator: Generator,
+    durability: Durability,
+    rows: TreeId,
+    indexes: OnceLock<[TreeId; 3]>,
+    keeps: bool,
+    catalog: tables::Catalog,
+}
+
+/// Open an engine; a fresh store has no rows.
+pub(super) fn open(request: &Open) -> Result<Embedded, String> {
+    let factory = factory(&request.engine)?;
+    let engine = factory
+        .open(&request.directory, &request.options)
+        .map_err(text)?;
+    let options = TreeOptions {
+        ascending: true,
+        point_lookups: true,
+    };
+    let [rows, ..] = TREES;
+    Ok(Embedded {
+        rows: tree(engine.as_ref(), rows, &options)?,
+        indexes: OnceLock::new(),
+        generator: Generator::new(request.rows),
+        durability: request.durability,
+        keeps: request.engine != "null",
+        catalog: tables::Catalog::default(),
+        engine,
+    })
+}
+
+impl Embedded {
+    /// The index trees, once they were made.
+    fn indexes(&self) -> Option<[TreeId; 3]> {
+        self.indexes.get().copied()
+    }
+}
+
+impl Database for Embedded {
+    fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        if self.keeps {
+            Ok(self)
+        } else {
+            Err(super::NO_TABLES.to_owned())
+        }
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+        Ok(Box::new(connection::Client::new(self)))
+    }
+
+    fn create_indexes(&self) -> Result<(), String> {
+        if self.indexes().is_some() {
+            return Ok(());
+        }
+        let [_, one, two, three] = TREES;
+        let options = TreeOptions::default();
+        let make = |name| tree(self.engine.as_ref(), name, &options);
+        let made = [make(one)?, make(two)?, make(three)?];
+        self.indexes.get_or_init(|| made);
+        Ok(())
+    }
+
+    fn row_bytes(&self, indexed: bool) -> f64 {
+        self.generator.logical_bytes(indexed)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+        Ok(match self.engine.settle(limit).map_err(text)? {
+            Compaction::Cancelled => Settled::Cut,
+            _ => Settled::Complete,
+        })
+    }
+
+    fn rebuild(&self, meter: &dyn Meter) -> Result<(), String> {
+        let mut watch = |_: Progress| match meter.stopped() {
+            true => Flow::Cancel,
+            false => Flow::Continue,
+        };
+        let done = self.engine.compact(self.rows, KeyRange::ALL, &mut watch);
+        match done.map_err(text)? {
+            Compaction::Complete => Ok(()),
+            _ => Err("rewriting the rows took longer than the step may".to_owned()),
+        }
+    }
+
+    fn state(&self) -> State {
+        State {
+            stats: self.engine.stats().unwrap_or_default(),
+            file_bytes: None,
+        }
+    }
+
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
+        self.create_indexes()?;
+        audit::audit(self, told)
+    }
+
+    fn verify(&self, live: Live) -> Integrity {
+        verify::verify(self, live)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        self.engine.close().map_err(text)
+    }
+}
+
+fn tree(engine: &dyn Engine, name: &str, options: &TreeOptions) -> Result<TreeId, String> {
+    match engine.create_tree(name, options) {
+        Err(e) if e.kind() == ErrorKind::Exists => engine.open_tree(name).map_err(text),
+        other => other.map_err(text),
+    }
+}
+
+/// An engine's error as a sentence, with what is underneath.
+#[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
+fn text(error: kv::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = std::error::Error::source(&error);
+    while let Some(source) = below {
+        let more = source.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        below = source.source();
+    }
+    if error.kind() == ErrorKind::Full && !text.contains("make room") {
+        text.push_str("; free some space or choose a smaller --preset or --scale");
+    }
+    text
+}

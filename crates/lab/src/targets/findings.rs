@@ -1,0 +1,106 @@
+//! What comparing a target with the workload's model found, whatever the target is.
+
+use lab_report::record::Integrity;
+use stdx::{Rng, time};
+
+use super::database::Live;
+
+/// Rows that are compared where not all are, drawn at random; the first and the last are always
+/// among them.
+const SAMPLE: u64 = 2000;
+
+/// Faults that are told word for word.
+pub(super) const FAULTS_MAX: usize = 10;
+
+/// Rows that were found, and what is wrong.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// How many rows there are.
+    pub found: u64,
+    /// The first faults.
+    pub faults: Vec<String>,
+}
+
+/// How a row of the sample is.
+pub(super) enum Found {
+    /// As it must be.
+    Right,
+    /// There, with another value.
+    Wrong,
+    /// Not there.
+    Missing,
+}
+
+impl Findings {
+    /// Compare; what stops the comparison is a fault, too.
+    pub(super) fn of(
+        live: Live,
+        compare: impl FnOnce(&mut Findings) -> Result<(), String>,
+    ) -> Integrity {
+        let start = time::now();
+        let mut findings = Findings::default();
+        if let Err(message) = compare(&mut findings) {
+            findings.fault(message);
+        }
+        Integrity {
+            checked: true,
+            rows_expected: live.rows(),
+            rows_found: findings.found,
+            faults: findings.faults,
+            seconds: start.elapsed().as_secs_f64(),
+        }
+    }
+
+    pub(super) fn fault(&mut self, message: String) {
+        if self.faults.len() < FAULTS_MAX {
+            self.faults.push(message);
+        }
+    }
+
+    /// So many rows were found.
+    pub(super) fn rows(&mut self, found: u64, live: Live) {
+        self.found = found;
+        let rows = live.rows();
+        if found != rows {
+            self.fault(format!("{found} rows, and there should be {rows}"));
+        }
+    }
+
+    /// Index `index`, from 0, has so many entries; whether that is as many as there are rows.
+    pub(super) fn entries(&mut self, index: usize, entries: u64, live: Live) -> bool {
+        let (name, rows) = (index + 1, live.rows());
+        if entries != rows {
+            self.fault(format!(
+                "index {name} has {entries} entries, and there should be {rows}"
+            ));
+        }
+        entries == rows
+    }
+
+    /// Look at some rows.
+    pub(super) fn sample(
+        &mut self,
+        live: Live,
+        seed: u64,
+        mut look: impl FnMut(u64) -> Result<Found, String>,
+    ) -> Result<(), String> {
+        let Live { low, high, .. } = live;
+        if low == high {
+            return Ok(());
+        }
+        let mut rng = Rng::new(seed ^ high);
+        for turn in 0..SAMPLE.min(high - low) {
+            let id = match turn {
+                0 => low,
+                1 => high - 1,
+                _ => low + rng.below(high - low),
+            };
+            match look(id)? {
+                Found::Missing => self.fault(format!("row {id} is missing")),
+                Found::Wrong => self.fault(format!("row {id} has a wrong value")),
+                Found::Right => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! `serve`: this program's own document server, started for the run in a private directory and
+//! inside the run's limits, and measured through the driver. What it costs beside the embedded
+//! engine of the same name is what the server costs. `serve:tls=1` has the connections encrypted,
+//! with a certificate made for the run.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use kv::{EngineOptions, Factory};
+use lab_report::record::{TargetSpec, switch};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+
+use super::secret::Secret;
+use super::{TLS, factory, own_engine};
+
+/// The target's name: `serve`, or `serve:engine=rocksdb,option=value`.
+pub(super) const NAME: &str = "serve";
+
+/// The option that names the engine.
+const ENGINE: &str = "engine";
+
+/// The longest interval of log syncs the server takes, in milliseconds.
+const INTERVAL_MAX_MS: u128 = 500;
+
+/// A server that is to be started.
+pub struct Managed {
+    /// Its engine.
+    pub factory: &'static dyn Factory,
+    /// The engine's own options.
+    pub own: BTreeMap<String, String>,
+    /// Whether connections are encrypted.
+    tls: bool,
+}
+
+impl Managed {
+    /// What a target's words ask for.
+    ///
+    /// # Errors
+    /// A sentence: an unknown engine, one that is not compiled in.
+    pub(super) fn of(spec: &TargetSpec) -> Result<Managed, String> {
+        let mut own = spec.options.clone();
+        let engine = own.remove(ENGINE);
+        let factory = engine.map_or(Ok(own_engine()), |name| factory(&name))?;
+        if factory.name() == "null" {
+            return Err("null keeps nothing, so a server cannot stand on it".to_owned());
+        }
+        let tls = own.remove(TLS).map(|value| switch(TLS, &value));
+        Ok(Managed {
+            factory,
+            own,
+            tls: tls.transpose()?.unwrap_or(false),
+        })
+    }
+
+    /// Where its data go: a store wants a directory of its own.
+    fn data(&self, directory: &Path) -> PathBuf {
+        if self.tls {
+            directory.join("data")
+        } else {
+            directory.to_owned()
+        }
+    }
+
+    /// Make what it needs in its directory, which is there.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn prepare(&self, directory: &Path) -> Result<(), String> {
+        let data = self.data(directory);
+        let made = fs::create_dir_all(&data);
+        made.map_err(|e| format!("cannot make {}: {e}", data.display()))?;
+        if self.tls && !Secret::Certificate.path(directory).exists() {
+            Secret::Certificate.make(directory)?;
+        }
+        Ok(())
+    }
+
+    /// Its address, once it listens at this port; its directory is an absolute one.
+    #[must_use]
+    pub fn uri(&self, port: u16, directory: &Path) -> String {
+        let place = format!("mongodb://127.0.0.1:{port}");
+        if !self.tls {
+            return place;
+        }
+        let trusted = Secret::Certificate.path(directory);
+        let trusted = percent_encode(trusted.as_os_str().as_bytes(), NON_ALPHANUMERIC);
+        format!("{place}/?tls=true&tlsCAFile={trusted}")
+    }
+
+    /// What a reader must know.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        let encrypted = "connections are encrypted (TLS), with a certificate made for the run";
+        let encrypted = self.tls.then(|| encrypted.to_owned());
+        encrypted.into_iter().collect()
+    }
+
+    /// The interval of log syncs it gets of the one asked for, in milliseconds.
+    #[must_use]
+    pub fn interval_ms(options: &EngineOptions) -> u128 {
+        options.interval.as_millis().clamp(1, INTERVAL_MAX_MS)
+    }
+
+    /// The line that starts it: data in `directory`, any free port, messages into `log`.
+    #[must_use]
+    pub fn arguments(
+        &self,
+        options: &EngineOptions,
+        directory: &Path,
+        log: &Path,
+    ) -> Vec<OsString> {
+        let gigabytes = options.cache.bytes() as f64 / f64::from(1 << 30);
+        let mut line: Vec<OsString> = ["serve", "--supervised", "--port", "0"]
+            .map(OsString::from)
+            .to_vec();
+        let mut set = |name: &str, value: OsString| line.extend([name.into(), value]);
+        set("--bind_ip", "127.0.0.1".into());
+        set("--dbpath", self.data(directory).into());
+        set("--logpath", log.into());
+        set("--storageEngine", self.factory.name().into());
+        set("--cacheSizeGB", gigabytes.to_string().into());
+        let interval = Managed::interval_ms(options);
+        set("--journalCommitInterval", interval.to_string().into());
+        if self.tls {
+            set("--tlsMode", "requireTLS".into());
+            let file = Secret::Certificate.path(directory);
+            set("--tlsCertificateKeyFile", file.into());
+        }
+        for (name, value) in &self.own {
+            set("--engineOption", format!("{name}={value}").into());
+        }
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::parse_targets;
+
+    #[test]
+    fn the_line_says_what_was_asked_for() {
+        let spec = &parse_targets("serve:engine=memory,limit=1G").unwrap()[0];
+        let managed = Managed::of(spec).unwrap();
+        let options = EngineOptions {
+            cache: stdx::ByteSize::mib(32),
+            interval: std::time::Duration::from_secs(9),
+            ..EngineOptions::default()
+        };
+        let line = managed.arguments(&options, Path::new("d"), Path::new("l"));
+        let line: Vec<&str> = line.iter().map(|a| a.to_str().unwrap()).collect();
+        let line = line.join(" ");
+        for part in [
+            "serve --supervised --port 0",
+            "--dbpath d",
+            "--storageEngine memory",
+            "--cacheSizeGB 0.03125",
+            "--journalCommitInterval 500",
+            "--engineOption limit=1G",
+        ] {
+            assert!(line.contains(part), "{line}");
+        }
+        assert!(!line.contains("tls"), "{line}");
+    }
+
+    #[test]
+    fn encrypted_connections_trust_the_certificate_of_the_run() {
+        let spec = &parse_targets("serve:tls=1").unwrap()[0];
+        let managed = Managed::of(spec).unwrap();
+        assert!(managed.own.is_empty());
+        let line = managed.arguments(&EngineOptions::default(), Path::new("/d"), Path::new("l"));
+        assert!(line.contains(&OsString::from("/d/certificate.pem")));
+        let uri = managed.uri(7, Path::new("/a b"));
+        assert!(
+            uri.ends_with("/?tls=true&tlsCAFile=%2Fa%20b%2Fcertificate%2Epem"),
+            "{uri}"
+        );
+        assert!(!managed.notes().is_empty());
+        let error = parse_targets("serve:tls=some").unwrap_err();
+        assert!(error.contains("tls=1 or tls=0"), "{error}");
+    }
+}

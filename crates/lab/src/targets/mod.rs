@@ -1,0 +1,302 @@
+//! Targets: what is measured. A target never knows the experiment.
+//!
+//! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
+//! server is one through its driver, whether it runs already or is started for the run: this
+//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load they are all
+//! a [`Database`]. Another kind of server is a module with its address, a `Database` and a
+//! [`Connection`], and a line in [`open`] and [`answers`].
+
+mod database;
+mod embedded;
+mod findings;
+mod managed;
+mod mongodb;
+mod null;
+mod secret;
+mod spec;
+mod sql;
+
+pub use database::{Connection, Database, Live, Meter, Settled, State};
+pub use managed::Managed;
+pub use spec::parse_targets;
+pub(crate) use sql::{CODEC, FILL, TABLE_BYTES};
+pub use sql::{Line, Place, Private};
+
+use std::path::PathBuf;
+
+use kv::Factory;
+use lab_report::record::{Plan, Runs, TargetFacts, TargetSpec};
+
+use crate::protocol::Open;
+
+/// The engine of a [`TargetSpec`] that is an address of a server speaking MongoDB's protocol.
+pub const MONGODB: &str = "mongodb";
+
+/// The option that holds the address.
+pub(crate) const URI: &str = "uri";
+
+/// How the lab has to do with a target.
+pub enum Kind {
+    /// An engine within the worker.
+    Embedded(&'static dyn Factory),
+    /// A server the lab starts and ends, within the limits.
+    Managed(Managed),
+    /// A server of somebody else that the lab starts and ends, within the limits.
+    Private(Private),
+    /// A server that runs already, at this address; its limits are its own.
+    Foreign(String),
+}
+
+/// The kind of a target.
+///
+/// # Errors
+/// A sentence: an unknown engine.
+pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
+    if let Some(private) = Private::of(spec) {
+        return private.map(Kind::Private);
+    }
+    Ok(match (spec.engine.as_str(), spec.options.get(URI)) {
+        (managed::NAME, _) => Kind::Managed(Managed::of(spec)?),
+        (MONGODB | sql::MYSQL | sql::POSTGRES, Some(uri)) => Kind::Foreign(uri.clone()),
+        (engine, _) => Kind::Embedded(factory(engine)?),
+    })
+}
+
+/// What reports need to know of a target; `None` for words that make no sense.
+#[must_use]
+pub fn facts(spec: &TargetSpec) -> Option<TargetFacts> {
+    let kind = kind(spec).ok()?;
+    let (runs, persistent) = match &kind {
+        Kind::Embedded(factory) => (Runs::InWorker, factory.capabilities().persistent),
+        Kind::Managed(managed) => (Runs::Started, managed.factory.capabilities().persistent),
+        Kind::Private(_) => (Runs::Started, true),
+        Kind::Foreign(_) => (Runs::Foreign, true),
+    };
+    let writes = match &kind {
+        Kind::Embedded(factory) => factory.writes(),
+        Kind::Managed(managed) => managed.factory.writes(),
+        Kind::Private(_) | Kind::Foreign(_) => sql::storage(spec).and_then(sql::Engine::writes),
+    };
+    Some(TargetFacts {
+        runs,
+        persistent,
+        writes,
+    })
+}
+
+/// Add the facts of targets to a plan of a version that did not record them.
+pub fn complete(plan: &mut Plan) {
+    for spec in &mut plan.targets {
+        if spec.facts.is_none() {
+            spec.facts = facts(spec);
+        }
+    }
+}
+
+/// The option of servers the lab starts that has connections encrypted.
+const TLS: &str = "tls";
+
+/// Why a target that keeps nothing cannot keep tables.
+const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
+
+/// Why a storage engine cannot run a workload of transactions.
+const NO_TRANSACTIONS: &str = "its storage engine has no transactions, and the workload needs them";
+
+/// Why a target cannot keep the tables a workload declares, which may need transactions; `None` if
+/// it can, as far as is known before it is opened.
+#[must_use]
+pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'static str> {
+    if spec.engine == "null" {
+        return Some(NO_TABLES);
+    }
+    let lacks = |engine: sql::Engine| transactions && !engine.transactions();
+    sql::storage(spec)
+        .is_some_and(lacks)
+        .then_some(NO_TRANSACTIONS)
+}
+
+/// Whether the server at an address answers.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn answers(uri: &str) -> Result<(), String> {
+    if sql::address::is_sql(uri) {
+        return sql::answers(uri);
+    }
+    mongodb::answers(uri)
+}
+
+/// The codecs that a server tells of: MyRocks alone does.
+///
+/// # Errors
+/// What it answered instead.
+pub(crate) fn codecs(uri: &str) -> Result<Vec<String>, String> {
+    sql::codecs(uri)
+}
+
+/// The directory of the data of a server, which must be on this machine.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn directory(uri: &str) -> Result<PathBuf, String> {
+    let found = if sql::address::is_sql(uri) {
+        sql::directory(uri)?
+    } else {
+        mongodb::directory(uri)?
+    };
+    found.ok_or_else(|| {
+        format!(
+            "{uri}: its files were not found on this machine, or not by this user; name their \
+             directory where they are"
+        )
+    })
+}
+
+/// Open a target.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
+    match &request.uri {
+        Some(uri) if sql::address::is_sql(uri) => sql::open(uri, request),
+        Some(uri) => mongodb::open(uri, request),
+        None => Ok(Box::new(embedded::open(request)?)),
+    }
+}
+
+/// Our own engine, which is what is measured where one engine is enough.
+fn own_engine() -> &'static dyn Factory {
+    kv_betree::factory()
+}
+
+/// Every embedded engine's factory, whether compiled in or not, in the order `lab list` shows them:
+/// our own engine first.
+#[must_use]
+pub fn factories() -> Vec<&'static dyn Factory> {
+    vec![
+        own_engine(),
+        kv_lmdb::factory(),
+        kv_rocksdb::factory(),
+        kv_wiredtiger::factory(),
+        kv::memory::factory(),
+        null::factory(),
+    ]
+}
+
+/// A kind of server as `lab list` shows it.
+pub struct ServerKind {
+    /// What is written for it.
+    pub name: &'static str,
+    /// One line for people.
+    pub about: &'static str,
+    /// Why it cannot be started here; none for what can, and for what runs already.
+    pub missing: Option<String>,
+}
+
+/// The kinds of servers there are.
+#[must_use]
+pub fn servers() -> Vec<ServerKind> {
+    let of = |name: &'static str, about: &'static str| ServerKind {
+        name,
+        about,
+        missing: None,
+    };
+    let started = |name: &'static str, about: &'static str| {
+        let asked = spec::parse_targets(name).and_then(|specs| match specs.first() {
+            Some(first) => kind(first),
+            None => Err("no target".to_owned()),
+        });
+        let missing = asked.and_then(|kind| match kind {
+            Kind::Private(private) => private.installed(),
+            _ => Ok(()),
+        });
+        ServerKind {
+            missing: missing.err(),
+            ..of(name, about)
+        }
+    };
+    vec![
+        of(
+            "serve",
+            "this program's document server, started for the run; serve:engine=lmdb",
+        ),
+        started("mariadb", "MariaDB with InnoDB, started for the run"),
+        started(
+            "mariadb:engine=myrocks",
+            "with MyRocks; there are myisam and aria, too",
+        ),
+        started("postgres", "PostgreSQL, started for the run"),
+        of(
+            "mongodb://HOST:PORT",
+            "a server that runs already and speaks MongoDB's protocol",
+        ),
+        of(
+            "mysql://USER@HOST/DB?engine=innodb",
+            "MariaDB or MySQL that runs already",
+        ),
+        of("postgres://USER@HOST/DB", "PostgreSQL that runs already"),
+    ]
+}
+
+/// The factory of that name.
+///
+/// # Errors
+/// A sentence that names the nearest name, and all of them.
+pub fn factory(name: &str) -> Result<&'static dyn Factory, String> {
+    let all = factories();
+    if let Some(found) = all.iter().find(|f| f.name() == name) {
+        return Ok(*found);
+    }
+    let names: Vec<&str> = all.iter().map(|f| f.name()).collect();
+    Err(lab_report::error::unknown("engine", name, &names))
+}
+
+/// The engines `lab run` measures when no target is named: persistent and compiled in.
+#[must_use]
+pub fn defaults() -> Vec<&'static str> {
+    let chosen = factories()
+        .into_iter()
+        .filter(|f| f.available() && f.capabilities().persistent);
+    chosen.map(Factory::name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::Writes;
+
+    use super::*;
+
+    #[test]
+    fn targets_write_as_their_storage_engines_do() {
+        let of = |text: &str| parse_targets(text).unwrap()[0].writes();
+        for pages in ["mariadb", "postgres", "mysql://h/x", "postgres://h", "lmdb"] {
+            assert_eq!(of(pages), Some(Writes::Pages), "{pages}");
+        }
+        for changes in [
+            "mariadb:engine=myrocks",
+            "serve",
+            "betree",
+            "mysql://h/x?engine=rocksdb",
+        ] {
+            assert_eq!(of(changes), Some(Writes::Changes), "{changes}");
+        }
+        for unknown in ["mariadb:engine=myisam", "memory", "null", "mongodb://h"] {
+            assert_eq!(of(unknown), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_plan_without_facts_is_completed_from_the_words_of_its_targets() {
+        let targets = parse_targets("memory,serve,mongodb://h").unwrap();
+        let runs: Vec<Runs> = targets.iter().map(|t| t.facts.unwrap().runs).collect();
+        assert_eq!(runs, [Runs::InWorker, Runs::Started, Runs::Foreign]);
+        for spec in &targets {
+            let text = serde_json::to_string(&TargetSpec {
+                facts: None,
+                ..spec.clone()
+            });
+            let old: TargetSpec = serde_json::from_str(&text.unwrap()).unwrap();
+            assert_eq!((old.facts, facts(&old)), (None, spec.facts));
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Addresses of servers: `mongodb://[USER@]HOST[:PORT][,..][/DB][?options]`.
+//!
+//! The database is where the rows go (default [`DATABASE`]), so whoever is in the address is looked
+//! up in `admin` unless `authSource` says otherwise. The password of that user comes from the
+//! environment, because the address is kept in the results.
+
+use std::env;
+use std::time::Duration;
+
+use mongodb::options::{ClientOptions, ConnectionString};
+
+use super::failure;
+
+/// How such an address begins.
+pub(in crate::targets) const SCHEME: &str = "mongodb://";
+
+/// Where the password of the address's user is found.
+pub(in crate::targets) const PASSWORD: &str = "LAB_MONGODB_PASSWORD";
+
+/// The database of the rows, where the address names none.
+pub(super) const DATABASE: &str = "romanesco_lab";
+
+/// How long to look for the server, unless the address says otherwise.
+const SELECTION: Duration = Duration::from_secs(5);
+
+/// Whether an address makes sense; nothing is connected to.
+///
+/// # Errors
+/// A sentence that says what to write instead.
+pub(in crate::targets) fn check(uri: &str) -> Result<(), String> {
+    parse(uri).map(|_| ())
+}
+
+/// The address and its parts.
+fn parse(uri: &str) -> Result<ConnectionString, String> {
+    let parsed = ConnectionString::parse(uri).map_err(|e| {
+        let why = failure::sentence(&e);
+        format!("{uri}: {why}; write {SCHEME}HOST:PORT, as in {SCHEME}127.0.0.1:27017")
+    })?;
+    let credential = parsed.credential.as_ref();
+    if credential.is_some_and(|c| c.password.is_some()) {
+        return Err(format!(
+            "the address of a target is kept in the results, so it must hold no password: write \
+             {SCHEME}USER@HOST and put the password into the variable {PASSWORD}"
+        ));
+    }
+    Ok(parsed)
+}
+
+/// What the driver is told, and the database of the rows.
+pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, String), String> {
+    let mut parsed = parse(uri)?;
+    let database = parsed.default_database.take();
+    if let Some(credential) = &mut parsed.credential {
+        credential.password = env::var(PASSWORD).ok();
+        if credential.password.is_none() && credential.mechanism.is_none() {
+            return Err(format!(
+                "{uri} names a user: put the password into the variable {PASSWORD}"
+            ));
+        }
+        if !uri.contains("authSource=") {
+            credential.source = Some("admin".to_owned());
+        }
+    }
+    let mut options = ClientOptions::parse(parsed)
+        .run()
+        .map_err(|e| format!("{uri}: {}", failure::sentence(&e)))?;
+    options.app_name.get_or_insert("romanesco-lab".to_owned());
+    options.server_selection_timeout.get_or_insert(SELECTION);
+    options.max_pool_size = Some(connections);
+    Ok((options, database.unwrap_or(DATABASE.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_and_nonsense_are_refused() {
+        let error = |uri: &str| check(uri).unwrap_err();
+        assert!(error("mongodb://ann:secret@h").contains(PASSWORD));
+        assert!(!error("mongodb://ann:secret@h").contains("secret"));
+        assert!(error("mongodb://").contains("mongodb://HOST:PORT"));
+        assert!(error("mongodb://h:99999").contains("mongodb://HOST:PORT"));
+        assert!(check("mongodb://127.0.0.1:27017/db?replicaSet=rs0").is_ok());
+        assert!(check("mongodb://ann@h,i:27018/?authSource=x").is_ok());
+    }
+
+    #[test]
+    fn the_database_of_the_rows_comes_from_the_address() {
+        let (options, database) = options("mongodb://h:1/shop", 3).unwrap();
+        assert_eq!(
+            (database.as_str(), options.max_pool_size),
+            ("shop", Some(3))
+        );
+        assert_eq!(super::options("mongodb://h", 3).unwrap().1, DATABASE);
+    }
+}

@@ -1,0 +1,294 @@
+//! The server, the collection of the rows, and what is asked of both as a whole.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bson::{Bson, Document, RawDocumentBuf, doc};
+use kv::{Durability, EngineStats};
+use lab_report::record::Integrity;
+use mongodb::IndexModel;
+use mongodb::error::Error;
+use mongodb::options::{CollectionOptions, WriteConcern};
+use mongodb::sync::{Client, Collection};
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::connection::Link;
+use super::{address, audit, document, facts, failure, tables, verify};
+use crate::protocol::{Audit, Open, ServerFacts, Told};
+use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
+use crate::workload::iibench::Generator;
+use crate::workload::tables::Tables;
+
+/// The collection of the rows: a name nobody else would choose, since it is dropped.
+pub(super) const COLLECTION: &str = "romanesco_lab_rows";
+
+/// Connections besides those of the load: the ticker's, the query client's, the driver's own.
+const MORE_CONNECTIONS: u32 = 8;
+
+/// How often a server that settles is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Debt that an idle server has not touched for so long it will not pay by itself: what lies in its
+/// memory until more comes.
+const STILL: Duration = Duration::from_secs(2);
+
+/// A look at the server's state may take this share of the time.
+const LOOK_SHARE: u32 = 20;
+
+/// An open server.
+pub(super) struct Server {
+    /// Its address, for messages.
+    pub(super) place: String,
+    pub(super) client: Client,
+    pub(super) database: String,
+    pub(super) rows: Collection<RawDocumentBuf>,
+    pub(super) generator: Generator,
+    /// What every write waits for.
+    pub(super) concern: WriteConcern,
+    pub(super) catalog: tables::Catalog,
+    facts: ServerFacts,
+    keep: bool,
+    indexed: Mutex<[bool; 3]>,
+    last: Mutex<Look>,
+}
+
+/// The latest look at the server's state.
+struct Look {
+    at: Instant,
+    took: Duration,
+    state: State,
+}
+
+/// Whether a server answers and lets in the user of the address.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub(in crate::targets) fn answers(uri: &str) -> Result<(), String> {
+    let (client, database) = connect(uri, 1)?;
+    let listed = client.database(&database).list_collection_names().run();
+    listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
+}
+
+/// Where the data of a server lie, if they lie on this machine.
+pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
+    let (client, _) = connect(uri, 1)?;
+    let facts = facts::gather(&client, uri, Durability::Interval);
+    Ok(facts.map_err(|e| failure::text(uri, &e))?.data_dir)
+}
+
+fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
+    let (options, database) = address::options(uri, connections)?;
+    let client = Client::with_options(options).map_err(|e| failure::text(uri, &e))?;
+    Ok((client, database))
+}
+
+/// Connect to a server, and drop what an earlier run may have left, unless what is there is to be
+/// looked at.
+pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+    let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
+    let mut concern = WriteConcern::default();
+    concern.w = Some(1.into());
+    concern.journal = Some(journaled(request.durability));
+    let options = CollectionOptions::builder()
+        .write_concern(concern.clone())
+        .build();
+    let rows = client
+        .database(&database)
+        .collection_with_options(COLLECTION, options);
+    let text = |e: Error| failure::text(uri, &e);
+    let generator = Generator::new(request.rows);
+    let indexed = match request.found {
+        // A workload with tables of its own looks for those.
+        true if request.program.is_some() => [false; 3],
+        true => indexed(&rows, &generator).map_err(text)?,
+        false => {
+            rows.drop().run().map_err(text)?;
+            let place = client.database(&database);
+            place.create_collection(COLLECTION).run().map_err(text)?;
+            [false; 3]
+        }
+    };
+    Ok(Box::new(Server {
+        facts: facts::gather(&client, uri, request.durability).map_err(text)?,
+        place: uri.to_owned(),
+        client,
+        database,
+        rows,
+        generator,
+        concern,
+        catalog: tables::Catalog::default(),
+        keep: request.keep,
+        indexed: Mutex::new(indexed),
+        last: Mutex::new(Look {
+            at: time::now(),
+            took: Duration::ZERO,
+            state: State::default(),
+        }),
+    }))
+}
+
+/// Which of the three indexes are there.
+fn indexed(rows: &Collection<RawDocumentBuf>, generator: &Generator) -> Result<[bool; 3], Error> {
+    let there = rows.list_indexes().run()?;
+    let there: Vec<Document> = there
+        .map(|index| Ok(index?.keys))
+        .collect::<Result<_, Error>>()?;
+    let all = document::indexes(generator.params().shape);
+    Ok(all.map(|fields| there.contains(&document::keys(fields))))
+}
+
+/// Whether a write waits for the journal.
+pub(super) fn journaled(durability: Durability) -> bool {
+    matches!(durability, Durability::Sync | Durability::Group)
+}
+
+impl Server {
+    /// An error as a sentence.
+    pub(super) fn text(&self, error: &Error) -> String {
+        failure::text(&self.place, error)
+    }
+
+    /// The fields of each index the run has.
+    pub(super) fn indexes(&self) -> impl Iterator<Item = &'static [&'static str]> {
+        let params = self.generator.params();
+        let all = document::indexes(params.shape).into_iter();
+        all.take(usize::from(params.indexes))
+    }
+
+    /// Make one of the indexes, unless it is there.
+    pub(super) fn create_index(&self, index: usize) -> Result<(), String> {
+        let mut made = self.indexed.lock();
+        let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().nth(index)) else {
+            return Err("there is no such index".to_owned());
+        };
+        if *made {
+            return Ok(());
+        }
+        let model = IndexModel::builder().keys(document::keys(fields)).build();
+        let created = self.rows.create_index(model).run();
+        created.map_err(|e| self.text(&e))?;
+        *made = true;
+        Ok(())
+    }
+
+    fn look(&self) -> State {
+        let database = self.client.database(&self.database);
+        let size = database.run_command(doc! { "dbStats": 1 }).run();
+        let size = size.ok().and_then(|stats| total(&stats));
+        State {
+            stats: self.stats().unwrap_or_default(),
+            file_bytes: size,
+        }
+    }
+
+    /// What the server says of its engine: `None` where it does not say.
+    fn stats(&self) -> Option<EngineStats> {
+        let admin = self.client.database("admin");
+        let status = admin.run_command(doc! { "serverStatus": 1 }).run().ok()?;
+        facts::engine_stats(&status)
+    }
+}
+
+impl Database for Server {
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn server(&self) -> Option<ServerFacts> {
+        Some(self.facts.clone())
+    }
+
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        Ok(self)
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+        Ok(Box::new(Link::new(self)))
+    }
+
+    fn create_indexes(&self) -> Result<(), String> {
+        (0..self.indexes().count()).try_for_each(|index| self.create_index(index))
+    }
+
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        let command = doc! { "compact": COLLECTION, "force": true };
+        let done = self
+            .client
+            .database(&self.database)
+            .run_command(command)
+            .run();
+        done.map(|_| ()).map_err(|e| self.text(&e))
+    }
+
+    fn row_bytes(&self, indexed: bool) -> f64 {
+        document::mean_bytes(&self.generator, indexed)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+        let end = time::now() + limit;
+        let mut last = (None, time::now());
+        loop {
+            let Some(stats) = self.stats().filter(|s| s.debt_bytes.is_some()) else {
+                return Ok(Settled::Unknown);
+            };
+            let idle = stats.activity.is_empty();
+            if stats.debt_bytes != last.0 || !idle {
+                last = (stats.debt_bytes, time::now());
+            }
+            let paid = stats
+                .debt_bytes
+                .is_some_and(|debt| debt <= facts::QUIET_BYTES);
+            if idle && (paid || STILL <= last.1.elapsed()) {
+                return Ok(Settled::Complete);
+            }
+            if end <= time::now() {
+                return Ok(Settled::Cut);
+            }
+            time::sleep(LOOK);
+        }
+    }
+
+    fn state(&self) -> State {
+        let mut last = self.last.lock();
+        if last.took * LOOK_SHARE <= last.at.elapsed() {
+            let begun = time::now();
+            last.state = self.look();
+            last.took = begun.elapsed();
+            last.at = time::now();
+        }
+        last.state.clone()
+    }
+
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
+        audit::audit(self, told)
+    }
+
+    fn verify(&self, live: Live) -> Integrity {
+        verify::verify(self, live)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        if self.keep {
+            return Ok(());
+        }
+        self.drop_all()?;
+        self.rows.drop().run().map_err(|e| self.text(&e))
+    }
+}
+
+/// The size of a database by its statistics, in bytes.
+fn total(stats: &Document) -> Option<u64> {
+    let number = |name: &str| match stats.get(name)? {
+        Bson::Int32(n) => u64::try_from(*n).ok(),
+        Bson::Int64(n) => u64::try_from(*n).ok(),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a size: positive, saturates"
+        )]
+        Bson::Double(n) => Some(*n as u64),
+        _ => None,
+    };
+    number("totalSize").or_else(|| Some(number("storageSize")? + number("indexSize")?))
+}

@@ -1,0 +1,129 @@
+//! Tables as collections: a row is a document whose `_id` is the primary key, an embedded document
+//! of its columns where there are several.
+//!
+//! Columns of the key that a secondary index names are stored once more at the top, since an index
+//! cannot take them from within `_id` and be covered. An index ends with `_id`, so that entries of
+//! one value are in the order of the primary key, and with what is stored with it. The collections
+//! have a prefix that is the laboratory's own.
+
+mod client;
+mod document;
+
+use std::sync::Arc;
+
+use bson::{Document, RawDocumentBuf};
+use mongodb::IndexModel;
+use mongodb::options::CollectionOptions;
+use mongodb::sync::Collection;
+use stdx::sync::Mutex;
+
+use super::database::Server;
+use crate::workload::table::Table;
+use crate::workload::tables::{TableClient, Tables};
+
+/// What the names of our collections begin with.
+const PREFIX: &str = "romanesco_lab_";
+
+/// A table and its collection.
+pub(super) struct Made {
+    table: Table,
+    rows: Collection<RawDocumentBuf>,
+    /// Columns of the key that are stored at the top as well.
+    twice: Vec<usize>,
+}
+
+impl Made {
+    fn new(server: &Server, table: &Table) -> Made {
+        let options = CollectionOptions::builder()
+            .write_concern(server.concern.clone())
+            .build();
+        let name = format!("{PREFIX}{}", table.name);
+        let database = server.client.database(&server.database);
+        let named = |c: &&usize| {
+            let mut indexes = table.indexes.iter();
+            indexes.any(|i| i.columns.contains(c) || i.stored.contains(c))
+        };
+        Made {
+            rows: database.collection_with_options(&name, options),
+            // A single column is `_id` itself, and every index ends with that.
+            twice: table.key.iter().filter(named).copied().collect(),
+            table: table.clone(),
+        }
+    }
+}
+
+/// The tables of a server.
+#[derive(Default)]
+pub(super) struct Catalog {
+    made: Mutex<Arc<Vec<Made>>>,
+}
+
+impl Catalog {
+    fn all(&self) -> Arc<Vec<Made>> {
+        Arc::clone(&self.made.lock())
+    }
+
+    fn set(&self, made: Vec<Made>) -> Arc<Vec<Made>> {
+        std::mem::replace(&mut *self.made.lock(), Arc::new(made))
+    }
+}
+
+impl Server {
+    fn create_one(&self, made: &Made) -> Result<(), String> {
+        let database = self.client.database(&self.database);
+        made.rows.drop().run().map_err(|e| self.text(&e))?;
+        let created = database.create_collection(made.rows.name()).run();
+        created.map_err(|e| self.text(&e))?;
+        let models: Vec<IndexModel> = (0..made.table.indexes.len())
+            .map(|index| {
+                let keys: Document = document::keys(&made.table, index, false);
+                IndexModel::builder().keys(keys).build()
+            })
+            .collect();
+        if !models.is_empty() {
+            let indexed = made.rows.create_indexes(models).run();
+            indexed.map_err(|e| self.text(&e))?;
+        }
+        Ok(())
+    }
+}
+
+impl Tables for Server {
+    fn create(&self, tables: &[Table]) -> Result<(), String> {
+        self.drop_all()?;
+        let made: Vec<Made> = tables.iter().map(|t| Made::new(self, t)).collect();
+        for one in &made {
+            self.create_one(one)?;
+        }
+        self.catalog.set(made);
+        Ok(())
+    }
+
+    fn attach(&self, tables: &[Table]) -> Result<(), String> {
+        let database = self.client.database(&self.database);
+        let there = database.list_collection_names().run();
+        let there = there.map_err(|e| self.text(&e))?;
+        let made: Vec<Made> = tables.iter().map(|t| Made::new(self, t)).collect();
+        let missing = made
+            .iter()
+            .find(|m| !there.iter().any(|n| n == m.rows.name()));
+        if let Some(made) = missing {
+            return Err(format!("{}: there is no {}", self.place, made.rows.name()));
+        }
+        self.catalog.set(made);
+        Ok(())
+    }
+
+    fn drop_all(&self) -> Result<(), String> {
+        let made = self.catalog.set(Vec::new());
+        for one in made.iter() {
+            one.rows.drop().run().map_err(|e| self.text(&e))?;
+        }
+        Ok(())
+    }
+
+    fn client(&self) -> Result<Box<dyn TableClient + '_>, String> {
+        let made = self.catalog.all();
+        client::Client::new(self, made).map(|c| Box::new(c) as Box<dyn TableClient>)
+    }
+}

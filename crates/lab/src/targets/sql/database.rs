@@ -1,0 +1,313 @@
+//! The server, the table of the rows, and what is asked of both as a whole.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use kv::{Durability, EngineStats};
+use lab_report::record::Integrity;
+use stdx::sync::Mutex;
+use stdx::time;
+
+use super::address::{Address, Protocol};
+use super::connection::Link;
+use super::engine::Engine;
+use super::private::FILL;
+use super::sales::{Sales, TABLE};
+use super::tables::SqlTables;
+use super::wire::{self, Wire};
+use super::{audit, facts, settle, stats, verify};
+use crate::protocol::{Audit, Open, ServerFacts, Told};
+use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
+use crate::workload::iibench::Generator;
+use crate::workload::table::Value;
+use crate::workload::tables::Tables;
+
+/// A look at the server's state may take this share of the time.
+const LOOK_SHARE: u32 = 20;
+
+/// Bytes of the table of the insert benchmark with its indexes, among the counters: no count, but
+/// what there is.
+pub(crate) const TABLE_BYTES: &str = "table_bytes";
+
+/// The question for the size of the table's file in InnoDB.
+fn tablespace() -> String {
+    format!(
+        "SELECT CAST(FILE_SIZE AS UNSIGNED) FROM information_schema.INNODB_SYS_TABLESPACES WHERE \
+         NAME = CONCAT(DATABASE(), '/{TABLE}')"
+    )
+}
+
+/// An open server.
+pub(super) struct Server {
+    address: Address,
+    pub(super) sales: Sales,
+    /// Those a workload declares.
+    tables: SqlTables,
+    /// Whether the workload has tables of its own, and not that of the insert benchmark.
+    own: bool,
+    facts: ServerFacts,
+    keep: bool,
+    /// Whether a commit waits for the disk.
+    waits: bool,
+    /// What it had done before it was opened.
+    base: EngineStats,
+    indexed: Mutex<[bool; 3]>,
+    last: Mutex<Look>,
+}
+
+/// The latest look at the server's state, and the connection for it.
+struct Look {
+    wire: Box<dyn Wire>,
+    at: Instant,
+    took: Duration,
+    state: State,
+}
+
+/// Whether a server answers, lets in the user of the address, and has its engine.
+///
+/// # Errors
+/// A sentence that says what to do next.
+pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    if address.protocol == Protocol::MySql {
+        has_engine(wire.as_mut(), &address)?;
+    }
+    Ok(())
+}
+
+/// The codecs that MyRocks was built with, by RocksDB's names.
+///
+/// # Errors
+/// What it answered instead.
+pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>, String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    let asked = "SELECT @@rocksdb_supported_compression_types";
+    let rows = wire.all(asked, Vec::new())?;
+    match rows.first().and_then(|row| row.first()) {
+        Some(Value::Text(list)) => Ok(list.split(',').map(str::to_owned).collect()),
+        other => Err(format!(
+            "the server does not list its codecs, but {other:?}"
+        )),
+    }
+}
+
+/// Where the data of a server's engine lie, if they lie on this machine.
+pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
+    let address: Address = text.parse()?;
+    let mut wire = wire::connect(&address)?;
+    let directory = facts::gather(wire.as_mut(), &address)?.data_dir;
+    Ok(directory.map(|directory| match address.engine {
+        Engine::MyRocks => directory.join("#rocksdb"),
+        _ => directory,
+    }))
+}
+
+fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
+    let engine = address.engine.sql();
+    let asked = format!(
+        "SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE = '{engine}' AND SUPPORT IN \
+         ('YES', 'DEFAULT')"
+    );
+    if wire.number(&asked)? == 0 {
+        return Err(format!(
+            "{}: this server has no storage engine {}; on Debian MyRocks is in the package \
+             mariadb-plugin-rocksdb",
+            address.text, address.engine
+        ));
+    }
+    Ok(())
+}
+
+/// Connect to a server, and make the table anew, unless what is there is to be looked at.
+pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+    let address: Address = text.parse()?;
+    let dialect = address.dialect();
+    let level = address.engine.level(request.durability);
+    let logged = level != Durability::None;
+    let fill = request.options.own.get(FILL).and_then(|f| f.parse().ok());
+    let sales = Sales::new(dialect, Generator::new(request.rows), logged).filled(fill);
+    let mut wire = wire::connect(&address)?;
+    let own = request.program.is_some();
+    if !request.found {
+        if address.protocol == Protocol::MySql {
+            has_engine(wire.as_mut(), &address)?;
+        }
+        // A workload's own tables are made when its load begins.
+        for statement in sales.create().iter().filter(|_| !own) {
+            wire.run(statement)?;
+        }
+    }
+    let base = stats::ask(wire.as_mut(), address.engine).unwrap_or_default();
+    let waits = matches!(level, Durability::Sync | Durability::Group);
+    Ok(Box::new(Server {
+        facts: facts::gather(wire.as_mut(), &address)?,
+        tables: SqlTables::new(address.clone(), waits, logged),
+        own,
+        address,
+        sales,
+        keep: request.keep,
+        base,
+        waits,
+        indexed: Mutex::new([request.found; 3]),
+        last: Mutex::new(Look {
+            wire,
+            at: time::now(),
+            took: Duration::ZERO,
+            state: State::default(),
+        }),
+    }))
+}
+
+impl Server {
+    /// A connection of its own.
+    pub(super) fn connection(&self) -> Result<Box<dyn Wire>, String> {
+        let mut wire = wire::connect(&self.address)?;
+        for statement in self.sales.dialect.greeting(self.waits) {
+            wire.run(&statement)?;
+        }
+        Ok(wire)
+    }
+
+    /// The names of all tables the laboratory made.
+    fn names(&self) -> Vec<String> {
+        if self.own {
+            self.tables.names()
+        } else {
+            vec![TABLE.to_owned()]
+        }
+    }
+
+    /// Make an index, unless it is there.
+    pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<(), String> {
+        let mut made = self.indexed.lock();
+        let Some(made) = made.get_mut(index) else {
+            return Err("there is no such index".to_owned());
+        };
+        if !*made {
+            wire.run(&self.sales.create_index(index)?)?;
+            *made = true;
+        }
+        Ok(())
+    }
+
+    /// Bytes of the tables and their indexes, as the server counts them.
+    fn size(&self, wire: &mut dyn Wire) -> Option<u64> {
+        let names: Vec<String> = self.names().iter().map(|n| format!("'{n}'")).collect();
+        if names.is_empty() {
+            return Some(0);
+        }
+        let names = names.join(", ");
+        let asked = match self.address.protocol {
+            Protocol::MySql => format!(
+                "SELECT CAST(SUM(DATA_LENGTH + INDEX_LENGTH) AS UNSIGNED) FROM \
+                 information_schema.TABLES WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME IN \
+                 ({names})"
+            ),
+            Protocol::Postgres => format!(
+                "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relkind = \
+                 'r' AND pg_table_is_visible(oid) AND relname IN ({names})"
+            ),
+        };
+        wire.number(&asked).ok()
+    }
+
+    /// Bytes of the files of the table with its indexes, of engines that tell them at no cost.
+    fn own_size(&self, wire: &mut dyn Wire) -> Option<u64> {
+        match self.address.engine {
+            Engine::Heap => self.size(wire),
+            Engine::InnoDb => wire.number(&tablespace()).ok(),
+            Engine::MyRocks | Engine::MyIsam | Engine::Aria => None,
+        }
+    }
+
+    /// What it says now; what it does not say stays as it was in `last`.
+    fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
+        // The files of a server of ours are seen.
+        let seen = self.address.managed();
+        let file_bytes = (!seen).then(|| self.size(wire)).flatten();
+        let told = stats::ask(wire, self.address.engine);
+        let mut stats = told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
+        // Its directory has a log and system tables in it, of more bytes than a small table.
+        if seen && !self.own {
+            let size = self.own_size(wire);
+            stats
+                .counters
+                .extend(size.map(|bytes| (TABLE_BYTES.to_owned(), bytes)));
+        }
+        State { stats, file_bytes }
+    }
+}
+
+impl Database for Server {
+    fn keeps(&self) -> bool {
+        true
+    }
+
+    fn server(&self) -> Option<ServerFacts> {
+        Some(self.facts.clone())
+    }
+
+    fn tables(&self) -> Result<&dyn Tables, String> {
+        Ok(&self.tables)
+    }
+
+    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+        Ok(Box::new(Link::new(self)?))
+    }
+
+    fn create_indexes(&self) -> Result<(), String> {
+        let mut wire = self.connection()?;
+        let all = self.sales.indexes().len();
+        (0..all).try_for_each(|index| self.create_index(index, wire.as_mut()))
+    }
+
+    fn row_bytes(&self, indexed: bool) -> f64 {
+        self.sales.mean_bytes(indexed)
+    }
+
+    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+        let mut wire = self.connection()?;
+        settle::settle(wire.as_mut(), self.address.engine, &self.names(), limit)
+    }
+
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+        let mut wire = self.connection()?;
+        wire.run(&self.sales.rebuild())?;
+        Ok(())
+    }
+
+    fn state(&self) -> State {
+        let mut last = self.last.lock();
+        if last.took * LOOK_SHARE <= last.at.elapsed() {
+            let begun = time::now();
+            let known = std::mem::take(&mut last.state);
+            last.state = self.look(last.wire.as_mut(), &known);
+            last.took = begun.elapsed();
+            last.at = time::now();
+        }
+        last.state.clone()
+    }
+
+    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
+        audit::audit(self, told)
+    }
+
+    fn verify(&self, live: Live) -> Integrity {
+        verify::verify(self, live)
+    }
+
+    fn close(self: Box<Self>) -> Result<(), String> {
+        // The directory of a server of ours is removed as a whole.
+        if self.keep || self.address.managed() {
+            return Ok(());
+        }
+        if self.own {
+            return self.tables.drop_all();
+        }
+        let mut wire = self.connection()?;
+        wire.run(&format!("DROP TABLE IF EXISTS {TABLE}"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! The insert benchmark's rows as a table, and the statements over it.
+//!
+//! `transactionid` is the primary key; the other columns have the names and, but for the date, the
+//! types of the published program: dates are milliseconds as a `BIGINT`, so that a row has the same
+//! fields as on every other target.
+
+use super::address::Protocol;
+use super::dialect::{Dialect, Kind};
+use super::engine::Engine;
+use super::value::Value;
+use super::wire::VALUES_MAX;
+use crate::targets::mongodb::indexes_of;
+use crate::workload::iibench::{Generator, Sale, Shape};
+
+/// The table: a name nobody else would choose, since it is dropped.
+pub(super) const TABLE: &str = "romanesco_lab_rows";
+
+/// The primary key.
+const KEY: &str = "transactionid";
+
+/// Bytes of the values of one statement: a server takes 16 MiB.
+const BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of a row's key and its fields of fixed length.
+const FIXED: usize = 8 + 28;
+
+/// The table.
+pub(super) struct Sales {
+    pub dialect: Dialect,
+    pub generator: Generator,
+    columns: Vec<(&'static str, Kind)>,
+    /// Whether commits are logged.
+    logged: bool,
+    /// Per cent to which pages of the table and its key are filled, where the table says so.
+    fill: Option<u8>,
+}
+
+impl Sales {
+    pub(super) fn new(dialect: Dialect, generator: Generator, logged: bool) -> Sales {
+        let shape = generator.params().shape;
+        let price = match shape {
+            Shape::Current => Kind::Int,
+            Shape::Classic | Shape::Uniform | Shape::Hashed => Kind::Float,
+        };
+        let mut columns = vec![
+            (KEY, Kind::Long),
+            ("dateandtime", Kind::Long),
+            ("cashregisterid", Kind::Int),
+            ("customerid", Kind::Int),
+            ("productid", Kind::Int),
+            ("price", price),
+        ];
+        if shape == Shape::Uniform {
+            columns.extend(["random1", "random2", "random3"].map(|name| (name, Kind::Long)));
+        }
+        columns.push(("data", Kind::Text(generator.params().payload.max)));
+        Sales {
+            dialect,
+            generator,
+            columns,
+            logged,
+            fill: None,
+        }
+    }
+
+    /// With pages filled to so many per cent, where that is a matter of the table: in InnoDB it is
+    /// one of the server.
+    pub(super) fn filled(self, fill: Option<u8>) -> Sales {
+        let here = self.dialect.protocol == Protocol::Postgres;
+        Sales {
+            fill: fill.filter(|_| here),
+            ..self
+        }
+    }
+
+    /// The fields of the indexes there are.
+    pub(super) fn indexes(&self) -> Vec<&'static [&'static str]> {
+        let params = self.generator.params();
+        let all = indexes_of(params.shape).into_iter();
+        all.take(usize::from(params.indexes)).collect()
+    }
+
+    /// The fields of an index, from 0.
+    pub(super) fn fields(&self, index: usize) -> Result<&'static [&'static str], String> {
+        let fields = self.indexes().get(index).copied();
+        fields.ok_or("there is no such index".to_owned())
+    }
+
+    /// The name of an index.
+    fn index(index: usize) -> String {
+        format!("{TABLE}_{}", index + 1)
+    }
+
+    /// The statements that make the table anew, without indexes.
+    pub(super) fn create(&self) -> [String; 2] {
+        let mut columns = String::new();
+        for (name, kind) in &self.columns {
+            columns.push_str(&format!("{name} {} NOT NULL, ", self.dialect.column(*kind)));
+        }
+        let table = self.dialect.table(self.logged);
+        let storage = self.dialect.storage(self.logged);
+        let fill = self.fill.map(|fill| format!(" WITH (fillfactor = {fill})"));
+        let fill = fill.unwrap_or_default();
+        [
+            format!("DROP TABLE IF EXISTS {TABLE}"),
+            format!("CREATE {table} {TABLE} ({columns}PRIMARY KEY ({KEY}){fill}){storage}{fill}"),
+        ]
+    }
+
+    pub(super) fn create_index(&self, index: usize) -> Result<String, String> {
+        let fields = self.fields(index)?.join(", ");
+        let name = Sales::index(index);
+        Ok(format!("CREATE INDEX {name} ON {TABLE} ({fields})"))
+    }
+
+    /// The names of all columns.
+    fn names(&self) -> String {
+        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+
+    /// The most rows of one statement.
+    pub(super) fn rows_max(&self) -> usize {
+        let row = FIXED + self.generator.params().payload.max as usize;
+        (VALUES_MAX / self.columns.len())
+            .min(BYTES_MAX / row)
+            .max(1)
+    }
+
+    /// Inserts so many rows.
+    pub(super) fn insert(&self, rows: usize) -> String {
+        let mut text = format!("INSERT INTO {TABLE} ({}) VALUES ", self.names());
+        let mut value = 0;
+        for row in 0..rows {
+            text.push_str(if row == 0 { "(" } else { ", (" });
+            for column in 0..self.columns.len() {
+                text.push_str(if column == 0 { "" } else { "," });
+                value += 1;
+                self.dialect.value(value, &mut text);
+            }
+            text.push(')');
+        }
+        text
+    }
+
+    /// Deletes the rows from the first value to before the second.
+    pub(super) fn delete(&self) -> String {
+        let (mut low, mut high) = (String::new(), String::new());
+        self.dialect.value(1, &mut low);
+        self.dialect.value(2, &mut high);
+        format!("DELETE FROM {TABLE} WHERE {KEY} >= {low} AND {KEY} < {high}")
+    }
+
+    /// Deletes the row with a key.
+    pub(super) fn delete_one(&self) -> String {
+        let mut key = String::new();
+        self.dialect.value(1, &mut key);
+        format!("DELETE FROM {TABLE} WHERE {KEY} = {key}")
+    }
+
+    /// Writes the table anew.
+    pub(super) fn rebuild(&self) -> String {
+        match self.dialect.protocol {
+            Protocol::MySql => format!("ALTER TABLE {TABLE} FORCE"),
+            Protocol::Postgres => format!("VACUUM FULL {TABLE}"),
+        }
+    }
+
+    /// The primary key of row `id`.
+    pub(super) fn key(&self, id: u64) -> Value {
+        number(self.generator.key(id))
+    }
+
+    /// Gets a row by its number.
+    pub(super) fn point(&self) -> String {
+        let mut key = String::new();
+        self.dialect.value(1, &mut key);
+        format!("SELECT {} FROM {TABLE} WHERE {KEY} = {key}", self.names())
+    }
+
+    /// Reads an index from a bound on; and the fields its values are of.
+    pub(super) fn range(&self, index: usize, limit: usize) -> Result<(String, Vec<usize>), String> {
+        let fields = self.fields(index)?;
+        let (bound, values) = self.dialect.from(fields);
+        let (list, by) = (fields.join(", "), self.dialect.by(&Sales::index(index)));
+        let text =
+            format!("SELECT {list} FROM {TABLE}{by} WHERE {bound} ORDER BY {list} LIMIT {limit}");
+        Ok((text, values))
+    }
+
+    /// Reads the rows (0) or an index (from 1) from end to end.
+    ///
+    /// Rows come in the order of the primary key where they lie in that order, else in the order
+    /// they lie in, for no user would have a heap sorted to read all of it.
+    pub(super) fn scan(&self, part: usize) -> Result<String, String> {
+        let Some(index) = part.checked_sub(1) else {
+            let names = self.names();
+            let clustered = matches!(self.dialect.engine, Engine::InnoDb | Engine::MyRocks);
+            return Ok(if clustered {
+                let by = self.dialect.by("PRIMARY");
+                format!("SELECT {names} FROM {TABLE}{by} ORDER BY {KEY}")
+            } else {
+                format!("SELECT {names} FROM {TABLE}")
+            });
+        };
+        let list = self.fields(index)?.join(", ");
+        let by = self.dialect.by(&Sales::index(index));
+        Ok(format!("SELECT {list} FROM {TABLE}{by} ORDER BY {list}"))
+    }
+
+    /// Counts the rows and adds up their customers, by the primary key (0) or an index (from 1).
+    /// Every index holds the customer, so each must come to the same.
+    pub(super) fn count(&self, part: usize) -> Result<String, String> {
+        let (name, list) = match part.checked_sub(1) {
+            Some(index) => (Sales::index(index), self.fields(index)?.join(", ")),
+            None => ("PRIMARY".to_owned(), KEY.to_owned()),
+        };
+        let by = self.dialect.by(&name);
+        Ok(match self.dialect.protocol {
+            Protocol::MySql => format!(
+                "SELECT COUNT(*), CAST(COALESCE(SUM(customerid), 0) AS UNSIGNED) FROM {TABLE}{by}"
+            ),
+            // The order can only come from that index, and OFFSET keeps the planner from
+            // looking into the inner query.
+            Protocol::Postgres => format!(
+                "SELECT count(*), COALESCE(sum(customerid), 0)::bigint FROM (SELECT customerid \
+                 FROM {TABLE} ORDER BY {list} OFFSET 0) entries"
+            ),
+        })
+    }
+
+    /// All row numbers in order, with what is in the rows.
+    pub(super) fn everything(&self) -> String {
+        let by = self.dialect.by("PRIMARY");
+        format!("SELECT {} FROM {TABLE}{by} ORDER BY {KEY}", self.names())
+    }
+
+    /// The values of row `id`, appended; returns their bytes. `text` is a buffer.
+    pub(super) fn row(&self, id: u64, text: &mut String, into: &mut Vec<Value>) -> u64 {
+        let sale = self.generator.sale(id);
+        self.generator.text(id, text);
+        let shape = self.generator.params().shape;
+        for (name, _) in &self.columns {
+            into.push(match *name {
+                KEY => self.key(id),
+                "data" => Value::Text(text.clone()),
+                name => field(&sale, shape, name),
+            });
+        }
+        let random = if shape == Shape::Uniform { 24 } else { 0 };
+        (FIXED + random + text.len()) as u64
+    }
+
+    /// Bytes of a row's index entries, as the workload of embedded engines counts them.
+    pub(super) fn entry_bytes(&self) -> u64 {
+        let sizes = self.generator.params().shape.key_bytes();
+        let kept = sizes.iter().take(self.indexes().len());
+        kept.sum::<usize>() as u64
+    }
+
+    /// Bytes of a row and, with `indexed`, its entries, on average.
+    pub(super) fn mean_bytes(&self, indexed: bool) -> f64 {
+        let params = self.generator.params();
+        let random = if params.shape == Shape::Uniform {
+            24
+        } else {
+            0
+        };
+        let entries = if indexed { self.entry_bytes() } else { 0 };
+        (FIXED + random) as f64 + entries as f64 + params.payload.mean_bytes()
+    }
+
+    /// The values a bound is made of.
+    pub(super) fn bound(&self, sale: &Sale, index: usize) -> Result<Vec<Value>, String> {
+        let shape = self.generator.params().shape;
+        let fields = self.fields(index)?.iter();
+        Ok(fields.map(|name| field(sale, shape, name)).collect())
+    }
+}
+
+/// A number as a server without unsigned ones has it.
+pub(super) fn number(id: u64) -> Value {
+    Value::Int(id.cast_signed())
+}
+
+fn field(sale: &Sale, shape: Shape, name: &str) -> Value {
+    let [r1, r2, r3] = sale.random.map(|r| Value::Int(r.cast_signed()));
+    match name {
+        "price" if shape == Shape::Current => Value::Int(sale.price_int.into()),
+        "price" => Value::Float(sale.price),
+        "customerid" => Value::Int(sale.customer.into()),
+        "cashregisterid" => Value::Int(sale.register.into()),
+        "productid" => Value::Int(sale.product.into()),
+        "dateandtime" => Value::Int(sale.date.cast_signed()),
+        "random1" => r1,
+        "random2" => r2,
+        _ => r3,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::iibench::{Payload, RowParams};
+
+    fn sales(protocol: Protocol, engine: Engine, shape: Shape) -> Sales {
+        let generator = Generator::new(RowParams {
+            seed: 42,
+            shape,
+            payload: Payload::CLASSIC,
+            indexes: 3,
+        });
+        Sales::new(Dialect { protocol, engine }, generator, true)
+    }
+
+    #[test]
+    fn statements_are_in_the_servers_own_words() {
+        let maria = sales(Protocol::MySql, Engine::MyRocks, Shape::Classic);
+        let [_, create] = maria.create();
+        assert!(create.contains("transactionid BIGINT NOT NULL"), "{create}");
+        assert!(create.contains("data VARCHAR(128)") && create.contains("ENGINE=ROCKSDB"));
+        assert!(
+            maria
+                .insert(2)
+                .ends_with("VALUES (?,?,?,?,?,?,?), (?,?,?,?,?,?,?)")
+        );
+        let (range, values) = maria.range(0, 10).unwrap();
+        assert!(
+            range.contains("FORCE INDEX (romanesco_lab_rows_1)"),
+            "{range}"
+        );
+        assert!(range.ends_with("ORDER BY price, customerid LIMIT 10"));
+        assert_eq!(values, [0, 0, 1]);
+
+        let post = sales(Protocol::Postgres, Engine::Heap, Shape::Uniform);
+        assert!(post.insert(1).ends_with("($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)"));
+        assert!(post.create()[1].contains("data TEXT NOT NULL"));
+        assert!(post.fields(3).is_err());
+    }
+
+    #[test]
+    fn pages_are_filled_as_a_step_asks_where_the_table_says_so() {
+        let post = sales(Protocol::Postgres, Engine::Heap, Shape::Hashed);
+        assert!(!post.create()[1].contains("fillfactor"));
+        let [_, create] = post.filled(Some(75)).create();
+        assert!(
+            create.ends_with("(transactionid) WITH (fillfactor = 75)) WITH (fillfactor = 75)"),
+            "{create}"
+        );
+        let maria = sales(Protocol::MySql, Engine::InnoDb, Shape::Hashed);
+        assert!(!maria.filled(Some(75)).create()[1].contains("fillfactor"));
+    }
+
+    #[test]
+    fn bytes_are_counted_as_they_are() {
+        for shape in Shape::ALL {
+            let sales = sales(Protocol::MySql, Engine::InnoDb, shape);
+            let mut row = Vec::new();
+            let bytes = sales.row(9, &mut String::new(), &mut row);
+            assert_eq!(row.len(), sales.columns.len());
+            assert!((sales.mean_bytes(false) - bytes as f64).abs() < 1e-9);
+            let entries = sales.mean_bytes(true) - sales.mean_bytes(false);
+            assert_eq!(entries, shape.key_bytes().iter().sum::<usize>() as f64);
+            for index in 0..3 {
+                let bound = sales.bound(&sales.generator.sale(9), index).unwrap();
+                assert!(
+                    bound.iter().all(|value| row.contains(value)),
+                    "{shape} {index}"
+                );
+            }
+        }
+    }
+}

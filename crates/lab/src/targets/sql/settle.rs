@@ -1,0 +1,129 @@
+//! Letting a server pay what it owes, as its manual says it is asked to.
+
+use std::time::Duration;
+
+use stdx::time;
+
+use super::engine::Engine;
+use super::stats;
+use super::wire::{Failure, Wire};
+use crate::targets::database::Settled;
+
+/// How often a server that settles is looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Work that has not gone on for so long is done: compactions under way are not told of.
+const STILL: Duration = Duration::from_secs(1);
+
+/// The share of the buffer pool that may stay dirty.
+const DIRTY_SHARE: u64 = 100;
+
+/// Settle these tables. What is asked of the server is taken back at the end.
+pub(super) fn settle(
+    wire: &mut dyn Wire,
+    engine: Engine,
+    tables: &[String],
+    limit: Duration,
+) -> Result<Settled, String> {
+    if tables.is_empty() {
+        return Ok(Settled::Complete);
+    }
+    let tables = tables.join(", ");
+    match engine {
+        Engine::InnoDb => innodb(wire, limit),
+        Engine::MyRocks => myrocks(wire, limit),
+        Engine::MyIsam | Engine::Aria => {
+            wire.run(&format!("FLUSH TABLES {tables}"))?;
+            Ok(Settled::Complete)
+        }
+        Engine::Heap => postgres(wire, &tables, limit),
+    }
+}
+
+/// The dirty pages are written out; a server whose settings are not ours to change is only waited
+/// for.
+fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
+    let end = time::now() + limit;
+    let was = wire.all("SELECT @@GLOBAL.innodb_max_dirty_pages_pct", Vec::new())?;
+    let was = was
+        .first()
+        .and_then(|row| row.first())
+        .map_or(f64::NAN, super::value::rank);
+    let asked = wire
+        .run("SET GLOBAL innodb_max_dirty_pages_pct = 0")
+        .is_ok();
+    let mut last = (u64::MAX, time::now());
+    let ended = loop {
+        let stats = stats::ask(wire, Engine::InnoDb)?;
+        let dirty = stats.debt_bytes.unwrap_or(0);
+        let capacity = stats.cache.map_or(0, |cache| cache.capacity_bytes);
+        let purged = stats
+            .counters
+            .get("history_list_length")
+            .is_none_or(|n| *n == 0);
+        if dirty != last.0 {
+            last = (dirty, time::now());
+        }
+        // A purge that waits for somebody else is not waited for; nor is a server that was not
+        // asked.
+        let patience = if asked { STILL * 10 } else { STILL };
+        let still = patience <= last.1.elapsed();
+        if dirty <= capacity / DIRTY_SHARE && (purged || still) {
+            break Settled::Complete;
+        }
+        if !asked && still {
+            break Settled::Unknown;
+        }
+        if end <= time::now() {
+            break Settled::Cut;
+        }
+        time::sleep(LOOK);
+    };
+    if asked && was.is_finite() {
+        wire.run(&format!("SET GLOBAL innodb_max_dirty_pages_pct = {was}"))?;
+    }
+    Ok(ended)
+}
+
+/// The memtables are flushed; then compactions run until none is due and no byte moves.
+fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
+    let end = time::now() + limit;
+    if wire
+        .run("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
+        .is_err()
+    {
+        return Ok(Settled::Unknown);
+    }
+    let mut last = (u64::MAX, time::now());
+    loop {
+        let stats = stats::ask(wire, Engine::MyRocks)?;
+        let moved = stats.written.iter().map(|count| count.bytes).sum();
+        if moved != last.0 || !stats.activity.is_empty() {
+            last = (moved, time::now());
+        }
+        if STILL <= last.1.elapsed() {
+            return Ok(Settled::Complete);
+        }
+        if end <= time::now() {
+            return Ok(Settled::Cut);
+        }
+        time::sleep(LOOK);
+    }
+}
+
+/// Dead rows are removed, the visibility map is set, then everything dirty is written out.
+fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settled, String> {
+    let ms = limit.as_millis().clamp(1, 1 << 30);
+    wire.run(&format!("SET statement_timeout = {ms}"))?;
+    let cut = |error: &Failure| error.message.contains("57014");
+    // Who may not checkpoint has at least vacuumed.
+    let vacuum = wire.run(&format!("VACUUM (ANALYZE) {tables}"));
+    let checkpoint = wire.run("CHECKPOINT");
+    wire.run("SET statement_timeout = 0")?;
+    match (vacuum, checkpoint) {
+        (Err(e), _) | (_, Err(e)) if cut(&e) => Ok(Settled::Cut),
+        (Err(e), _) => Err(e.message),
+        (Ok(_), Err(_)) => Ok(Settled::Unknown),
+        (Ok(_), Ok(_)) => Ok(Settled::Complete),
+    }
+}

@@ -1,0 +1,220 @@
+//! Whether a client may run a command: the rule of its row, and what its arguments need beside it.
+
+use docdb::AggregateRequest;
+use query::{Code, Error, Result};
+use wire::Message;
+
+use super::bounded;
+use crate::arguments::{Arguments, switch};
+use crate::auth::User;
+use crate::auth::privilege::Wanted;
+use crate::command::{Command, ELSEWHERE, FIRST_USER};
+use crate::request::Request;
+use crate::server::Server;
+use crate::state::Client;
+
+/// Bodies of this many bytes or more are authorized apart from the threads of the sockets.
+const LARGE: usize = 64 << 10;
+
+/// The privilege that a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Privilege {
+    /// None; the command runs before authentication.
+    Open,
+    /// It must have authenticated as any user.
+    Authenticated,
+    /// An action on the collection the command names.
+    Collection(&'static str),
+    /// An action on the database.
+    Database(&'static str),
+    /// An action on the deployment.
+    Cluster(&'static str),
+    /// Only those that its arguments need.
+    Own,
+}
+
+/// Adds what the arguments of a command need. It is computed from the values that the command works
+/// with, by the functions that read them for it.
+///
+/// # Errors
+/// Arguments that are not right. What was added before is needed all the same.
+pub(crate) type Needs = fn(&Asked<'_>, &mut Needed) -> Result<()>;
+
+/// What a command needs to run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    /// With any arguments.
+    pub(crate) privilege: Privilege,
+    /// By its arguments.
+    pub(crate) needs: Option<Needs>,
+}
+
+/// A command before it is a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Sent<'a> {
+    pub(crate) command: &'static Command,
+    pub(crate) database: &'a str,
+    pub(crate) arguments: &'a Arguments<'a>,
+    /// The message they came in, which may hold documents beside its body.
+    pub(crate) message: Option<&'a Message>,
+}
+
+/// A command that a user asks for.
+pub(crate) struct Asked<'a> {
+    pub(crate) server: &'a Server,
+    pub(crate) user: &'a User,
+    /// The command.
+    pub(crate) sent: Sent<'a>,
+}
+
+/// The privileges a command needs, and the request that was parsed to find them.
+#[derive(Default)]
+pub(crate) struct Needed {
+    /// The privileges.
+    pub(crate) wanted: Vec<Wanted>,
+    /// The request of an `aggregate`, for the command to run (A4).
+    pub(crate) pipeline: Option<AggregateRequest>,
+}
+
+impl Needed {
+    pub(crate) fn push(&mut self, wanted: Wanted) {
+        self.wanted.push(wanted);
+    }
+
+    pub(crate) fn extend(&mut self, wanted: impl IntoIterator<Item = Wanted>) {
+        self.wanted.extend(wanted);
+    }
+}
+
+impl<'a> Sent<'a> {
+    /// The collection that its first field names; empty where it names none.
+    pub(crate) fn collection(&self) -> &'a str {
+        self.arguments.target().as_str().unwrap_or_default()
+    }
+
+    /// An action on that collection.
+    pub(crate) fn on(&self, action: &'static str) -> Wanted {
+        self.on_collection(self.collection(), action)
+    }
+
+    /// An action on a collection of its database.
+    pub(crate) fn on_collection(&self, collection: &str, action: &'static str) -> Wanted {
+        Wanted::Collection(self.database.to_owned(), collection.to_owned(), action)
+    }
+
+    pub(crate) fn on_database(&self, action: &'static str) -> Wanted {
+        Wanted::Database(self.database.to_owned(), action)
+    }
+}
+
+impl Rule {
+    /// Add what a command needs; whether there is a rule for it (A3).
+    ///
+    /// # Errors
+    /// As [`Needs`].
+    pub(crate) fn add(&self, asked: &Asked<'_>, needed: &mut Needed) -> Result<bool> {
+        let sent = &asked.sent;
+        match self.privilege {
+            Privilege::Open | Privilege::Authenticated => {}
+            Privilege::Collection(action) => needed.push(sent.on(action)),
+            Privilege::Database(action) => needed.push(sent.on_database(action)),
+            Privilege::Cluster(action) => needed.push(Wanted::Cluster(action)),
+            Privilege::Own if self.needs.is_none() => return Ok(false),
+            Privilege::Own => {}
+        }
+        if let Some(needs) = self.needs {
+            needs(asked, needed)?;
+        }
+        if !sent.command.has(ELSEWHERE) && bypasses(sent.arguments) {
+            needed.push(sent.on("bypassDocumentValidation"));
+        }
+        Ok(true)
+    }
+}
+
+/// Check that a client may run a command. Returns the privileges it needed, or `None` where it
+/// needed none but a user.
+///
+/// # Errors
+/// `Unauthorized`; arguments that cannot be understood.
+pub(crate) fn authorize(
+    server: &Server,
+    client: &Client,
+    rule: &Rule,
+    sent: Sent<'_>,
+) -> Result<Option<Needed>> {
+    if !server.config.authorization || rule.privilege == Privilege::Open {
+        return Ok(None);
+    }
+    let size = sent
+        .message
+        .map_or(0, |message| message.body().as_bytes().len());
+    let large = LARGE <= size;
+    let compute = || {
+        let _bounded = bounded::enter(large);
+        authorized(server, client, rule, sent)
+    };
+    match large {
+        false => compute(),
+        // Parsing a large pipeline takes long: other connections of this thread run meanwhile.
+        true => tokio::task::block_in_place(compute),
+    }
+}
+
+fn authorized(
+    server: &Server,
+    client: &Client,
+    rule: &Rule,
+    sent: Sent<'_>,
+) -> Result<Option<Needed>> {
+    let name = sent.command.name;
+    let Some(user) = server.user_of(client) else {
+        let first = sent.command.has(FIRST_USER) && sent.database == "admin";
+        if first && is_excepted(server, client) {
+            return Ok(None);
+        }
+        let message = format!("Command {name} requires authentication");
+        return Err(Error::new(Code::UNAUTHORIZED, message));
+    };
+    let asked = Asked {
+        server,
+        user: &user,
+        sent,
+    };
+    let mut needed = Needed::default();
+    let ruled = rule.add(&asked, &mut needed);
+    // Privileges found before an error are needed all the same: a client that may not run the
+    // command learns nothing about the error.
+    match (needed.wanted.iter().all(|w| user.may(w)), ruled) {
+        (true, Ok(true)) => Ok((rule.privilege != Privilege::Authenticated).then_some(needed)),
+        (true, Err(error)) => Err(error),
+        (false, _) | (true, Ok(false)) => Err(refusal(name, sent.database)),
+    }
+}
+
+/// Whether a client may make the first user: one on this machine, while there are no users.
+fn is_excepted(server: &Server, client: &Client) -> bool {
+    client.peer.ip().is_loopback()
+        && server.users.is_empty()
+        && server.parameters.is_on("enableLocalhostAuthBypass")
+}
+
+fn refusal(command: &str, database: &str) -> Error {
+    let message = format!("not authorized on {database} to execute command {command}");
+    Error::new(Code::UNAUTHORIZED, message)
+}
+
+/// Whether the client of a request may do something; everything without authorization.
+pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
+    let server = &request.server;
+    !server.config.authorization
+        || server
+            .user_of(&request.client)
+            .is_some_and(|user| user.may(wanted))
+}
+
+/// Whether a command asks for writes that a validator refuses. What is no switch is refused later.
+pub(crate) fn bypasses(arguments: &Arguments<'_>) -> bool {
+    let bypass = arguments.get("bypassDocumentValidation");
+    bypass.is_some_and(|value| switch(value) != Some(false))
+}

@@ -1,0 +1,67 @@
+//! Bounds on the work of authorization. It parses pipelines to find the collections they use, and
+//! parsing evaluates constant expressions: before the command is admitted, thus outside of its
+//! limits of time and memory, on a thread that serves other connections, too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use query::meter::{Entered, Meter, Watch};
+use query::{Code, Error, Result};
+
+/// Bytes of expressions and their constants; constants beyond are left to the execution.
+const MEMORY: usize = 32 << 20;
+
+/// Checks of the watch, each after about 100 microseconds of work: some milliseconds for a command
+/// on a thread of sockets, a second for a large one, which has a thread to itself.
+const SMALL_LOOKS: usize = 64;
+const LARGE_LOOKS: usize = 10_000;
+
+/// Counts the checks that are left.
+struct Looks(AtomicUsize);
+
+impl Watch for Looks {
+    fn check(&self) -> Result<()> {
+        let order = Ordering::Relaxed;
+        let left = self
+            .0
+            .fetch_update(order, order, |left| left.checked_sub(1));
+        left.map(|_| ()).map_err(|_| {
+            let message = "the constant expressions of the command take too long to compute";
+            Error::new(Code::MAX_TIME_MS_EXPIRED, message)
+        })
+    }
+}
+
+/// Bounds what this thread computes until the guard is dropped.
+pub(crate) fn enter(large: bool) -> Entered {
+    let looks = if large { LARGE_LOOKS } else { SMALL_LOOKS };
+    let watch = Arc::new(Looks(AtomicUsize::new(looks)));
+    Meter::default()
+        .with_limit(MEMORY)
+        .with_watch(watch)
+        .enter()
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Bson, bson};
+    use query::expr::{Expr, Scope};
+
+    use super::*;
+
+    fn parsed(spec: &Bson) -> Result<Expr> {
+        let _bounded = enter(false);
+        Expr::parse(spec, &Scope::new())
+    }
+
+    #[test]
+    fn constants_that_take_long_are_not_computed_to_their_end() {
+        let range = bson!({"$range": [0, 100_000]});
+        let sums = vec![bson!({"$sum": range.clone()}); 10_000];
+        let error = parsed(&Bson::Array(sums)).unwrap_err();
+        assert_eq!(error.code, Code::MAX_TIME_MS_EXPIRED);
+        parsed(&bson!({"$add": [{"$size": {"$range": [0, 1_000]}}, 1]})).unwrap();
+        // What takes too much memory is left to the execution.
+        parsed(&bson!({"$size": {"$range": [0, 900_000]}})).unwrap();
+    }
+}

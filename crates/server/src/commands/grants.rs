@@ -1,0 +1,189 @@
+//! The roles and privileges that commands about users and roles list, and what a user must be
+//! allowed to do to give or take them: an action where each of them holds.
+
+use bson::{Document, RawBsonRef};
+use query::pipeline::distinct;
+use query::{Error, Result};
+
+use crate::access::{Asked, Needed};
+use crate::arguments::Arguments;
+use crate::auth::custom::Name;
+use crate::auth::privilege::{Grant, Wanted, joined};
+
+/// The roles an argument lists: name and database.
+///
+/// # Errors
+/// A value that is no role.
+pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Name>> {
+    let mut listed: Vec<Name> = Vec::new();
+    let Some(array) = arguments.array("roles")? else {
+        return Ok(listed);
+    };
+    for role in array {
+        let role = match role? {
+            RawBsonRef::String(name) => (name.to_owned(), database.to_owned()),
+            RawBsonRef::Document(role) => {
+                let role = Arguments::of("roles", role)?;
+                role.only(&["role", "db"])?;
+                let (name, database) = (role.need_string("role")?, role.need_string("db")?);
+                (name.to_owned(), database.to_owned())
+            }
+            _ => {
+                let message = "Role names must be either strings or objects";
+                return Err(Error::bad_value(message));
+            }
+        };
+        if !listed.contains(&role) {
+            listed.push(role);
+        }
+    }
+    Ok(listed)
+}
+
+/// The privileges an argument lists, one for each resource.
+///
+/// # Errors
+/// A value that is no privilege.
+pub(super) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
+    let mut grants = Vec::new();
+    for privilege in arguments.array("privileges")?.into_iter().flatten() {
+        let RawBsonRef::Document(privilege) = privilege? else {
+            return Err(Error::parse("a privilege must be an object"));
+        };
+        distinct("privileges", privilege)?;
+        if let Some(RawBsonRef::Document(resource)) = privilege.get("resource")? {
+            distinct("privileges.resource", resource)?;
+        }
+        grants.push(Grant::of(&Document::try_from(privilege)?)?);
+    }
+    Ok(joined(grants))
+}
+
+/// Add the action on the database of each role that is listed.
+fn roles_need(
+    arguments: &Arguments<'_>,
+    database: &str,
+    action: &'static str,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    for (_, role_database) in roles(arguments, database)? {
+        wanted.push(Wanted::Database(role_database, action));
+    }
+    Ok(())
+}
+
+/// Add the action on the database of each privilege that is listed.
+fn privileges_need(
+    arguments: &Arguments<'_>,
+    action: &'static str,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
+    for grant in privileges(arguments)? {
+        let database = grant.resource.database().unwrap_or("admin");
+        wanted.push(Wanted::Database(database.to_owned(), action));
+    }
+    Ok(())
+}
+
+/// Add the privileges of a command that gives or takes what it lists: `own`, and `action` where
+/// each of them holds.
+fn change(
+    asked: &Asked<'_>,
+    needed: &mut Needed,
+    own: Vec<Wanted>,
+    action: &'static str,
+) -> Result<()> {
+    let sent = &asked.sent;
+    let mut wanted = own;
+    roles_need(sent.arguments, sent.database, action, &mut wanted)?;
+    if sent.arguments.get("authenticationRestrictions").is_some() {
+        wanted.push(sent.on_database("setAuthenticationRestriction"));
+    }
+    privileges_need(sent.arguments, action, &mut wanted)?;
+    needed.extend(wanted);
+    Ok(())
+}
+
+/// `createUser`.
+pub(super) fn create_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(
+        asked,
+        needed,
+        vec![asked.sent.on_database("createUser")],
+        "grantRole",
+    )
+}
+
+/// `createRole`.
+pub(super) fn create_role(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(
+        asked,
+        needed,
+        vec![asked.sent.on_database("createRole")],
+        "grantRole",
+    )
+}
+
+/// `updateRole`.
+pub(super) fn update_role(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(
+        asked,
+        needed,
+        vec![Wanted::Everywhere("revokeRole")],
+        "grantRole",
+    )
+}
+
+/// `grantRolesToUser`.
+pub(super) fn grant_to_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(asked, needed, Vec::new(), "grantRole")
+}
+
+/// `revokeRolesFromUser`.
+pub(super) fn revoke_from_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(asked, needed, Vec::new(), "revokeRole")
+}
+
+/// `grantRolesToRole` and `grantPrivilegesToRole`.
+pub(super) fn grant_to_role(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(
+        asked,
+        needed,
+        vec![asked.sent.on_database("grantRole")],
+        "grantRole",
+    )
+}
+
+/// `revokeRolesFromRole` and `revokePrivilegesFromRole`.
+pub(super) fn revoke_from_role(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    change(
+        asked,
+        needed,
+        vec![asked.sent.on_database("revokeRole")],
+        "revokeRole",
+    )
+}
+
+/// `updateUser`: an action for each part of the user that changes.
+pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
+    let sent = &asked.sent;
+    let arguments = sent.arguments;
+    let mut wanted = Vec::new();
+    if arguments.get("customData").is_some() {
+        wanted.push(sent.on_database("changeCustomData"));
+    }
+    if arguments.get("roles").is_some() {
+        wanted.push(Wanted::Everywhere("revokeRole"));
+        roles_need(arguments, sent.database, "grantRole", &mut wanted)?;
+    }
+    if arguments.get("authenticationRestrictions").is_some() {
+        wanted.push(sent.on_database("setAuthenticationRestriction"));
+    }
+    // Mechanisms without a password leave credentials out: a change of them as well.
+    if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()
+    {
+        wanted.push(sent.on_database("changePassword"));
+    }
+    needed.extend(wanted);
+    Ok(())
+}

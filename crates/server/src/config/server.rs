@@ -1,0 +1,135 @@
+//! The settings of a server as values, with their defaults.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wire::Compressor;
+
+use super::tls::TlsConfig;
+use crate::limits;
+
+/// The settings of a server.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `storage.dbPath`: where the data lies.
+    pub db_path: PathBuf,
+    /// `storage.engine`: the name of the storage engine (default `betree`).
+    pub engine: String,
+    /// `storage.cacheSizeGB`: memory of the engine in bytes, or the default of
+    /// [`Memory`](super::Memory).
+    pub cache_bytes: Option<u64>,
+    /// `storage.betree.*` and its like: settings of engines, in order.
+    pub engine_settings: Vec<EngineSetting>,
+    /// `storage.engineOptions`: options of the engine in use, by name. They win over the section
+    /// of the engine.
+    pub engine_options: Vec<(String, String)>,
+    /// `storage.journal.commitIntervalMs` (default 100): the most a write without `j: true` may
+    /// lose when the machine fails.
+    pub commit_interval_ms: u64,
+    /// `storage.syncPeriodSecs` (default 60): the time between checkpoints of the engine.
+    pub checkpoint_seconds: u64,
+    /// `net.port` (default 27017); 0 takes a free one.
+    pub port: u16,
+    /// `net.prometheus.port`: port of the Prometheus endpoint; 0 takes a free one (default: no
+    /// endpoint).
+    pub prometheus_port: Option<u16>,
+    /// `net.prometheus.bindIp` (default 127.0.0.1).
+    pub prometheus_ip: String,
+    /// `net.bindIp` (default 127.0.0.1).
+    pub bind_ip: Vec<String>,
+    /// `net.maxIncomingConnections`.
+    pub max_connections: usize,
+    /// How long what a client began may stand still (default [`limits::STALL`]). No setting of the
+    /// file; tests use shorter limits.
+    pub stall: Duration,
+    /// `net.compression.compressors` (default snappy, zstd, zlib).
+    pub compressors: Vec<Compressor>,
+    /// `net.tls`: encrypted connections.
+    pub tls: TlsConfig,
+    /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
+    /// transactions and no retryable writes.
+    pub replica_set: Option<String>,
+    /// `security.authorization` (default disabled): clients must be users and have their roles.
+    pub authorization: bool,
+    /// `operationProfiling.slowOpThresholdMs` (default 100): commands that take longer are logged.
+    pub slow_ms: i32,
+    /// `operationProfiling.slowOpSampleRate` (default 1): the share of slow commands that is
+    /// logged.
+    pub sample_rate: f64,
+    /// `operationProfiling.mode`: 0 off, 1 slow commands, 2 all.
+    pub profile: i32,
+    /// `systemLog.path`, or `None` for standard output.
+    pub log_path: Option<PathBuf>,
+    /// `systemLog.logAppend` (default false).
+    pub log_append: bool,
+    /// `systemLog.logRotate`: reopen the log at a rotation, for tools that have renamed it
+    /// (default: rename it and begin another).
+    pub log_reopen: bool,
+    /// `systemLog.verbosity` (default 0): from 1 on every command is logged.
+    pub verbosity: i32,
+    /// `systemLog.quiet`: log to nowhere when there is no path.
+    pub quiet: bool,
+    /// `processManagement.fork`: continue in the background once it listens.
+    pub fork: bool,
+    /// Settings that do nothing, each in a sentence; the log says them at the start.
+    pub warnings: Vec<String>,
+    /// `processManagement.pidFilePath`.
+    pub pid_file: Option<PathBuf>,
+    /// `setParameter`.
+    pub parameters: Vec<(String, String)>,
+    /// The arguments of the process, for `getCmdLineOpts`.
+    pub arguments: Vec<String>,
+    /// The configuration as a document, for `getCmdLineOpts`.
+    pub parsed: bson::Document,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            db_path: PathBuf::from("/data/db"),
+            engine: "betree".to_owned(),
+            cache_bytes: None,
+            engine_settings: Vec::new(),
+            engine_options: Vec::new(),
+            commit_interval_ms: 100,
+            checkpoint_seconds: 60,
+            port: 27_017,
+            prometheus_port: None,
+            prometheus_ip: "127.0.0.1".to_owned(),
+            bind_ip: vec!["127.0.0.1".to_owned()],
+            max_connections: limits::CONNECTIONS,
+            stall: limits::STALL,
+            compressors: Compressor::ALL.to_vec(),
+            tls: TlsConfig::default(),
+            replica_set: Some("rs0".to_owned()),
+            authorization: false,
+            slow_ms: 100,
+            sample_rate: 1.0,
+            profile: 0,
+            log_path: None,
+            log_append: false,
+            log_reopen: false,
+            verbosity: 0,
+            quiet: false,
+            fork: false,
+            warnings: Vec::new(),
+            pid_file: None,
+            parameters: Vec::new(),
+            arguments: Vec::new(),
+            parsed: bson::Document::new(),
+        }
+    }
+}
+
+/// A setting of an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EngineSetting {
+    /// Its whole name in the file.
+    pub setting: String,
+    /// The engine it is about.
+    pub engine: &'static str,
+    /// The name of the option.
+    pub name: String,
+    /// The value.
+    pub value: String,
+}

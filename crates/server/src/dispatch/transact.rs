@@ -1,0 +1,111 @@
+//! Runs a command where it belongs: in its transaction, at a moment of the past, or directly.
+
+use std::sync::Arc;
+
+use bson::Timestamp;
+use docdb::Op;
+use query::meter::{Held, decoded_size};
+use query::{Code, Error, Result};
+use wire::Builder;
+
+use crate::command::{CONTINUES, ENDS, STREAMS, WRITE_ERRORS};
+use crate::request::{self, Request, failure};
+
+/// Bodies up to this many bytes are not measured before they are decoded.
+const SMALL: usize = 64 << 10;
+
+/// Estimated bytes of the trees made from a command's body: the values, and the structures parsed
+/// from them. Documents and statements of writes are decoded one at a time.
+fn tree(request: &Request) -> Result<usize> {
+    let body = request.body();
+    if request.command.has(STREAMS) || body.as_bytes().len() <= SMALL {
+        return Ok(0);
+    }
+    Ok(decoded_size(body)?.saturating_mul(2))
+}
+
+/// Run a command within its limits. The reply, and whether its transaction must end.
+fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
+    let budget = Arc::clone(&request.server.memory);
+    let processors = Arc::clone(&request.server.processors);
+    let meter = op.meter(Some(budget)).with_processors(Some(processors));
+    let _measured = meter.enter();
+    let mut decoded = Held::new();
+    decoded.require("A command", tree(request)?)?;
+    request::run(request, op)
+}
+
+/// Run a command where it belongs: in its transaction, at a moment of the past, or here.
+pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
+    let outcome = run(request);
+    // The write is done: a failure to read the users is no error of the command.
+    if request.writes() {
+        request.server.refresh_users();
+    }
+    outcome
+}
+
+fn run(request: &Arc<Request>) -> Result<Builder> {
+    if let Some(time) = moment(request) {
+        let inside = Arc::clone(request);
+        let (_, now) = request.server.clock.times();
+        let body = move |op: &Op<'_>| direct(&inside, op);
+        let done = request
+            .server
+            .store
+            .at_moment(request.op(), time, now, body);
+        return done.map(|((reply, _), _)| reply);
+    }
+    if !request.generic.in_transaction || request.command.has(ENDS) {
+        return direct(request, &request.op()).map(|(reply, _)| reply);
+    }
+    let inside = Arc::clone(request);
+    let store = &request.server.store;
+    let start = request.generic.start_transaction;
+    let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
+    match done {
+        Ok((reply, false)) => Ok(reply),
+        Ok((reply, true)) => {
+            store.abort_transaction(&request.op())?;
+            Ok(reply)
+        }
+        Err(error) => refused(request, error),
+    }
+}
+
+/// Whether a command reads a moment of the past, outside of transactions, and which, if it names
+/// one.
+fn moment(request: &Request) -> Option<Option<Timestamp>> {
+    if request.generic.in_transaction {
+        return None;
+    }
+    if request.command.has(CONTINUES) {
+        let id = request.target().as_i64()?;
+        return request.server.store.cursor_time(id).map(Some);
+    }
+    let concern = request.generic.read_concern.as_ref()?;
+    (concern.level == "snapshot").then_some(concern.at)
+}
+
+/// The reply to a command that failed in a transaction, which has ended. The error of one document
+/// is still reported in `writeErrors`.
+fn refused(request: &Request, error: Error) -> Result<Builder> {
+    let of_document = matches!(
+        error.code,
+        Code::DUPLICATE_KEY | Code::DOCUMENT_VALIDATION_FAILURE | Code::IMMUTABLE_FIELD
+    );
+    if !request.command.has(WRITE_ERRORS) || !of_document {
+        return Err(error);
+    }
+    let mut reply = Builder::new();
+    reply
+        .int("n", 0)
+        .open_array("writeErrors")
+        .open_document("0");
+    reply.int("index", 0).int("code", error.code.0);
+    if let Some(details) = &error.details {
+        failure::append(&mut reply, details);
+    }
+    reply.string("errmsg", &error.message).close().close();
+    Ok(reply)
+}

@@ -1,0 +1,191 @@
+//! Counters of the server. Plain statistics: nothing is decided by them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use wire::Compressor;
+
+use crate::command::{Class, Command, Kind};
+
+#[derive(Default, Debug)]
+pub(crate) struct Counter(AtomicI64);
+
+impl Counter {
+    /// Count one.
+    pub(crate) fn one(&self) {
+        self.add(1);
+    }
+
+    /// Count `n`.
+    pub(crate) fn add(&self, n: i64) {
+        self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Count something measured in `usize`.
+    pub(crate) fn size(&self, n: usize) {
+        self.add(i64::try_from(n).unwrap_or(i64::MAX));
+    }
+
+    /// The count.
+    pub(crate) fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Number and time of operations of one class.
+#[derive(Default, Debug)]
+pub(crate) struct Latency {
+    /// How many.
+    pub(crate) ops: Counter,
+    /// Total microseconds.
+    pub(crate) micros: Counter,
+}
+
+impl Latency {
+    /// Record one operation.
+    pub(crate) fn record(&self, taken: Duration) {
+        self.ops.one();
+        let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
+        self.micros.add(micros);
+    }
+}
+
+/// The `opcounters` of `serverStatus`.
+#[derive(Default, Debug)]
+pub(crate) struct OpCounters {
+    /// Documents inserted.
+    pub(crate) insert: Counter,
+    /// `find` commands.
+    pub(crate) query: Counter,
+    /// Update statements.
+    pub(crate) update: Counter,
+    /// Delete statements.
+    pub(crate) delete: Counter,
+    /// `getMore` commands.
+    pub(crate) getmore: Counter,
+    /// Everything else.
+    pub(crate) command: Counter,
+}
+
+/// Documents, as `serverStatus.metrics.document` counts them.
+#[derive(Default, Debug)]
+pub(crate) struct Documents {
+    pub(crate) returned: Counter,
+    pub(crate) inserted: Counter,
+    pub(crate) updated: Counter,
+    pub(crate) deleted: Counter,
+}
+
+/// Calls of one command.
+#[derive(Default, Debug)]
+pub(crate) struct Calls {
+    /// Calls that ended.
+    pub(crate) total: Counter,
+    /// Calls that ended in an error.
+    pub(crate) failed: Counter,
+}
+
+/// Bytes before and after.
+#[derive(Default, Debug)]
+pub(crate) struct Passed {
+    /// Before.
+    pub(crate) bytes_in: Counter,
+    /// After.
+    pub(crate) bytes_out: Counter,
+}
+
+impl Passed {
+    /// Count the bytes of one message.
+    pub(crate) fn add(&self, before: usize, after: usize) {
+        self.bytes_in.size(before);
+        self.bytes_out.size(after);
+    }
+}
+
+/// The work of a compressor.
+#[derive(Default, Debug)]
+pub(crate) struct Compression {
+    /// Of replies.
+    pub(crate) compressed: Passed,
+    /// Of what clients sent.
+    pub(crate) expanded: Passed,
+}
+
+/// The counters.
+#[derive(Default)]
+pub(crate) struct Metrics {
+    /// Uncompressed bytes received.
+    pub(crate) bytes_in: Counter,
+    /// Uncompressed bytes sent.
+    pub(crate) bytes_out: Counter,
+    /// Bytes received from the network.
+    pub(crate) physical_in: Counter,
+    /// Bytes sent to the network.
+    pub(crate) physical_out: Counter,
+    /// Connections that were encrypted.
+    pub(crate) encrypted: Counter,
+    /// Messages answered.
+    pub(crate) requests: Counter,
+    /// Connections refused.
+    pub(crate) rejected: Counter,
+    /// Commands rejected because too many waited for a worker.
+    pub(crate) overloaded: Counter,
+    /// Errors of users in commands and statements.
+    pub(crate) user_errors: Counter,
+    /// Greetings that wait for a change of the topology.
+    pub(crate) awaiting: Counter,
+    /// Commands that wait for a worker.
+    pub(crate) waiting: Counter,
+    pub(crate) waiting_writes: Counter,
+    pub(crate) reads: Latency,
+    pub(crate) writes: Latency,
+    /// Latency of other commands.
+    pub(crate) commands: Latency,
+    /// Latency of the ends of transactions.
+    pub(crate) transactions: Latency,
+    pub(crate) ops: OpCounters,
+    pub(crate) documents: Documents,
+    /// By compressor. Filled once; only the counters change.
+    pub(crate) compression: BTreeMap<&'static str, Compression>,
+    /// By command. Filled once; only the counters change.
+    pub(crate) calls: BTreeMap<&'static str, Calls>,
+}
+
+impl Metrics {
+    /// Counters at zero, with one entry for each command.
+    pub(crate) fn new(names: impl Iterator<Item = &'static str>) -> Metrics {
+        Metrics {
+            calls: names.map(|name| (name, Calls::default())).collect(),
+            compression: Compressor::ALL
+                .into_iter()
+                .map(|compressor| (compressor.name(), Compression::default()))
+                .collect(),
+            ..Metrics::default()
+        }
+    }
+
+    /// A command ended.
+    pub(crate) fn finished(&self, command: &Command, taken: Duration, failed: bool) {
+        let latency = match command.class {
+            Class::Read => &self.reads,
+            Class::Write => &self.writes,
+            Class::Command => &self.commands,
+            Class::Transaction => &self.transactions,
+        };
+        latency.record(taken);
+        // The others count their documents and statements.
+        if command.kind == Kind::Command {
+            self.ops.command.one();
+        }
+        if let Some(calls) = self.calls.get(command.name) {
+            calls.total.one();
+            if failed {
+                calls.failed.one();
+            }
+        }
+        if failed {
+            self.user_errors.one();
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! A request, the function that runs it, and the call of that function: one recursive type.
+
+use std::cell::Cell;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bson::Bson;
+use docdb::{AggregateRequest, Op, SessionId, SessionRef, Store};
+use kv::Durability;
+use query::Result;
+use query::expr::System;
+use stdx::sync::OnceLock;
+use wire::Builder;
+
+use crate::auth::privilege::Wanted;
+use crate::command::WRITES;
+use crate::server::Server;
+use crate::state::Operation;
+
+/// The function of a command. It fills the reply but for `ok` and the times.
+pub(crate) type Run = fn(&Call<'_>, &mut Builder) -> Result<()>;
+
+/// An operation on a server.
+pub(crate) struct Request {
+    pub(crate) server: Arc<Server>,
+    /// The command, its arguments and its client.
+    pub(crate) operation: Arc<Operation>,
+    /// What it does.
+    pub(crate) run: Run,
+    /// Another reply follows, for a client that accepts a stream of replies.
+    pub(crate) more: AtomicBool,
+    /// It is a retry: some of its statements were done before.
+    pub(crate) repeated: AtomicBool,
+    /// The privileges it needed, which are kept with its cursors; empty where none were needed.
+    pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
+    /// The request of an `aggregate`, where authorization has read it.
+    pub(crate) pipeline: Option<AggregateRequest>,
+}
+
+/// The argument of a command's function. In a transaction it runs on the transaction's own thread.
+pub(crate) struct Call<'a> {
+    request: &'a Request,
+    op: &'a Op<'a>,
+    doomed: Cell<bool>,
+}
+
+impl Deref for Request {
+    type Target = Operation;
+
+    fn deref(&self) -> &Operation {
+        &self.operation
+    }
+}
+
+impl Deref for Call<'_> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        self.request
+    }
+}
+
+impl Request {
+    /// Whether another reply of a stream follows.
+    pub(crate) fn has_more(&self) -> bool {
+        self.more.load(Ordering::Relaxed)
+    }
+
+    /// The operation as storage sees it.
+    pub(crate) fn op(&self) -> Op<'static> {
+        Op {
+            deadline: self.deadline(),
+            killed: Arc::clone(&self.killed),
+            session: self.session(),
+            comment: self.generic.comment.clone(),
+            user: self.user(),
+            system: Some(Arc::new(self.system())),
+            examined: Some(Arc::clone(&self.examined)),
+            ..Op::new(self.durability())
+        }
+    }
+
+    /// The system variables of expressions.
+    fn system(&self) -> System {
+        let server = &self.server;
+        let is_member = server.store.options().replica_set.is_some();
+        let user = server.user_of(&self.client);
+        System {
+            cluster_time: is_member.then(|| Bson::Timestamp(server.clock.times().0)),
+            user_roles: Some(user.map_or_else(no_roles, |user| Arc::clone(&user.shown))),
+        }
+    }
+
+    fn session(&self) -> Option<SessionRef> {
+        let generic = &self.generic;
+        generic.lsid.map(|id| SessionRef {
+            id: SessionId {
+                id,
+                uid: self.owner(),
+            },
+            txn_number: generic.txn_number,
+            stmt_id: generic.stmt_id.unwrap_or(0),
+            stmt_ids: generic.stmt_ids.clone(),
+        })
+    }
+
+    /// What a write survives once it is acknowledged. Without a write concern a member of a
+    /// replica set writes for the majority, and the majority has it in its logs; a standalone
+    /// server acknowledges earlier. So does `w: 1`.
+    fn durability(&self) -> Durability {
+        if !self.command.has(WRITES) {
+            return Durability::Interval;
+        }
+        let concern = &self.generic.write_concern;
+        let (mut w, mut journal) = (concern.w.clone(), concern.journal);
+        if !concern.given
+            && let Some((default_w, default_j)) = self.server.concerns.write()
+        {
+            (w, journal) = (default_w, default_j);
+        }
+        let majority = match &w {
+            None => self.server.topology.is_replica_set(),
+            Some(Bson::String(_)) => true,
+            Some(Bson::Int64(n)) => *n > 1,
+            Some(Bson::Int32(n)) => *n > 1,
+            Some(_) => false,
+        };
+        match journal.unwrap_or(majority) {
+            true => Durability::Group,
+            false => Durability::Interval,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// The operation, with the transaction it is part of.
+    pub(crate) fn op(&self) -> &Op<'_> {
+        self.op
+    }
+
+    /// Run another command as part of this one.
+    ///
+    /// # Errors
+    /// Those of the command.
+    pub(crate) fn within(&self, request: &Request, reply: &mut Builder) -> Result<()> {
+        let call = Call {
+            request,
+            op: self.op,
+            doomed: Cell::new(false),
+        };
+        (request.run)(&call, reply)
+    }
+
+    /// Abort the transaction it is part of although the reply is no error: one statement failed.
+    pub(crate) fn doom(&self) {
+        self.doomed.set(true);
+    }
+
+    /// Use the store in this operation.
+    ///
+    /// # Errors
+    /// Those of `body`.
+    pub(crate) fn with_store<T>(
+        &self,
+        body: impl FnOnce(&Store, &Op<'_>) -> Result<T>,
+    ) -> Result<T> {
+        body(&self.request.server.store, self.op)
+    }
+}
+
+/// Run a command. The reply, and whether its transaction must end.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn run(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
+    let mut reply = Builder::new();
+    let call = Call {
+        request,
+        op,
+        doomed: Cell::new(false),
+    };
+    (request.run)(&call, &mut reply)?;
+    Ok((reply, call.doomed.get()))
+}
+
+/// The roles of clients that have not authenticated.
+fn no_roles() -> Arc<Bson> {
+    static NONE: OnceLock<Arc<Bson>> = OnceLock::new();
+    Arc::clone(NONE.get_or_init(|| Arc::new(Bson::Array(Vec::new()))))
+}

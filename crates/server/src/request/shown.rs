@@ -1,0 +1,76 @@
+//! A command as logs and `currentOp` show it: without secrets, and cut to a limit.
+
+use bson::{Document, RawDocument, doc};
+use query::Result;
+
+use crate::command::{Commands, SECRET};
+use crate::limits::{SHOWN, SHOWN_NAME};
+use crate::state::Operation;
+use crate::state::brief::{Brief, cut};
+
+/// Arguments whose values are never shown.
+const SECRETS: &[&str] = &[
+    "pwd",
+    "payload",
+    "key",
+    "digestPassword",
+    "speculativeAuthenticate",
+];
+
+/// Whether a command holds a password or a proof of one.
+pub(crate) fn is_secret(commands: &Commands, body: &RawDocument) -> bool {
+    let mut names = body.iter().map_while(Result::ok).map(|(name, _)| name);
+    let first = names.next().is_some_and(|name| {
+        let command = commands.find(name.as_str());
+        command.is_some_and(|command| command.has(SECRET))
+    });
+    first || names.any(|name| SECRETS.contains(&name.as_str()))
+}
+
+/// A command without secrets, every part of it cut to a limit: first its name, last the fields that
+/// drivers add to every command.
+pub(crate) fn shown(operation: &Operation) -> Document {
+    let mut shown = masked(operation);
+    for name in ["$clusterTime", "$db"] {
+        if let Some(value) = shown.remove(name) {
+            shown.insert(name, value);
+        }
+    }
+    shown
+}
+
+fn masked(operation: &Operation) -> Document {
+    let command = operation.command;
+    if command.has(SECRET) {
+        return doc! {command.name: "###"};
+    }
+    let mut brief = Brief::new(SHOWN);
+    let mut shown = Document::new();
+    for (name, value) in operation.arguments().iter() {
+        if !brief.has_room() {
+            break;
+        }
+        let secret = SECRETS.contains(&name);
+        let name = brief.name(name);
+        let value = match secret {
+            true => "###".into(),
+            false => brief.value(value, 1),
+        };
+        shown.insert(name, value);
+    }
+    if brief.is_cut() {
+        let bytes = operation.body().as_bytes().len();
+        shown.insert("$truncated", format!("{bytes} bytes"));
+        shown.insert("$db", cut(operation.database(), SHOWN_NAME));
+    }
+    shown
+}
+
+/// The collection or database a command works on, as text.
+pub(crate) fn namespace(operation: &Operation) -> String {
+    let database = cut(operation.database(), SHOWN_NAME);
+    match operation.collection() {
+        Some(collection) => format!("{database}.{}", cut(collection, SHOWN_NAME)),
+        None => format!("{database}.$cmd"),
+    }
+}

@@ -1,0 +1,149 @@
+//! One command in work, without the server it runs on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::{Duration, Instant};
+
+use bson::{RawBsonRef, RawDocument};
+use docdb::{Examined, Origin};
+use query::namespace::Namespace;
+use query::{Code, Error, Result};
+use stdx::sync::OnceLock;
+use wire::Message;
+
+use super::Client;
+use crate::arguments::{Arguments, Generic, Parsed, type_name};
+use crate::command::{CONTINUES, Command, WRITES};
+
+/// The owner of sessions of clients that have not authenticated.
+pub(crate) const NOBODY: [u8; 32] = [0; 32];
+
+/// The digest of an owner of sessions, by the name `user@database`.
+pub(crate) fn digest(user: &str) -> [u8; 32] {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(user.as_bytes()).into()
+}
+
+/// A command and the client that sent it.
+pub(crate) struct Operation {
+    /// The connection.
+    pub(crate) client: Arc<Client>,
+    /// The message and its arguments.
+    pub(crate) parsed: Parsed,
+    pub(crate) command: &'static Command,
+    /// The arguments every command takes.
+    pub(crate) generic: Generic,
+    /// Its number among the commands in work.
+    pub(crate) number: i32,
+    /// When it began.
+    pub(crate) started: Instant,
+    /// Zero, or the code of the error that interrupts it.
+    pub(crate) killed: Arc<AtomicI32>,
+    /// What it has read.
+    pub(crate) examined: Arc<Examined>,
+    /// What opened the cursor that it continues.
+    pub(crate) origin: OnceLock<Arc<Origin>>,
+}
+
+impl Operation {
+    /// The message it came in.
+    pub(crate) fn message(&self) -> &Message {
+        self.parsed.message()
+    }
+
+    /// The command with its arguments.
+    pub(crate) fn body(&self) -> &RawDocument {
+        self.message().body()
+    }
+
+    pub(crate) fn arguments(&self) -> &Arguments<'_> {
+        self.parsed.arguments()
+    }
+
+    /// The name the client called it by.
+    pub(crate) fn name(&self) -> &str {
+        self.arguments().name()
+    }
+
+    /// The database the command is sent to.
+    pub(crate) fn database(&self) -> &str {
+        &self.generic.database
+    }
+
+    /// The value of the first field: for many commands the name of a collection.
+    pub(crate) fn target(&self) -> RawBsonRef<'_> {
+        self.arguments().target()
+    }
+
+    /// The collection the command works on, as the client names it.
+    pub(crate) fn collection(&self) -> Option<&str> {
+        match self.command.has(CONTINUES) {
+            true => self.arguments().string("collection").ok().flatten(),
+            false => self.target().as_str(),
+        }
+    }
+
+    /// The collection the command names in its first field.
+    ///
+    /// # Errors
+    /// `InvalidNamespace` when it is no name of a collection.
+    pub(crate) fn namespace(&self) -> Result<Namespace> {
+        match self.target() {
+            RawBsonRef::String(name) => Namespace::new(self.database(), name),
+            other => {
+                let found = type_name(other);
+                let message = format!("collection name has invalid type {found}");
+                Err(Error::new(Code::INVALID_NAMESPACE, message))
+            }
+        }
+    }
+
+    /// Whether it writes, or may.
+    pub(crate) fn writes(&self) -> bool {
+        let stage = self.command.writing_stage;
+        self.command.has(WRITES) || stage.is_some_and(|stage| stage(self.body()).is_some())
+    }
+
+    /// Interrupt it. It notices when it next checks.
+    pub(crate) fn kill(&self) {
+        self.end_with(Code::INTERRUPTED);
+    }
+
+    /// Interrupt it because the server ends: drivers send it again elsewhere.
+    pub(crate) fn kill_at_shutdown(&self) {
+        self.end_with(Code::INTERRUPTED_AT_SHUTDOWN);
+    }
+
+    /// Whether it was interrupted.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.killed.load(Ordering::Relaxed) != 0
+    }
+
+    /// The first reason stays.
+    fn end_with(&self, code: Code) {
+        let (order, none) = (Ordering::Relaxed, 0);
+        // An operation that was interrupted before keeps that reason.
+        let _: Result<i32, i32> = self.killed.compare_exchange(none, code.0, order, order);
+    }
+
+    /// When it must have ended, if its client set a limit.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.generic.max_time.map(|limit| self.started + limit)
+    }
+
+    /// The user, as owner of cursors.
+    pub(crate) fn user(&self) -> Option<String> {
+        self.client.user()
+    }
+
+    /// The owner of its sessions: a digest of the user, or [`NOBODY`].
+    pub(crate) fn owner(&self) -> [u8; 32] {
+        let user = self.client.displayed_user();
+        user.map_or(NOBODY, |user| digest(&user))
+    }
+
+    /// How long it has been in work.
+    pub(crate) fn taken(&self) -> Duration {
+        self.started.elapsed()
+    }
+}

@@ -1,0 +1,98 @@
+//! TLS: the certificates of the server and of clients, and their replacement at run time.
+//!
+//! - T1. Certificates serve new connections only after they were read whole and checked; files that
+//!   cannot be used leave the ones before in place.
+//! - T2. A client is named after its certificate only when that is valid, also where connections
+//!   with invalid ones are accepted.
+
+mod allowance;
+mod files;
+mod first;
+mod subject;
+mod verify;
+
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::server::TlsStream;
+
+pub(crate) use allowance::Allowance;
+pub(crate) use first::{First, Prefixed, first};
+
+use crate::config::TlsConfig;
+use files::Loaded;
+
+/// The encryption of connections.
+pub(crate) struct Tls {
+    settings: TlsConfig,
+    current: ArcSwap<Loaded>,
+}
+
+/// A connection that is encrypted now.
+pub(crate) struct Secured<S> {
+    /// The connection.
+    pub(crate) stream: TlsStream<S>,
+    /// The subject of the client's certificate, if it showed a good one.
+    pub(crate) subject: Option<String>,
+}
+
+impl Tls {
+    /// Read the files.
+    ///
+    /// # Errors
+    /// The file that cannot be used, and why.
+    pub(crate) fn open(settings: &TlsConfig) -> Result<Tls, String> {
+        Ok(Tls {
+            settings: settings.clone(),
+            current: ArcSwap::from_pointee(files::load(settings)?),
+        })
+    }
+
+    /// Reload the files. Open connections stay as they are.
+    ///
+    /// # Errors
+    /// As [`Tls::open`]; then new connections use the files read before.
+    pub(crate) fn reload(&self) -> Result<(), String> {
+        self.current.store(Arc::new(files::load(&self.settings)?));
+        Ok(())
+    }
+
+    /// The subject of the server's own certificate.
+    pub(crate) fn own_subject(&self) -> String {
+        self.current.load().subject.clone()
+    }
+
+    /// When the server's own certificate expires.
+    pub(crate) fn expires(&self) -> bson::DateTime {
+        self.current.load().expires
+    }
+
+    /// Shake hands.
+    ///
+    /// # Errors
+    /// The error of the handshake.
+    pub(crate) async fn accept<S>(&self, stream: S) -> io::Result<Secured<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let loaded = self.current.load_full();
+        let acceptor = TlsAcceptor::from(Arc::clone(&loaded.server));
+        let stream = acceptor.accept(stream).await?;
+        let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let subject = good_subject(&loaded, shown);
+        Ok(Secured { stream, subject })
+    }
+}
+
+/// The subject of a chain of certificates, if it is valid.
+fn good_subject(loaded: &Loaded, shown: &[CertificateDer<'_>]) -> Option<String> {
+    let (own, between) = shown.split_first()?;
+    let strict = loaded.strict.as_ref()?;
+    let now = tokio_rustls::rustls::pki_types::UnixTime::now();
+    strict.verify_client_cert(own, between, now).ok()?;
+    subject::of(own).ok().map(|certificate| certificate.subject)
+}

@@ -1,0 +1,49 @@
+//! The subject and the validity of a certificate.
+
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use x509_cert::Certificate;
+use x509_cert::attr::AttributeTypeAndValue;
+use x509_cert::der::Decode as _;
+use x509_cert::name::RdnSequence;
+
+/// What a certificate says.
+pub(super) struct Read {
+    /// The name of its owner as RFC 2253 writes it, the most special part first, without spaces.
+    pub(super) subject: String,
+    /// First second of its validity, since 1970.
+    pub(super) from: u64,
+    /// Last second of its validity, since 1970.
+    pub(super) until: u64,
+}
+
+/// Read a certificate.
+///
+/// # Errors
+/// Why the bytes are no certificate.
+pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Read, String> {
+    let read = Certificate::from_der(certificate).map_err(|error| error.to_string())?;
+    let own = &read.tbs_certificate;
+    Ok(Read {
+        subject: name(&own.subject),
+        from: own.validity.not_before.to_unix_duration().as_secs(),
+        until: own.validity.not_after.to_unix_duration().as_secs(),
+    })
+}
+
+fn name(subject: &RdnSequence) -> String {
+    let parts = subject.0.iter().rev().map(|part| {
+        let attributes: Vec<String> = part.0.iter().map(attribute).collect();
+        attributes.join("+")
+    });
+    parts.collect::<Vec<String>>().join(",")
+}
+
+/// Types of attributes are in capitals, but for the one that OpenSSL, and so MongoDB, writes
+/// otherwise: the name must be the one that users are created under.
+fn attribute(attribute: &AttributeTypeAndValue) -> String {
+    let text = attribute.to_string();
+    match text.strip_prefix("EMAIL=") {
+        Some(address) => format!("emailAddress={address}"),
+        None => text,
+    }
+}
