@@ -19,6 +19,7 @@ pub mod path;
 pub mod pipeline;
 pub mod projection;
 pub mod regex;
+pub mod repeated;
 pub mod row;
 pub mod schema;
 pub mod settings;

@@ -13,16 +13,15 @@ mod node;
 mod operator;
 mod parse;
 mod render;
-mod repeated;
 mod test;
 mod types;
 
+pub use crate::repeated::check_distinct;
 pub use bits::{Bits, BitsKind};
 pub use compiled::{Details, Filter};
 pub use list::In;
 pub use node::{Node, Test};
 pub(crate) use operator::{is_of_fields, names};
-pub use repeated::{check_distinct, repeated};
 pub use types::Types;
 
 #[cfg(test)]

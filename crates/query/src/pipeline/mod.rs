@@ -5,12 +5,11 @@ mod access;
 mod dependency;
 mod optimize;
 mod pushdown;
-mod raw;
 mod spec;
 #[cfg(test)]
 mod tests;
 
+pub use crate::repeated::{check_pipeline, distinct, duplicate, repeated};
 pub use access::Access;
 pub use pushdown::Pushdown;
-pub use raw::{check_options, distinct, duplicate, repeated};
 pub use spec::Pipeline;

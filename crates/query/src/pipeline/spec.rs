@@ -30,14 +30,14 @@ impl Pipeline {
     ///
     /// # Errors
     /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40413 for
-    /// options of stages that are given twice, 40324 for unknown stages, 40601 and 40602 for
-    /// misplaced ones, and those of the stages.
+    /// options of stages that are given twice, 31250 for paths of projections that are, 40324 for
+    /// unknown stages, 40601 and 40602 for misplaced ones, and those of the stages.
     pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
-        super::check_options(stages)?;
+        super::check_pipeline(stages)?;
         Pipeline::parse_checked(stages, settings)
     }
 
-    /// As [`Pipeline::parse_raw`] of stages whose options are known to be given once.
+    /// As [`Pipeline::parse_raw`] of stages in a pipeline that was checked as a whole.
     pub(crate) fn parse_checked(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
         let mut parsed = Vec::new();
         for (at, stage) in stages.into_iter().enumerate() {

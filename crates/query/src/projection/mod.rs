@@ -8,11 +8,9 @@ mod apply;
 mod extra;
 mod parse;
 mod raw;
-mod repeated;
 mod spec;
 #[cfg(test)]
 mod tests;
 mod tree;
 
-pub use repeated::check_repeated_paths;
 pub use spec::Projection;

@@ -7,7 +7,7 @@ use super::extra::{ElemMatch, Slice};
 use super::spec::Mode;
 use super::tree::{Child, Fields};
 use crate::expr::{Expr, FieldPath, Scope};
-use crate::filter::repeated;
+use crate::repeated::anywhere;
 use crate::settings::Settings;
 use crate::value::truthy;
 use crate::{Error, Result};
@@ -21,7 +21,7 @@ pub(super) fn find(spec: &RawDocument, settings: &Settings, query: bool) -> Resu
     parser.raw = Some(spec);
     let tree = Document::try_from(spec)?;
     if tree.len() < spec.iter_elements().count()
-        && let Some(path) = repeated(spec)?
+        && let Some(path) = anywhere(spec)?
     {
         return Err(Error::location(31_250, format!("Path collision at {path}")));
     }

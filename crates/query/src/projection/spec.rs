@@ -4,10 +4,11 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
 use super::extra;
 use super::tree::{Child, Fields};
-use super::{parse, raw, repeated};
+use super::{parse, raw};
 use crate::expr::{Dependencies, SORT_KEY, Variables};
 use crate::filter::{Details, Filter};
 use crate::path::Path;
+use crate::repeated;
 use crate::settings::Settings;
 use crate::sort::SortKey;
 use crate::{Error, Result};
@@ -44,7 +45,7 @@ impl Projection {
         settings: &Settings,
         filter: Option<&Filter>,
     ) -> Result<Projection> {
-        repeated::check(spec)?;
+        repeated::check_paths(spec)?;
         parse::find(spec, settings, filter.is_some())
     }
 

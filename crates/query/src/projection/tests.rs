@@ -1,9 +1,9 @@
 //! Tests of projections, by tables.
 
 use bson::raw::CString;
-use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc, rawdoc};
+use bson::{Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 
-use super::{Projection, check_repeated_paths};
+use super::Projection;
 use crate::expr::Variables;
 use crate::filter::{Details, Filter};
 use crate::path::Path;
@@ -457,20 +457,6 @@ fn inside(outer: &str, inner: &RawDocumentBuf) -> RawDocumentBuf {
 #[test]
 fn paths_given_twice_are_refused() {
     let collide = "Path collision at a";
-    for stage in ["$project", "$set", "$addFields"] {
-        let spec = twice("a", 1, 1);
-        let error = check_repeated_paths(&inside(stage, &spec)).unwrap_err();
-        assert_eq!(error.code.0, 31_250, "{stage}: {error}");
-        assert!(error.message.ends_with(collide), "{stage}: {error}");
-        let nested = inside(stage, &inside("b", &spec));
-        let pipeline = rawdoc! {"pipeline": [nested]};
-        let error = check_repeated_paths(&inside("$lookup", &pipeline)).unwrap_err();
-        assert!(error.message.ends_with("Path collision at b.a"), "{error}");
-    }
-    // Arguments of expressions are no paths, and other stages have none.
-    let argument = inside("$literal", &twice("b", 1, 2));
-    check_repeated_paths(&inside("$set", &inside("a", &argument))).unwrap();
-    check_repeated_paths(&inside("$match", &twice("a", 1, 2))).unwrap();
     let error = Projection::parse(&twice("a", 1, 1), &Settings::default(), None).unwrap_err();
     assert_eq!((error.code.0, &*error.message), (31_250, collide));
 }

@@ -4,18 +4,18 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pcre2::bytes::RegexBuilder;
-
 use super::prefix;
 use crate::{Code, Error, Result, meter};
 
 /// A longer pattern is refused: PCRE2's own limit, which MongoDB passes on.
 const MAX_PATTERN: usize = 16_384;
+/// Attempts of the matcher that count as one step: each takes some ten nanoseconds.
+const ATTEMPTS: usize = 16;
 
 struct Inner {
     pattern: Box<str>,
     options: Box<str>,
-    compiled: pcre2::bytes::Regex,
+    compiled: pcre::Regex,
 }
 
 /// A regular expression; cheap to clone.
@@ -47,26 +47,24 @@ impl Regex {
         if pattern.len() > MAX_PATTERN {
             return Err(invalid("regular expression is too large"));
         }
-        let mut builder = RegexBuilder::new();
-        builder.utf(true).jit_if_available(true);
+        let mut how = pcre::Options::default();
         for option in options.chars() {
             match option {
-                'i' => builder.caseless(true),
-                'm' => builder.multi_line(true),
-                's' => builder.dotall(true),
-                'x' => builder.extended(true),
-                'u' => &mut builder,
+                'i' => how.caseless = true,
+                'm' => how.multi_line = true,
+                's' => how.dot_all = true,
+                'x' => how.extended = true,
+                'u' => {}
                 other => {
                     return Err(Error::new(
                         Code(51108),
                         format!("invalid flag in regex options: {other}"),
                     ));
                 }
-            };
+            }
         }
-        let compiled = builder
-            .build(pattern)
-            .map_err(|error| invalid(&error.to_string()))?;
+        let compiled =
+            pcre::Regex::new(pattern, how).map_err(|error| invalid(&error.to_string()))?;
         Ok(Regex(Arc::new(Inner {
             pattern: pattern.into(),
             options: sorted(options),
@@ -89,13 +87,10 @@ impl Regex {
     /// Whether some part of `text` matches.
     ///
     /// # Errors
-    /// 51156 when matching takes more steps than PCRE2 allows.
+    /// 51156 when matching takes more steps than PCRE2 allows; those of [`meter::step`].
     pub fn is_match(&self, text: &str) -> Result<bool> {
         meter::read(text.len())?;
-        self.0
-            .compiled
-            .is_match(text.as_bytes())
-            .map_err(|error| exhausted(&error))
+        metered(text.len(), |pace| self.0.compiled.is_match(text, pace))
     }
 
     /// The first match that begins at `start` or behind it; none when there is none, or when
@@ -107,18 +102,20 @@ impl Regex {
         if start > text.len() {
             return Ok(None);
         }
-        // Each match begins with a check of the rest of the text.
-        meter::read(text.len() - start)?;
         let compiled = &self.0.compiled;
-        let mut places = compiled.capture_locations();
-        let found = compiled
-            .captures_read_at(&mut places, text.as_bytes(), start)
-            .map_err(|error| exhausted(&error))?;
-        Ok(found.map(|whole| Captures {
-            whole: whole.start()..whole.end(),
-            groups: (1..places.len())
-                .map(|group| places.get(group).map(|(start, end)| start..end))
-                .collect(),
+        let length = text.len() - start;
+        let groups = metered(length, |pace| compiled.captures_at(text, start, pace))?;
+        let Some(groups) = groups else {
+            // The whole rest was searched.
+            meter::read(length)?;
+            return Ok(None);
+        };
+        let mut groups = groups.into_iter();
+        let whole = groups.next().flatten().unwrap_or(start..start);
+        meter::read(whole.end.saturating_sub(start))?;
+        Ok(Some(Captures {
+            whole,
+            groups: groups.collect(),
         }))
     }
 
@@ -168,9 +165,32 @@ fn invalid(reason: &str) -> Error {
     )
 }
 
-fn exhausted(error: &pcre2::Error) -> Error {
-    Error::new(
-        Code(51156),
-        format!("Error occurred while executing the regular expression: {error}"),
-    )
+/// Runs a match over `length` bytes of text, whose attempts are steps of the meter. An attempt may
+/// read the whole text, sixteen times as fast as a step reads.
+fn metered<T>(
+    length: usize,
+    run: impl FnOnce(pcre::Pace<'_>) -> std::result::Result<T, pcre::Error>,
+) -> Result<T> {
+    let weight = 1 + length / meter::STEP_BYTES;
+    let every = (meter::LOOK_EVERY * ATTEMPTS / weight).max(1);
+    let mut stopped = None;
+    let mut ask = |attempts: u32| {
+        let attempts = usize::try_from(attempts).unwrap_or(usize::MAX);
+        let counted = meter::steps(attempts.saturating_mul(weight) / ATTEMPTS);
+        let go_on = counted.is_ok();
+        stopped = stopped.take().or(counted.err());
+        go_on
+    };
+    let outcome = run(pcre::Pace {
+        every: u32::try_from(every).unwrap_or(u32::MAX),
+        ask: &mut ask,
+    });
+    match (stopped, outcome) {
+        (Some(error), _) => Err(error),
+        (None, Ok(value)) => Ok(value),
+        (None, Err(error)) => Err(Error::new(
+            Code(51156),
+            format!("Error occurred while executing the regular expression: {error}"),
+        )),
+    }
 }

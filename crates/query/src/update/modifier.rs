@@ -1,6 +1,6 @@
 //! One operator at one path: its parsed operand, and what it makes of a value.
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, RawBson};
 
 use super::array::{AddToSet, Pop, PullAll};
 use super::number::{Bits, Factor, Step};
@@ -86,7 +86,10 @@ impl Modifier {
             "$push" => Modifier::Push(Push::parse(operand)?),
             "$addToSet" => Modifier::AddToSet(AddToSet::parse(operand)?),
             "$pop" => Modifier::Pop(Pop::parse(path, operand)?),
-            "$pull" => Modifier::Pull(Pull::parse(operand, settings)?),
+            "$pull" => {
+                let operand = RawBson::try_from(operand.clone())?;
+                Modifier::Pull(Pull::parse(operand.as_raw_bson_ref(), settings)?)
+            }
             "$pullAll" => Modifier::PullAll(PullAll::parse(operand)?),
             "$bit" => Modifier::Bit(Bits::parse(operand)?),
             unknown => return Err(unknown_operator(unknown)),

@@ -4,6 +4,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::array_filter::ArrayFilters;
 use super::modifier::{Modifier, unknown_operator};
+use super::pull::Pull;
 use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, conflict, identifier};
@@ -48,9 +49,11 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     Ok(merged)
 }
 
-/// Parses `{$set: {..}, $inc: {..}}`.
+/// Parses `{$set: {..}, $inc: {..}}`. Conditions of `$pull` are parsed from `raw`, the bytes of
+/// `spec`, where there are bytes: they may name a field twice.
 pub(super) fn operators(
     spec: &Document,
+    raw: Option<&RawDocument>,
     array_filters: &[RawDocumentBuf],
     settings: &Settings,
 ) -> Result<Operators> {
@@ -73,11 +76,27 @@ pub(super) fn operators(
             )));
         };
         for (path, value) in operand {
-            operators.add(operator, path, value, settings)?;
+            match raw.filter(|_| operator == "$pull") {
+                Some(raw) => operators.pull(path, pulled(raw, path)?, settings)?,
+                None => operators.add(operator, path, value, settings)?,
+            }
         }
     }
     operators.filters.check_used(spec, &operators.paths)?;
     Ok(operators)
+}
+
+/// The condition that `update` has for `path` in one of its `$pull`.
+fn pulled<'u>(update: &'u RawDocument, path: &str) -> Result<RawBsonRef<'u>> {
+    for element in update {
+        if let (name, RawBsonRef::Document(conditions)) = element?
+            && name.as_str() == "$pull"
+            && let Some(condition) = conditions.get(path)?
+        {
+            return Ok(condition);
+        }
+    }
+    Ok(RawBsonRef::Null)
 }
 
 const OPERATORS: &[&str] = &[
@@ -114,6 +133,11 @@ impl Operators {
         }
         let modifier = Modifier::parse(operator, path, value, settings)?;
         self.put(path, modifier)
+    }
+
+    fn pull(&mut self, path: &str, condition: RawBsonRef<'_>, settings: &Settings) -> Result<()> {
+        check_path(path, &self.filters)?;
+        self.put(path, Modifier::Pull(Pull::parse(condition, settings)?))
     }
 
     fn put(&mut self, path: &str, modifier: Modifier) -> Result<()> {

@@ -6,7 +6,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::raw::{CStr, cstr};
+use bson::{Bson, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::array::remove;
 use super::modifier::{Context, Outcome};
@@ -27,24 +28,28 @@ pub(super) enum Pull {
 }
 
 /// The field that holds an element while it is tested.
-const HOLDER: &str = "e";
+const HOLDER: &CStr = cstr!("e");
 
 impl Pull {
-    pub(super) fn parse(operand: &Bson, settings: &Settings) -> Result<Pull> {
+    /// Bytes are parsed, and not a tree: a condition may name a field twice.
+    pub(super) fn parse(operand: RawBsonRef<'_>, settings: &Settings) -> Result<Pull> {
         match operand {
-            Bson::Document(condition) if of_value(condition) => Pull::value(operand, settings),
-            Bson::Document(condition) => {
-                let filter = Filter::parse_plain(&RawDocumentBuf::try_from(condition)?, settings)?;
+            RawBsonRef::Document(condition) if of_value(condition)? => {
+                Pull::value(operand, settings)
+            }
+            RawBsonRef::Document(condition) => {
+                let filter = Filter::parse_plain(condition, settings)?;
                 Ok(Pull::Document(Arc::new(filter)))
             }
-            Bson::RegularExpression(_) => Pull::value(operand, settings),
-            other => Ok(Pull::Equal(other.clone())),
+            RawBsonRef::RegularExpression(_) => Pull::value(operand, settings),
+            other => Ok(Pull::Equal(Bson::try_from(other)?)),
         }
     }
 
-    fn value(operand: &Bson, settings: &Settings) -> Result<Pull> {
-        let holder = hold(operand.clone());
-        let filter = Filter::parse_plain(&RawDocumentBuf::try_from(&holder)?, settings)?;
+    fn value(operand: RawBsonRef<'_>, settings: &Settings) -> Result<Pull> {
+        let mut holder = RawDocumentBuf::new();
+        holder.append(HOLDER, operand);
+        let filter = Filter::parse_plain(&holder, settings)?;
         Ok(Pull::Value(Arc::new(filter)))
     }
 
@@ -58,22 +63,16 @@ impl Pull {
                 _ => Ok(false),
             }),
             Pull::Value(filter) => remove(current, |element| {
-                filter.matches(&RawDocumentBuf::try_from(&hold(element.clone()))?)
+                let mut holder = RawDocumentBuf::new();
+                holder.append(HOLDER, RawBson::try_from(element.clone())?);
+                filter.matches(&holder)
             }),
         }
     }
 }
 
 /// Whether a condition begins with an operator on the element itself.
-fn of_value(condition: &Document) -> bool {
-    condition
-        .keys()
-        .next()
-        .is_some_and(|name| is_of_fields(name))
-}
-
-fn hold(value: Bson) -> Document {
-    let mut holder = Document::new();
-    holder.insert(HOLDER, value);
-    holder
+fn of_value(condition: &RawDocument) -> Result<bool> {
+    let first = condition.iter_elements().next().transpose()?;
+    Ok(first.is_some_and(|element| is_of_fields(element.key().as_str())))
 }

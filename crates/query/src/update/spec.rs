@@ -1,11 +1,11 @@
 //! A parsed update and how it is applied.
 
-use bson::{Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, Timestamp};
+use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
 
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
-use crate::projection::check_repeated_paths;
+use crate::repeated::check_paths_of;
 use crate::settings::Settings;
 use crate::stage::Transform;
 use crate::{Error, Result};
@@ -102,13 +102,15 @@ impl Update {
     ) -> Result<Update> {
         match spec {
             RawBsonRef::Document(document) => {
-                let document = parse::merged(document)?;
-                Update::from_document(document, array_filters, settings)
+                let tree = parse::merged(document)?;
+                Update::of(tree, Some(document), array_filters, settings)
             }
             RawBsonRef::Array(stages) => {
                 for stage in stages {
-                    if let RawBsonRef::Document(stage) = stage? {
-                        check_repeated_paths(stage)?;
+                    if let RawBsonRef::Document(stage) = stage?
+                        && let Some(Ok((name, RawBsonRef::Document(spec)))) = stage.iter().next()
+                    {
+                        check_paths_of(name.as_str(), spec)?;
                     }
                 }
                 let stages = Vec::<Bson>::try_from(stages)?;
@@ -129,9 +131,18 @@ impl Update {
         array_filters: &[RawDocumentBuf],
         settings: &Settings,
     ) -> Result<Update> {
+        Update::of(document, None, array_filters, settings)
+    }
+
+    fn of(
+        document: Document,
+        raw: Option<&RawDocument>,
+        array_filters: &[RawDocumentBuf],
+        settings: &Settings,
+    ) -> Result<Update> {
         let operators = document.keys().next().is_some_and(|k| k.starts_with('$'));
         let kind = if operators {
-            Kind::Operators(parse::operators(&document, array_filters, settings)?)
+            Kind::Operators(parse::operators(&document, raw, array_filters, settings)?)
         } else {
             if !array_filters.is_empty() {
                 return Err(Error::parse(

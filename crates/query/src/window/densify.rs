@@ -10,7 +10,7 @@ use bson::{Bson, DateTime, Document, doc};
 use super::fill::{field_names, fields_key};
 use super::partition::{Partition, Partitioning};
 use super::place::place;
-use crate::expr::{FieldPath, Scope, Unit, Variables, Zone, add_units};
+use crate::expr::{FieldPath, Scope, Unit, Zone, add_units};
 use crate::number::Number;
 use crate::value::{compare, type_name};
 use crate::{Error, Result, Row, meter};
@@ -80,32 +80,35 @@ impl Densify {
         })
     }
 
-    /// The rows in the order of partitions and of the field, with those between them; `keyed` says
-    /// that they are told what they are sorted by. What is made was not sorted.
-    pub fn apply(&self, rows: Vec<Row>, keyed: bool) -> Result<Vec<Row>> {
-        let partitions = self.by.part(rows, &Variables::default(), keyed)?;
-        let full = match &self.bounds {
-            Bounds::Full => {
-                let all = partitions.iter().flat_map(|p| &p.documents);
-                self.extent(all)?
-            }
-            _ => None,
+    /// How rows are parted and ordered.
+    pub(super) fn partitioning(&self) -> &Partitioning {
+        &self.by
+    }
+
+    /// Whether the first row depends on all partitions: the bounds are those of all values.
+    pub(super) fn needs_all(&self) -> bool {
+        matches!(self.bounds, Bounds::Full)
+    }
+
+    /// The rows of a partition in the order of the field, with those between them. `extent` is that
+    /// of all partitions; `made` counts the documents that all of them got.
+    pub(super) fn densify(
+        &self,
+        partition: Partition,
+        extent: Option<&(Bson, Bson)>,
+        made: &mut usize,
+    ) -> Result<Vec<Row>> {
+        let (limits, inclusive) = match &self.bounds {
+            Bounds::Full => (extent.cloned(), true),
+            Bounds::Partition => (self.extent(partition.documents.iter())?, true),
+            Bounds::Explicit(limits) => (Some((**limits).clone()), false),
         };
-        let (mut result, mut made) = (Vec::new(), 0);
-        for partition in partitions {
-            let (limits, inclusive) = match &self.bounds {
-                Bounds::Full => (full.clone(), true),
-                Bounds::Partition => (self.extent(partition.documents.iter())?, true),
-                Bounds::Explicit(limits) => (Some((**limits).clone()), false),
-            };
-            match limits {
-                Some((from, to)) => {
-                    self.fill(partition, &from, (&to, inclusive), &mut result, &mut made)?;
-                }
-                None => result.extend(partition.into_rows()),
-            }
-        }
-        Ok(result)
+        let Some((from, to)) = limits else {
+            return Ok(partition.into_rows().collect());
+        };
+        let mut rows = Vec::new();
+        self.fill(partition, &from, (&to, inclusive), &mut rows, made)?;
+        Ok(rows)
     }
 
     /// The field's value; `None` when null or missing.
@@ -133,7 +136,8 @@ impl Densify {
         }
     }
 
-    fn extent<'d>(
+    /// The least and the greatest value of the field.
+    pub(super) fn extent<'d>(
         &self,
         documents: impl Iterator<Item = &'d Document>,
     ) -> Result<Option<(Bson, Bson)>> {

@@ -4,7 +4,7 @@ use bson::{Bson, Document, doc};
 
 use super::SetWindowFields;
 use super::function::Function;
-use super::partition::Partitioning;
+use super::partition::{Partition, Partitioning};
 use super::place::place;
 use crate::expr::{Env, Expr, FieldPath, Scope, Variables};
 use crate::{Error, Result, Row};
@@ -61,17 +61,23 @@ impl Fill {
         Ok(Fill { windows, values })
     }
 
-    /// The rows with their gaps filled; `keyed` says that they are told what they are sorted by.
-    pub fn apply(&self, rows: Vec<Row>, vars: &Variables, keyed: bool) -> Result<Vec<Row>> {
-        let rows = match &self.windows {
-            Some(windows) => windows.apply(rows, vars, keyed)?,
-            None => rows,
+    /// How rows are parted and ordered; `None` when no field is filled from its neighbours.
+    pub(super) fn partitioning(&self) -> Option<&Partitioning> {
+        self.windows.as_ref().map(|windows| &windows.by)
+    }
+
+    /// The rows of a partition with their gaps filled.
+    pub(super) fn compute(&self, partition: Partition, vars: &Variables) -> Result<Vec<Row>> {
+        let partition = match &self.windows {
+            Some(windows) => windows.compute(partition, vars)?,
+            None => partition,
         };
-        rows.into_iter().map(|row| self.fill(row, vars)).collect()
+        let rows = partition.into_rows();
+        rows.map(|row| self.fill(row, vars)).collect()
     }
 
     fn fill(&self, row: Row, vars: &Variables) -> Result<Row> {
-        let told = row.sort_key();
+        let sort_values = row.sort_key();
         let mut document = row.into_document()?;
         for (path, expr) in &self.values {
             let held = path.in_document(&document);
@@ -83,7 +89,7 @@ impl Fill {
                 place(&mut document, path, value)?;
             }
         }
-        Ok(Row::from_document(document).with_sort_key(told))
+        Ok(Row::from_document(document).with_sort_key(sort_values))
     }
 }
 

@@ -1,7 +1,8 @@
 //! Stages over ordered partitions: `$setWindowFields`, `$fill`, `$densify`.
 //!
-//! All three hold their input, bring it into the order of partitions and then of `sortBy`, and give
-//! it in that order. Functions see one partition at a time, as a slice of documents.
+//! All three bring their input into the order of partitions and then of `sortBy`, and give it in
+//! that order, one partition at a time: functions see a partition as a slice of documents.
+//! `$densify` with the bounds `full` needs all partitions before it gives the first row.
 
 mod bounds;
 mod densify;
@@ -21,5 +22,7 @@ mod tests;
 pub use densify::Densify;
 pub use fill::Fill;
 pub(crate) use function::names;
+pub(crate) use partition::{Entry, Partition, Partitioning};
 pub use set_fields::SetWindowFields;
+pub(crate) use stage::Run;
 pub use stage::WindowStage;

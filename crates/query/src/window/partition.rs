@@ -1,23 +1,30 @@
 //! Partitions: documents with equal keys, each partition in the order of `sortBy`.
 //!
-//! What is put in order here was sorted, as MongoDB does it, by a `$sort` on what it is parted by
-//! and what it is ordered by: rows are told so where that is asked for (`{$meta: "sortKey"}`).
+//! As in MongoDB, a `$sort` on the key of the partition and on `sortBy` brings documents into that
+//! order, and may spill to disk. Rows carry the values they were sorted by where the pipeline reads
+//! them (`{$meta: "sortKey"}`).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::raw::{CStr, cstr};
+use bson::{Bson, Document, RawBson, RawBsonRef, RawDocumentBuf};
 
 use super::fill::fields_name;
 use crate::collation::Collator;
 use crate::expr::{Env, Expr, FieldPath, Scope, Variables};
+use crate::path::Path;
 use crate::sort::{Direction, Sort, SortKey, collated};
 use crate::value::compare_with;
 use crate::{Error, Result, Row, meter};
 
+/// Names of the fields of a wrapped row.
+const KEY: &CStr = cstr!("k");
+const DOCUMENT: &CStr = cstr!("d");
+
 /// How documents are parted and ordered.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Partitioning {
+pub(crate) struct Partitioning {
     pub(super) by: Option<Expr>,
     pub(super) sort: Option<Sort>,
     collator: Option<Arc<Collator>>,
@@ -25,30 +32,40 @@ pub(super) struct Partitioning {
     fields: Option<usize>,
 }
 
-/// What a row was sorted by, where that is asked for.
-pub(super) type Told = Option<Arc<[Bson]>>;
+/// The values that a row was sorted by, where the pipeline reads them.
+pub(crate) type SortValues = Option<Arc<[Bson]>>;
 
-/// The documents of a partition in their order, and what each was sorted by.
+/// The documents of a partition in their order, and the values that each was sorted by.
 #[derive(Default)]
-pub(super) struct Partition {
+pub(crate) struct Partition {
     pub(super) documents: Vec<Document>,
-    pub(super) told: Vec<Told>,
+    pub(super) sort_values: Vec<SortValues>,
 }
 
 impl Partition {
+    /// Adds the next document.
+    pub(crate) fn push(&mut self, document: Document, sort_values: SortValues) {
+        self.documents.push(document);
+        self.sort_values.push(sort_values);
+    }
+
     /// Its rows.
     pub(super) fn into_rows(self) -> impl Iterator<Item = Row> {
-        let told = self.told.into_iter();
-        let pairs = self.documents.into_iter().zip(told);
-        pairs.map(|(document, told)| Row::from_document(document).with_sort_key(told))
+        let pairs = self.documents.into_iter().zip(self.sort_values);
+        pairs.map(|(document, values)| Row::from_document(document).with_sort_key(values))
     }
 }
 
-struct Entry {
-    partition: Bson,
-    key: Option<SortKey>,
-    told: Told,
-    document: Document,
+/// A document with the key of its partition.
+pub(crate) struct Entry {
+    /// The key of the partition.
+    pub(crate) key: Bson,
+    /// The document.
+    pub(crate) document: Document,
+    /// Bytes of the document as it is stored.
+    pub(crate) stored: usize,
+    /// The values it was sorted by.
+    pub(crate) sort_values: SortValues,
 }
 
 impl Partitioning {
@@ -76,7 +93,7 @@ impl Partitioning {
         })
     }
 
-    /// The same by a key of so many fields, each of which is sorted by for itself.
+    /// The same by a key of `count` fields, each of which is sorted by for itself.
     pub(super) fn by_fields(mut self, count: usize) -> Partitioning {
         self.fields = Some(count);
         self
@@ -91,53 +108,79 @@ impl Partitioning {
         Ok(Some((path, *direction == Direction::Descending)))
     }
 
-    /// The partitions in their order; `keyed` says that rows are told what they are sorted by.
-    pub(super) fn part(
-        &self,
-        rows: Vec<Row>,
-        vars: &Variables,
-        keyed: bool,
-    ) -> Result<Vec<Partition>> {
-        let collator = self.collator.as_deref();
-        let mut entries = Vec::with_capacity(rows.len());
-        for row in rows {
-            let key = match &self.sort {
-                Some(sort) => Some(sort.key(row.raw()?, collator)?),
-                None => None,
-            };
-            let told = row.sort_key();
-            let document = row.into_document()?;
-            let partition = self.key_of(&document, vars)?;
-            meter::charge("The key of a partition", meter::size(&partition))?;
-            let told = match keyed && self.sorts() {
-                true => Some(self.sorted_by(&partition, key.as_ref())),
-                false => told,
-            };
-            entries.push(Entry {
-                partition,
-                key,
-                told,
-                document,
-            });
+    /// The order of documents that [`Partitioning::wrap`] made: by the key of the partition, then
+    /// by `sortBy`.
+    pub(crate) fn order(&self) -> Result<Sort> {
+        let mut fields = Vec::new();
+        if self.parted().is_some() {
+            fields.push((Path::parse(KEY.as_str())?, Direction::Ascending));
         }
-        let order = |a: &Entry, b: &Entry| compare_with(&a.partition, &b.partition, collator);
-        let entries = meter::sort_by(entries, |a, b| order(a, b).then_with(|| a.key.cmp(&b.key)))?;
-        let mut partitions: Vec<Partition> = Vec::new();
-        let mut last: Option<Bson> = None;
-        for entry in entries {
-            let same = last.as_ref().is_some_and(|last| {
-                compare_with(last, &entry.partition, collator) == Ordering::Equal
-            });
-            if !same {
-                partitions.push(Partition::default());
-            }
-            if let Some(partition) = partitions.last_mut() {
-                partition.documents.push(entry.document);
-                partition.told.push(entry.told);
-            }
-            last = Some(entry.partition);
+        for (path, direction) in self.sort.as_ref().map_or(&[][..], Sort::fields) {
+            let path = Path::parse(&format!("{}.{}", DOCUMENT.as_str(), path.as_str()))?;
+            fields.push((path, *direction));
         }
-        Ok(partitions)
+        Ok(Sort::by(fields))
+    }
+
+    /// A row to sort: `{k: key of the partition, d: document}`.
+    pub(crate) fn wrap(&self, row: &Row, vars: &Variables) -> Result<Row> {
+        let _scope = meter::scope();
+        let key = match &self.by {
+            Some(_) => self.key_of(row.document()?, vars)?,
+            None => Bson::Null,
+        };
+        let mut wrapped = RawDocumentBuf::new();
+        wrapped.append(KEY, RawBson::try_from(key)?);
+        wrapped.append(DOCUMENT, row.raw()?.to_owned());
+        Ok(Row::from_raw(wrapped))
+    }
+
+    /// The entry of a wrapped row; `keyed` asks for the values that it was sorted by.
+    pub(crate) fn unwrap(&self, row: &Row, keyed: bool) -> Result<Entry> {
+        let raw = row.raw()?;
+        let key = match raw.get(KEY)? {
+            Some(key) => Bson::try_from(key)?,
+            None => Bson::Null,
+        };
+        let document = match raw.get(DOCUMENT)? {
+            Some(RawBsonRef::Document(document)) => document,
+            _ => raw,
+        };
+        let sort_values = match (keyed, &self.sort) {
+            (true, Some(sort)) => {
+                let values = sort.key(document, self.collator.as_deref())?;
+                Some(self.sorted_by(&key, Some(&values)))
+            }
+            (true, None) => Some(self.sorted_by(&key, None)),
+            (false, _) => None,
+        };
+        Ok(Entry {
+            key,
+            document: Document::try_from(document)?,
+            stored: document.as_bytes().len(),
+            sort_values,
+        })
+    }
+
+    /// The entry of a row that is not sorted.
+    pub(crate) fn entry(&self, row: Row, vars: &Variables) -> Result<Entry> {
+        let _scope = meter::scope();
+        Ok(Entry {
+            key: self.key_of(row.document()?, vars)?,
+            stored: row.raw()?.as_bytes().len(),
+            sort_values: row.sort_key(),
+            document: row.into_document()?,
+        })
+    }
+
+    /// Whether two keys are of one partition.
+    pub(crate) fn same(&self, left: &Bson, right: &Bson) -> bool {
+        compare_with(left, right, self.collator.as_deref()) == Ordering::Equal
+    }
+
+    /// The collation that documents are sorted under.
+    pub(crate) fn collator(&self) -> Option<Arc<Collator>> {
+        self.collator.clone()
     }
 
     /// What documents are parted by, when it can differ.
@@ -146,7 +189,7 @@ impl Partitioning {
     }
 
     /// Whether documents are put in an order at all.
-    fn sorts(&self) -> bool {
+    pub(crate) fn sorts(&self) -> bool {
         self.sort.is_some() || self.parted().is_some()
     }
 

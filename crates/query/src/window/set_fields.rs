@@ -8,7 +8,7 @@ use super::place::place;
 use super::series::Series;
 use crate::expr::{FieldPath, Scope, Variables};
 use crate::value::type_name;
-use crate::{Error, Result, Row};
+use crate::{Error, Result};
 
 /// A parsed `$setWindowFields`.
 #[derive(Debug, Clone)]
@@ -65,18 +65,10 @@ impl SetWindowFields {
         Ok(SetWindowFields { by, outputs })
     }
 
-    /// The rows in order, with the outputs set; `keyed` says that they are told what they are
-    /// sorted by.
-    pub fn apply(&self, rows: Vec<Row>, vars: &Variables, keyed: bool) -> Result<Vec<Row>> {
-        let mut result = Vec::with_capacity(rows.len());
-        for partition in self.by.part(rows, vars, keyed)? {
-            result.extend(self.compute(partition, vars)?.into_rows());
-        }
-        Ok(result)
-    }
-
+    /// The partition with the outputs set.
+    ///
     /// Every function sees the documents as they came, whatever the others put into them.
-    fn compute(&self, mut partition: Partition, vars: &Variables) -> Result<Partition> {
+    pub(super) fn compute(&self, mut partition: Partition, vars: &Variables) -> Result<Partition> {
         let mut columns = Vec::with_capacity(self.outputs.len());
         let series = Series {
             documents: &partition.documents,

@@ -2,7 +2,9 @@
 
 use bson::Bson;
 
+use super::partition::{Partition, Partitioning};
 use super::{Densify, Fill, SetWindowFields};
+use crate::expr::Variables;
 use crate::settings::Settings;
 use crate::{Result, Row, meter};
 
@@ -40,14 +42,79 @@ impl WindowStage {
         }
     }
 
-    /// The result over all rows of the input; `keyed` says that rows are told what they are sorted
-    /// by.
-    pub fn apply(&self, rows: Vec<Row>, settings: &Settings, keyed: bool) -> Result<Vec<Row>> {
-        let _scope = meter::scope();
+    /// How rows are parted and ordered; `None` where each row is computed by itself.
+    pub(crate) fn partitioning(&self) -> Option<&Partitioning> {
         match self {
-            WindowStage::SetFields(stage) => stage.apply(rows, &settings.variables, keyed),
-            WindowStage::Fill(stage) => stage.apply(rows, &settings.variables, keyed),
-            WindowStage::Densify(stage) => stage.apply(rows, keyed),
+            WindowStage::SetFields(stage) => Some(&stage.by),
+            WindowStage::Fill(stage) => stage.partitioning(),
+            WindowStage::Densify(stage) => Some(stage.partitioning()),
         }
+    }
+}
+
+/// A stage that runs: partitions go in, in their order, and rows come out.
+pub(crate) struct Run {
+    stage: WindowStage,
+    variables: Variables,
+    /// Documents that `$densify` has made.
+    made: usize,
+    /// Partitions of a stage that needs all of them before the first row.
+    waiting: Vec<Partition>,
+}
+
+impl Run {
+    pub(crate) fn new(stage: WindowStage, settings: &Settings) -> Run {
+        Run {
+            stage,
+            variables: settings.variables.clone(),
+            made: 0,
+            waiting: Vec::new(),
+        }
+    }
+
+    pub(crate) fn stage(&self) -> &WindowStage {
+        &self.stage
+    }
+
+    /// Whether all partitions are held until the last one has come.
+    pub(crate) fn waits(&self) -> bool {
+        matches!(&self.stage, WindowStage::Densify(stage) if stage.needs_all())
+    }
+
+    /// The rows that can be given once the next partition has come.
+    ///
+    /// # Errors
+    /// Those of expressions, and of values that a function does not take.
+    pub(crate) fn add(&mut self, partition: Partition) -> Result<Vec<Row>> {
+        let _scope = meter::scope();
+        if self.waits() {
+            self.waiting.push(partition);
+            return Ok(Vec::new());
+        }
+        match &self.stage {
+            WindowStage::SetFields(stage) => {
+                let partition = stage.compute(partition, &self.variables)?;
+                Ok(partition.into_rows().collect())
+            }
+            WindowStage::Fill(stage) => stage.compute(partition, &self.variables),
+            WindowStage::Densify(stage) => stage.densify(partition, None, &mut self.made),
+        }
+    }
+
+    /// The last rows, after the last partition.
+    ///
+    /// # Errors
+    /// As [`Run::add`].
+    pub(crate) fn finish(&mut self) -> Result<Vec<Row>> {
+        let _scope = meter::scope();
+        let mut rows = Vec::new();
+        if let WindowStage::Densify(stage) = &self.stage {
+            let waiting = std::mem::take(&mut self.waiting);
+            let extent = stage.extent(waiting.iter().flat_map(|p| &p.documents))?;
+            for partition in waiting {
+                rows.extend(stage.densify(partition, extent.as_ref(), &mut self.made)?);
+            }
+        }
+        Ok(rows)
     }
 }

@@ -2,16 +2,11 @@
 
 use bson::{Bson, DateTime, Document, bson, doc};
 
-use super::WindowStage;
-use crate::settings::Settings;
-use crate::{Result, Row};
+use crate::execute::harness::{Memory, parse};
+use crate::{Code, Result};
 
 fn apply(stage: &str, spec: Document, input: &[Document]) -> Result<Vec<Document>> {
-    let settings = Settings::default();
-    let stage = WindowStage::parse(stage, &Bson::Document(spec), &settings)?.unwrap();
-    let rows = input.iter().cloned().map(Row::from_document).collect();
-    let rows = stage.apply(rows, &settings, false)?;
-    rows.into_iter().map(Row::into_document).collect()
+    Memory::default().run(parse(&bson!([{ stage: spec }]))?, input)
 }
 
 /// The values of field `f`, null when missing, after computing it over documents in order of `x`.
@@ -433,4 +428,99 @@ fn shift_refuses_distances_beyond_32_bits() {
         let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": shift } };
         refuse("$setWindowFields", spec, 9);
     }
+}
+
+/// Documents of a few hundred bytes: partitions `p` with `x` in disorder, some of it null.
+fn disordered(count: u64) -> Vec<Document> {
+    let mut rng = stdx::Rng::new(5);
+    let mut document = |id: u64| {
+        let partition = match rng.below(12) {
+            0 => Bson::Null,
+            1 => Bson::Double(3.0),
+            at => Bson::Int64(i64::try_from(at).unwrap()),
+        };
+        let y = match rng.below(3) {
+            0 => Bson::Null,
+            at => Bson::Int64(i64::try_from(at * id).unwrap()),
+        };
+        let x = i64::try_from(rng.below(count) * count + id).unwrap();
+        let id = i64::try_from(id).unwrap();
+        doc! { "_id": id, "p": partition, "x": x, "y": y, "text": "t".repeat(200) }
+    };
+    (0..count).map(&mut document).collect()
+}
+
+#[test]
+fn what_is_sorted_on_disk_gives_what_is_sorted_in_memory() {
+    let input = disordered(600);
+    let window = doc! { "documents": [-2, 1] };
+    let output = doc! {
+        "sum": { "$sum": "$y", "window": window }, "n": { "$documentNumber": {} },
+        "all": { "$sum": "$x" }, "first": { "$shift": { "output": "$_id", "by": -1 } },
+    };
+    let step = doc! { "step": 90_000, "bounds": "partition" };
+    for (stage, spec) in [
+        (
+            "$setWindowFields",
+            doc! { "partitionBy": "$p", "sortBy": { "x": 1 }, "output": output.clone() },
+        ),
+        (
+            "$setWindowFields",
+            doc! { "partitionBy": { "$mod": ["$x", 7] }, "sortBy": { "p": -1, "x": 1 },
+            "output": output },
+        ),
+        (
+            "$setWindowFields",
+            doc! { "partitionBy": "$p", "output": { "n": { "$sum": 1 } } },
+        ),
+        (
+            "$fill",
+            doc! { "partitionBy": "$p", "sortBy": { "x": 1 },
+            "output": { "y": { "method": "linear" }, "z": { "value": "$x" } } },
+        ),
+        (
+            "$fill",
+            doc! { "partitionByFields": ["p"], "sortBy": { "x": -1 },
+            "output": { "y": { "method": "locf" } } },
+        ),
+        (
+            "$densify",
+            doc! { "field": "x", "partitionByFields": ["p"], "range": step },
+        ),
+    ] {
+        let pipeline = || parse(&bson!([{ stage: spec.clone() }])).unwrap();
+        let whole = Memory::default().run(pipeline(), &input).unwrap();
+        assert!(whole.len() >= input.len());
+        let mut memory = Memory {
+            limit: Some(40_000),
+            ..Memory::default()
+        };
+        assert_eq!(
+            memory.run(pipeline(), &input).unwrap(),
+            whole,
+            "{stage} {spec}"
+        );
+        assert!(memory.spills > 1, "{stage}");
+        memory.no_disk = true;
+        let error = memory.run(pipeline(), &input).unwrap_err();
+        let refused = Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED;
+        assert_eq!(error.code, refused, "{stage}");
+    }
+}
+
+#[test]
+fn a_partition_stays_within_the_limit_and_rows_that_stand_alone_need_none() {
+    let input = disordered(600);
+    let mut memory = Memory {
+        limit: Some(40_000),
+        ..Memory::default()
+    };
+    let sum = doc! { "sortBy": { "x": 1 }, "output": { "n": { "$sum": 1 } } };
+    let pipeline = parse(&bson!([{ "$setWindowFields": sum }])).unwrap();
+    let error = memory.run(pipeline, &input).unwrap_err();
+    assert_eq!(error.code, Code::EXCEEDED_MEMORY_LIMIT);
+    memory.no_disk = true;
+    let fill = doc! { "output": { "y": { "value": 0 } } };
+    let rows = memory.run(parse(&bson!([{ "$fill": fill }])).unwrap(), &input);
+    assert_eq!(rows.unwrap().len(), input.len());
 }

@@ -8,6 +8,7 @@
 
 mod expressions;
 mod host;
+mod regexes;
 mod stages;
 mod windows;
 
@@ -58,10 +59,13 @@ impl Stop {
         })
     }
 
+    fn looks(&self) -> usize {
+        self.looks.load(Ordering::Relaxed)
+    }
+
     /// Looks after the first that said stop.
     fn further(&self) -> usize {
-        let looks = self.looks.load(Ordering::Relaxed);
-        looks.saturating_sub(self.after + 1)
+        self.looks().saturating_sub(self.after.saturating_add(1))
     }
 }
 

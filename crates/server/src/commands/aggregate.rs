@@ -6,7 +6,6 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, Document, RawArray, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
 use query::pipeline::Access;
-use query::projection::check_repeated_paths;
 use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -72,11 +71,6 @@ fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
 pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<AggregateRequest> {
     let pipeline = arguments.need_array("pipeline")?;
     check_search(pipeline)?;
-    for stage in pipeline {
-        if let RawBsonRef::Document(stage) = stage? {
-            check_repeated_paths(stage)?;
-        }
-    }
     let batch_size = match arguments.document("cursor")? {
         Some(options) => {
             let options = Arguments::of("aggregate.cursor", options)?;

@@ -3,7 +3,7 @@
 use bson::{Bson, Document, RawBsonRef};
 use docdb::{CollectionOptions, View};
 use query::filter::check_distinct;
-use query::pipeline::check_options;
+use query::pipeline::check_pipeline;
 use query::{Code, Error, Namespace, Result, namespace};
 use wire::Builder;
 
@@ -77,7 +77,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
             continue;
         }
         if let ("pipeline", RawBsonRef::Array(stages)) = (name, value) {
-            check_options(stages)?;
+            check_pipeline(stages)?;
         }
         check_stored(name, value)?;
         fields.insert(name, Bson::try_from(value)?);

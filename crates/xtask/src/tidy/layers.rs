@@ -51,7 +51,8 @@ const PLACES: &[Place] = &[
     place("kv-rocksdb", 2, ADAPTER),
     place("kv-wiredtiger", 2, ADAPTER),
     test_only("kv-conformance", 2, ADAPTER),
-    place("query", 3, &["stdx"]),
+    place("pcre", 2, &["stdx"]),
+    place("query", 3, &["pcre", "stdx"]),
     place("wire", 3, &["stdx"]),
     place("docdb", 3, &["kv", "query", "stdx"]),
     place(

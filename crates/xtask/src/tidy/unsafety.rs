@@ -15,6 +15,7 @@ const PLACES: &[&str] = &[
     "crates/kv-lmdb/",
     "crates/kv-rocksdb/",
     "crates/kv-wiredtiger/",
+    "crates/pcre/",
     "crates/stdx/",
     "crates/vfs/",
 ];

@@ -1,5 +1,7 @@
 //! Operators of arrays, and which elements are meant.
 
+use bson::rawdoc;
+
 use super::*;
 
 #[test]
@@ -358,4 +360,32 @@ fn push_sorts_by_whole_arrays_and_indexes() {
         bson!([{"b": [{"c": 1}]}, 7, {"b": [{"c": 2}]}]),
         bson!([{"b": [{"c": 2}]}, {"b": [{"c": 1}]}, 7]),
     );
+}
+
+#[test]
+fn every_condition_of_pull_on_one_field_counts() {
+    let both = |name: &str| {
+        let mut tests = RawDocumentBuf::new();
+        for test in [rawdoc! {"$gte": 2}, rawdoc! {"$lt": 4}] {
+            tests.append(bson::raw::CString::try_from(name).unwrap(), test);
+        }
+        tests
+    };
+    let pulled = |condition: RawDocumentBuf, element: fn(i32) -> Bson| {
+        let update = rawdoc! {"$set": {"b": 1}, "$pull": {"c": 1, "a": condition}};
+        let spec = bson::RawBsonRef::Document(&update);
+        let update = Update::parse(spec, &[], &Settings::default()).unwrap();
+        let document = doc! {"a": (1..6).map(element).collect::<Vec<_>>()};
+        let next = update.apply(&document, &at()).unwrap().unwrap();
+        let kept = (1..6).filter(|n| !(2..4).contains(n)).map(element);
+        assert_eq!(next.get_array("a").unwrap(), &kept.collect::<Vec<_>>());
+    };
+    pulled(both("x"), |n| bson!({"x": n}));
+    pulled(
+        rawdoc! {"x": {"$elemMatch": {"y": {"$gte": 2}, "z": {"$lt": 4}}}},
+        |n| bson!({"x": [{"y": n, "z": n}]}),
+    );
+    let mut matched = RawDocumentBuf::new();
+    matched.append(bson::raw::cstr!("$elemMatch"), both("y"));
+    pulled(matched, |n| bson!([{"y": n}]));
 }

@@ -1,0 +1,336 @@
+//! Names that a document gives twice.
+//!
+//! Bytes of BSON may have two fields of one name; a tree keeps the last. What is read from a tree
+//! is therefore checked here before, on its bytes: options of commands and stages, paths of
+//! projections, and definitions that are stored as trees. Filters and conditions of `$pull` are
+//! parsed from bytes and may repeat a name.
+//!
+//! [`check_pipeline`] is the one walk over a pipeline and the pipelines in it; it runs where a
+//! pipeline is parsed.
+
+use std::collections::HashSet;
+
+use bson::{RawArray, RawBsonRef, RawDocument};
+
+use crate::{Error, Result};
+
+/// Stages whose argument has keys of the user, or that see every repetition themselves.
+const FREE: &[&str] = &[
+    "$match",
+    "$project",
+    "$addFields",
+    "$set",
+    "$unset",
+    "$group",
+    "$sort",
+];
+
+/// Number of names up to which each is compared with each; with more a set is made of them.
+const FEW: usize = 24;
+
+/// Nesting of projections that is checked: documents of clients nest no deeper.
+const DEPTH_MAX: usize = 200;
+
+/// Checks a pipeline, and the pipelines in its stages. Recursion is bounded by the depth of BSON.
+///
+/// # Errors
+/// 40413 for an option of a stage that is given twice, 31250 for a path of a projection that is,
+/// 40323 for a stage of several fields, `TypeMismatch` for what is no stage.
+pub fn check_pipeline(stages: &RawArray) -> Result<()> {
+    for stage in stages {
+        let RawBsonRef::Document(stage) = stage? else {
+            return Err(Error::type_mismatch(
+                "Each element of the 'pipeline' array must be an object",
+            ));
+        };
+        let mut fields = stage.iter();
+        let (Some(first), None) = (fields.next().transpose()?, fields.next()) else {
+            return Err(Error::location(
+                40_323,
+                "A pipeline stage specification object must contain exactly one field.",
+            ));
+        };
+        let (name, spec) = first;
+        if let RawBsonRef::Document(spec) = spec {
+            check_stage(name.as_str(), spec)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_stage(name: &str, spec: &RawDocument) -> Result<()> {
+    check_paths_of(name, spec)?;
+    if FREE.contains(&name) {
+        return Ok(());
+    }
+    distinct(name, spec)?;
+    for option in spec.iter() {
+        let (option, value) = option?;
+        match (name, option.as_str(), value) {
+            ("$lookup" | "$merge", "from" | "into" | "let", RawBsonRef::Document(inner)) => {
+                distinct(&format!("{name}.{}", option.as_str()), inner)?;
+            }
+            ("$lookup" | "$unionWith", "pipeline", RawBsonRef::Array(inner))
+            | ("$merge", "whenMatched", RawBsonRef::Array(inner))
+            | ("$facet", _, RawBsonRef::Array(inner)) => check_pipeline(inner)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Checks the paths that the stage `name` projects.
+///
+/// # Errors
+/// 31250, as MongoDB for paths that collide.
+pub(crate) fn check_paths_of(name: &str, spec: &RawDocument) -> Result<()> {
+    let stage = match name {
+        "$project" => "$project",
+        "$addFields" | "$set" => "$addFields",
+        _ => return Ok(()),
+    };
+    check_paths(spec).map_err(|error| {
+        let message = format!("Invalid {stage} :: caused by :: {}", error.message);
+        Error { message, ..error }
+    })
+}
+
+/// Checks that a specification of a projection names no path twice with one and the same text.
+///
+/// # Errors
+/// 31250, as MongoDB for paths that collide.
+pub(crate) fn check_paths(spec: &RawDocument) -> Result<()> {
+    check_paths_below(spec, "", 0)
+}
+
+/// Recursion is bounded by [`DEPTH_MAX`].
+fn check_paths_below(spec: &RawDocument, prefix: &str, depth: usize) -> Result<()> {
+    let mut seen = HashSet::new();
+    for (at, element) in spec.iter_elements().enumerate() {
+        let element = element?;
+        let name = element.key().as_str();
+        if at == 0 && name.starts_with('$') {
+            // An expression.
+            return Ok(());
+        }
+        let path = match prefix {
+            "" => name.to_owned(),
+            _ => format!("{prefix}.{name}"),
+        };
+        if !seen.insert(name) {
+            return Err(Error::location(31_250, format!("Path collision at {path}")));
+        }
+        if let RawBsonRef::Document(inner) = element.value()?
+            && depth < DEPTH_MAX
+        {
+            check_paths_below(inner, &path, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a document that has a field twice, as MongoDB's commands do. `place` names the document
+/// in the error.
+///
+/// # Errors
+/// 40413 `BSON field 'place.field' is a duplicate field`.
+pub fn distinct(place: &str, document: &RawDocument) -> Result<()> {
+    let mut names: Vec<&str> = Vec::new();
+    for element in document.iter_elements() {
+        names.push(element?.key().as_str());
+    }
+    match repeated(names.iter().copied()) {
+        None => Ok(()),
+        Some(name) => Err(duplicate(place, name)),
+    }
+}
+
+/// The first name that is not the first of its kind.
+#[must_use]
+pub fn repeated<'a>(mut names: impl ExactSizeIterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    if names.len() <= FEW {
+        let all = names.clone();
+        let mut places = names.enumerate();
+        let found = places.find(|(at, name)| all.clone().take(*at).any(|known| known == *name));
+        return found.map(|(_, name)| name);
+    }
+    let mut seen = HashSet::with_capacity(names.len());
+    names.find(|name| !seen.insert(*name))
+}
+
+/// The error of a field that is given twice.
+#[must_use]
+pub fn duplicate(place: &str, name: &str) -> Error {
+    let message = format!("BSON field '{place}.{name}' is a duplicate field");
+    Error::location(40_413, message)
+}
+
+/// The first name that a document, or one in it at any depth, has twice. Recursion is bounded by
+/// the depth of documents on the wire.
+///
+/// # Errors
+/// `InvalidBSON` for bytes that are none.
+pub(crate) fn anywhere(document: &RawDocument) -> Result<Option<&str>> {
+    let mut seen = HashSet::new();
+    for element in document {
+        let (name, value) = element?;
+        if !seen.insert(name.as_str()) {
+            return Ok(Some(name.as_str()));
+        }
+        if let Some(found) = anywhere_in(value)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+fn anywhere_in(value: RawBsonRef<'_>) -> Result<Option<&str>> {
+    match value {
+        RawBsonRef::Document(inner) => anywhere(inner),
+        RawBsonRef::Array(items) => anywhere_in_items(items),
+        _ => Ok(None),
+    }
+}
+
+fn anywhere_in_items(items: &RawArray) -> Result<Option<&str>> {
+    for item in items {
+        if let Some(found) = anywhere_in(item?)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks a definition that is stored as a tree: a filter, or the pipeline of a view.
+///
+/// # Errors
+/// `BadValue` when a document in it has a name twice, of which a tree would keep the last.
+pub fn check_distinct(what: &str, definition: RawBsonRef<'_>) -> Result<()> {
+    match anywhere_in(definition)? {
+        None => Ok(()),
+        Some(name) => Err(Error::bad_value(format!(
+            "'{what}' has the field '{name}' twice in one document; combine the conditions with \
+             $and"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{RawArrayBuf, RawBson, RawDocumentBuf, rawdoc};
+
+    use super::*;
+
+    /// A document of fields that may repeat.
+    fn fields(fields: &[(&str, RawBson)]) -> RawDocumentBuf {
+        let mut document = RawDocumentBuf::new();
+        for (name, value) in fields {
+            let name = bson::raw::CString::try_from(*name).unwrap();
+            document.append(name, value.clone());
+        }
+        document
+    }
+
+    fn code(stage: RawDocumentBuf) -> Option<i32> {
+        let mut stages = RawArrayBuf::new();
+        stages.push(stage);
+        check_pipeline(&stages).err().map(|error| error.code.0)
+    }
+
+    fn one(name: &str, spec: RawDocumentBuf) -> RawDocumentBuf {
+        fields(&[(name, spec.into())])
+    }
+
+    #[test]
+    fn options_of_stages_are_given_once() {
+        let text = |text: &str| RawBson::String(text.to_owned());
+        let twice = |name: &str| fields(&[(name, text("a")), (name, text("b"))]);
+        for (stage, option) in [
+            ("$lookup", "from"),
+            ("$graphLookup", "from"),
+            ("$unionWith", "coll"),
+            ("$merge", "into"),
+            ("$out", "db"),
+            ("$facet", "f"),
+            ("$currentOp", "allUsers"),
+            ("$sample", "size"),
+        ] {
+            assert_eq!(code(one(stage, twice(option))), Some(40_413), "{stage}");
+        }
+        let into = fields(&[("into", twice("db").into())]);
+        assert_eq!(code(one("$merge", into)), Some(40_413));
+        let from = fields(&[("from", twice("coll").into())]);
+        assert_eq!(code(one("$lookup", from)), Some(40_413));
+        let two = fields(&[("$out", text("a")), ("$out", text("b"))]);
+        assert_eq!(code(two.clone()), Some(40_323));
+        let mut inner = RawArrayBuf::new();
+        inner.push(one("$unionWith", twice("coll")));
+        let outer = rawdoc! {"from": "a", "as": "b", "pipeline": inner.clone()};
+        assert_eq!(code(one("$lookup", outer)), Some(40_413));
+        assert_eq!(code(one("$facet", rawdoc! {"f": inner})), Some(40_413));
+    }
+
+    #[test]
+    fn what_users_name_may_repeat() {
+        let one_and_two = fields(&[("a", RawBson::Int32(1)), ("a", RawBson::Int32(2))]);
+        assert_eq!(code(one("$match", one_and_two.clone())), None);
+        assert_eq!(code(rawdoc! {"$documents": [one_and_two]}), None);
+        assert_eq!(code(rawdoc! {"$limit": 1}), None);
+    }
+
+    #[test]
+    fn repetitions_are_found_among_few_and_many() {
+        for count in [2, FEW, FEW + 1, 1_000] {
+            let names: Vec<String> = (0..count).map(|n| n.to_string()).collect();
+            let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+            assert_eq!(repeated(names.iter().copied()), None);
+            names.push("1");
+            assert_eq!(repeated(names.iter().copied()), Some("1"));
+        }
+    }
+
+    #[test]
+    fn paths_are_projected_once() {
+        let twice = fields(&[("a", RawBson::Int32(1)), ("a", RawBson::Int32(1))]);
+        let check = |stage: RawDocumentBuf| {
+            let mut stages = RawArrayBuf::new();
+            stages.push(stage);
+            check_pipeline(&stages)
+        };
+        for stage in ["$project", "$set", "$addFields"] {
+            let error = check(one(stage, twice.clone())).unwrap_err();
+            assert_eq!(error.code.0, 31_250, "{stage}: {error}");
+            assert!(error.message.ends_with("Path collision at a"), "{error}");
+            let nested = one(stage, one("b", twice.clone()));
+            for outer in [
+                rawdoc! {"$lookup": {"pipeline": [nested.clone()]}},
+                rawdoc! {"$unionWith": {"pipeline": [nested.clone()]}},
+                rawdoc! {"$facet": {"f": [nested.clone()]}},
+                rawdoc! {"$merge": {"into": "c", "whenMatched": [nested.clone()]}},
+            ] {
+                let error = check(outer).unwrap_err();
+                assert!(error.message.ends_with("Path collision at b.a"), "{error}");
+            }
+        }
+        // Arguments of expressions are no paths, and other stages have none.
+        let argument = one("$literal", twice.clone());
+        check(one("$set", one("a", argument))).unwrap();
+        check(one("$match", twice)).unwrap();
+    }
+
+    #[test]
+    fn a_name_that_is_repeated_is_found_at_any_depth() {
+        let mut twice = rawdoc! { "x": 1, "y": { "x": 2 } };
+        assert_eq!(anywhere(&twice), Ok(None));
+        twice.append(bson::raw::cstr!("x"), 3);
+        assert_eq!(anywhere(&twice), Ok(Some("x")));
+        let within: RawDocumentBuf = rawdoc! { "a": { "b": twice.clone() } };
+        assert_eq!(anywhere(&within), Ok(Some("x")));
+        let mut listed = RawArrayBuf::new();
+        listed.push(rawdoc! { "x": 1 });
+        listed.push(rawdoc! { "x": 1 });
+        assert_eq!(anywhere(&rawdoc! { "a": listed.clone() }), Ok(None));
+        listed.push(twice);
+        assert_eq!(anywhere(&rawdoc! { "a": listed }), Ok(Some("x")));
+    }
+}
