@@ -130,6 +130,7 @@ fn counted(regex: &Regex, text: &str) -> Vec<Found> {
     })
 }
 
+/// R3, R4: matches, their groups and errors are those of a search without callouts.
 #[test]
 fn a_match_with_callouts_is_that_without() {
     let mut rng = Rng::new(11);
@@ -209,6 +210,7 @@ fn stopped(regex: &Regex, text: &str, after: u32) -> Result<bool, Error> {
     outcome
 }
 
+/// R1: the caller is asked during a long match, and can end it.
 #[test]
 fn a_match_ends_when_its_caller_says_so() {
     let text = "a".repeat(1 << 20);
@@ -237,6 +239,7 @@ fn a_match_ends_when_its_caller_says_so() {
     }
 }
 
+/// R3: PCRE2 still skips starts that cannot match.
 #[test]
 fn skipping_of_starts_is_kept() {
     // The square of the length would be counted in the hundreds of thousands.
@@ -255,6 +258,7 @@ fn skipping_of_starts_is_kept() {
     }
 }
 
+/// R2: the lowered match limit is not the limit of a match.
 #[test]
 fn an_attempt_beyond_the_lowered_limit_is_repeated_with_care() {
     let text = format!("{}c", "ab".repeat(1 << 19));

@@ -97,9 +97,10 @@ impl Core {
         let committer = self.commit.lock();
         match self.fullest() {
             None => {
-                // Under the lock nobody writes to a buffer and nobody freezes one, and a finished
-                // flush gives its memory back before it leaves the queue. So if the queue is empty
-                // here, nothing is buffered, however many others commit before and after.
+                // While this thread holds the lock, no other writes to a buffer or freezes one, and
+                // a finished flush gives its memory back before it leaves the queue. So if the
+                // queue is empty here, nothing is buffered, however many commits come before and
+                // after.
                 let idle = self.queue.len() == (0, 0);
                 assert!(
                     !idle || !self.memory.is_full(),

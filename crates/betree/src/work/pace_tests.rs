@@ -250,7 +250,7 @@ impl Load {
         self.machine.disk.now() - start
     }
 
-    /// The most that a commit of so many rows may take: 67 times what its merges take, and
+    /// The longest that a commit of this many rows may take: 67 times what its merges take, and
     /// a few merges of buckets that are at the limit.
     fn most_wait(&self, rows: u32) -> Duration {
         let counters = &self.core.counters;

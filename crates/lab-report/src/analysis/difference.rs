@@ -123,6 +123,8 @@ mod tests {
         assert!(notable(&a, &b).is_empty());
     }
 
+    /// D1, D2: each difference in the work or the means forbids a comparison. D3: a difference that
+    /// is usually under test is named.
     #[test]
     fn each_is_named_with_both_values() {
         let (a, mut b) = (manifest(&["lmdb"], 1), manifest(&["lmdb"], 1));

@@ -303,7 +303,8 @@ fn the_holder_of_a_certificate_is_its_user() {
     assert!(reply.contains_key("speculativeAuthenticate"), "{reply}");
     client.ok("test", find.clone());
 
-    // A good certificate without a user, a forged one, none, no encryption; another name, another place.
+    // A valid certificate without a user, a forged one, none, no encryption; then another name and
+    // another place.
     for shown in [Some(&nobody), Some(&forged), None] {
         let mut greeting = Greeting::new(&authority);
         greeting.shows = shown;

@@ -13,7 +13,7 @@ mod layers;
 mod lines;
 mod manifest;
 mod markdown;
-mod modules;
+mod names;
 mod paths;
 mod prose;
 mod repository;
@@ -80,8 +80,7 @@ const CHECKS: &[Check] = &[
     markdown::decision_numbers,
     markdown::links,
     markdown::titles,
-    modules::circles,
-    modules::names_of_engines,
+    names::of_engines,
     paths::machine_paths,
     sizes::architecture,
     sizes::files,
