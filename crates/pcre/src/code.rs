@@ -79,7 +79,7 @@ impl Code {
         let bits = set.iter().filter(|(on, _)| *on);
         let bits = bits.fold(PCRE2_UTF, |all, (_, bit)| all | bit);
         let (mut code, mut at) = (0, 0);
-        // SAFETY: the pattern is as long as said, the numbers live through the call, and no
+        // SAFETY: the length is that of the pattern, the numbers live through the call, and no
         // compile context is given.
         let compiled = unsafe {
             pcre2_compile_8(

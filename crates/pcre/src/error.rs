@@ -47,7 +47,7 @@ impl Error {
 
 fn message(code: i32) -> Cow<'static, str> {
     let mut buffer = [0_u8; MESSAGE_MAX];
-    // SAFETY: the buffer is as long as said, and PCRE2 keeps no pointer to it.
+    // SAFETY: the length is that of the buffer, and PCRE2 keeps no pointer to it.
     let length = unsafe { pcre2_get_error_message_8(code, buffer.as_mut_ptr(), buffer.len()) };
     let text = usize::try_from(length).ok().and_then(|n| buffer.get(..n));
     match text.map(String::from_utf8_lossy) {

@@ -5,9 +5,9 @@
 //! half a terabyte. The only way out of a running match is a *callout*: an item of the pattern that
 //! calls a function, which may end the match.
 //!
-//! R1: a pattern is compiled with a callout that every long attempt passes ([`callout`]). So the
-//!     caller is asked after every [`Pace::every`] attempts.
-//! R2: an attempt takes at most [`WORK_MAX`] bytes of reading: the match limit is lowered to what
+//! R1: a pattern is compiled with a callout that every long attempt passes (module `callout`). So
+//!     the caller is asked after every [`Pace::every`] attempts.
+//! R2: an attempt takes at most `WORK_MAX` bytes of reading: the match limit is lowered to what
 //!     the length of the text allows. An attempt that needs more is repeated with a callout before
 //!     every item of the pattern, and PCRE2's own limit. That is several times slower, and stops
 //!     anywhere.

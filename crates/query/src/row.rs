@@ -1,4 +1,4 @@
-//! A document on its way through a pipeline, as bytes or as an owned tree, whichever exists.
+//! A document in a pipeline, as bytes or as an owned tree, whichever exists.
 //!
 //! Stages that only look (`$match`, `$sort`, simple projections) ask for bytes; stages that compute
 //! ask for the tree. Each form is made from the other once, on demand, and kept until the row
@@ -18,7 +18,7 @@ use crate::sort::SortKey;
 pub struct Row {
     raw: OnceCell<RawDocumentBuf>,
     document: OnceCell<Document>,
-    /// What it was sorted by, where that is asked for.
+    /// The values it was sorted by, where the pipeline reads them.
     sort_key: Option<Arc<[Bson]>>,
 }
 

@@ -1,7 +1,5 @@
-//! The words of the language that are understood, as lists: for documentation, and for tests that
-//! hold it to what the parsers do.
-//!
-//! What is refused by name, so that users learn why, is not among them.
+//! The names that the query language supports, as lists: for documentation, and for tests that
+//! compare them with the parsers. Names that are known only to be refused are not included.
 
 use crate::{accumulator, expr, filter, stage, update, window};
 

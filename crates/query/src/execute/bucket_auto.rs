@@ -1,8 +1,8 @@
 //! `$bucketAuto`: rows in the order of a value, cut into buckets of about the same size.
 //!
 //! The rows are sorted as any others, spilling included, with the value beside the document:
-//! `{k: {v: value}, d: document}`. The value stands in a document of its own because a sort would
-//! look into it if it were an array.
+//! `{k: {v: value}, d: document}`. The value stands in a document of its own because a sort
+//! enters arrays.
 
 use bson::{Bson, Document};
 
@@ -31,7 +31,7 @@ pub(super) struct BucketAutoRows {
     settings: Settings,
     /// The first row of the next bucket.
     ahead: Option<(Bson, Document)>,
-    /// Where the bucket before ended, when boundaries are rounded.
+    /// The upper bound of the previous bucket, when boundaries are rounded.
     boundary: Option<Bson>,
     made: u32,
     size: u64,
@@ -135,8 +135,8 @@ impl BucketAutoRows {
         Ok(self.finish(id, states))
     }
 
-    /// Takes in what the boundary does not let into the next bucket: rows below it, or, when it is
-    /// no boundary yet, rows equal to it.
+    /// Adds the rows that the boundary keeps out of the next bucket: those below it, or, with
+    /// `below` unset, those equal to it.
     fn absorb(
         &mut self,
         states: &mut [State],

@@ -20,8 +20,8 @@ use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::{Error, Result};
 
-/// The rows of `pipeline` over `input`. A stage that makes documents out of nothing leaves `input`
-/// alone.
+/// The rows of `pipeline` over `input`. A stage that makes documents by itself does not
+/// read `input`.
 ///
 /// # Errors
 /// For `$changeStream`, which only storage can serve.
@@ -35,7 +35,7 @@ pub fn build(pipeline: Pipeline, input: Box<dyn Rows>) -> Result<Box<dyn Rows>> 
     Ok(rows)
 }
 
-/// As [`build`], and what each stage gives is counted: `tallies` gets one each.
+/// As [`build`], counting the rows of each stage: `tallies` gets one tally per stage.
 ///
 /// # Errors
 /// As [`build`].
@@ -55,7 +55,7 @@ pub fn build_counted(
     Ok(rows)
 }
 
-/// The rows of one stage; `keyed` says that sorts tell by which key.
+/// The rows of one stage; `keyed`: sorts attach their key to rows.
 fn add(
     stage: Stage,
     input: Box<dyn Rows>,

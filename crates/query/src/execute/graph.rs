@@ -16,7 +16,7 @@ use crate::stage::{GraphLookup, Stage};
 use crate::value::equivalence_key;
 use crate::{Error, Namespace, Result, Row, meter};
 
-/// How many values are asked for at once.
+/// Values that one query asks for.
 const BATCH: usize = 1000;
 /// Bytes that a key takes in a set beside its own.
 const KEY: usize = 64;
@@ -33,7 +33,7 @@ pub(super) struct GraphRows {
 /// A row whose array is unwound.
 struct Current {
     document: Document,
-    /// What the row was sorted by.
+    /// The sort key of the row.
     key: Option<Arc<[Bson]>>,
     found: std::iter::Enumerate<std::vec::IntoIter<Document>>,
 }
@@ -82,7 +82,7 @@ impl GraphRows {
         Ok(search.found)
     }
 
-    /// Asks for the documents at `frontier`, and gives the values to ask for next.
+    /// Finds the documents at `frontier`, and returns the values to find next.
     fn step(
         &self,
         ns: &Namespace,
@@ -221,7 +221,7 @@ impl Rows for GraphRows {
     }
 }
 
-/// Whether something is at the path, in an array too.
+/// Whether the document has a value at the path, arrays included.
 fn has(document: &Document, names: &[Box<str>]) -> bool {
     let Some((name, rest)) = names.split_first() else {
         return true;

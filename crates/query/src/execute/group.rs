@@ -1,9 +1,9 @@
 //! `$group`: a hash table of groups.
 //!
-//! When the table is full, groups that are in it stay and go on gathering; rows of other groups are
-//! put aside, in partitions by the hash of their key. When the input ends, the table's groups are
-//! given, and then each partition is grouped in its turn, with another hash. A group therefore sees
-//! its rows in the order in which they came, as `$first` and `$push` need.
+//! When the table is full, its groups stay and continue to gather; rows of other groups are
+//! spilled, in partitions by the hash of their key. When the input ends, the table's groups are
+//! returned, and then each partition is grouped in turn, with another hash. A group therefore sees
+//! its rows in the order of the input, as `$first` and `$push` need.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -21,19 +21,19 @@ use crate::stage::Group;
 use crate::value::equivalence_key;
 use crate::{Result, Row};
 
-/// How many parts the rest is divided into.
+/// Partitions that spilled rows are divided into.
 const PARTITIONS: u64 = 16;
-/// How often the rest is divided by yet another hash. Beyond that it goes on in one part, which
-/// every round makes smaller by a full table.
+/// Levels at which spilled rows are divided by a new hash. Below them they stay in one partition,
+/// from which every round removes one full table.
 const MAX_LEVEL: u32 = 6;
-/// What a group takes beside its key and its states.
+/// Bytes of a group beside its key and its states.
 const GROUP_BYTES: usize = 128;
 
 /// `$group`.
 pub(super) struct GroupRows {
     group: Arc<Group>,
     settings: Settings,
-    /// What is left to group, the next last, each with the number of times it was divided.
+    /// Inputs still to group, the next one last, each with the number of times it was divided.
     pending: Vec<(Box<dyn Rows>, u32)>,
     ready: std::vec::IntoIter<Entry>,
     /// Its share of the memory of all operations.
@@ -126,13 +126,13 @@ impl Rows for GroupRows {
     }
 }
 
-/// The part that a key goes to; every level divides by another hash.
+/// The partition of a key; every level divides by another hash.
 fn partition(key: &[u8], level: u32) -> usize {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((level, key));
     usize::try_from(hash % PARTITIONS).unwrap_or(0)
 }
 
-/// Groups in the order in which they came up.
+/// Groups in the order of their first rows.
 struct Table<'a> {
     group: &'a Group,
     variables: &'a Variables,
@@ -143,7 +143,7 @@ struct Table<'a> {
 
 enum Added {
     Yes,
-    /// There is no such group, and none may be made.
+    /// No such group exists, and the table is full.
     No(Vec<u8>),
 }
 

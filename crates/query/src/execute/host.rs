@@ -1,4 +1,4 @@
-//! What a pipeline needs of the world: storage, a place to spill to, a sign to stop.
+//! What a running pipeline needs from its caller: storage, files to spill to, the signal to stop.
 
 use bson::{Bson, Document};
 
@@ -11,14 +11,14 @@ use crate::{Namespace, Result, Row};
 
 /// Rows, one after another.
 pub trait Rows: Send {
-    /// The next row; none when there are no more, then and ever after.
+    /// The next row; `None` after the last one, and on every later call.
     ///
     /// # Errors
     /// Those of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
 }
 
-/// Bytes put aside, and read back in the order in which they were written.
+/// Records on disk, read back in the order in which they were written.
 pub trait Spill: Send {
     /// Writes a record. Not called after the first [`Spill::next`].
     ///
@@ -33,9 +33,9 @@ pub trait Spill: Send {
     fn next(&mut self) -> Result<Option<Vec<u8>>>;
 }
 
-/// The surroundings of a running pipeline.
+/// The environment of a running pipeline.
 pub trait Host {
-    /// Whether to go on; called between rows.
+    /// Fails when the pipeline must stop; called between rows.
     ///
     /// # Errors
     /// `Interrupted`, `MaxTimeMSExpired` and their kind.
@@ -81,13 +81,13 @@ pub trait Host {
         ))
     }
 
-    /// A new place to put bytes aside.
+    /// A new, empty file of records.
     ///
     /// # Errors
     /// Those of the disk.
     fn spill(&mut self) -> Result<Box<dyn Spill>>;
 
-    /// How many bytes a stage may hold.
+    /// Bytes that a stage may hold [default: 100 MiB].
     fn memory_limit(&self) -> usize {
         100 << 20
     }
@@ -108,7 +108,7 @@ pub trait Host {
     /// Those of the rows, of storage and of the specification.
     fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()>;
 
-    /// What a stage reports of the server.
+    /// The documents of a stage that reports on the server.
     ///
     /// # Errors
     /// Where the report cannot be made for the collection of the pipeline.

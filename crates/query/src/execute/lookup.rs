@@ -23,7 +23,7 @@ use crate::{Error, Namespace, Result, Row};
 pub(super) struct LookupRows {
     input: Box<dyn Rows>,
     lookup: Lookup,
-    /// What every row gets, once known.
+    /// The array that every row gets, once it is known.
     same: Option<Vec<Document>>,
     /// The row whose array is unwound, and what is left of the array.
     current: Option<Current>,
@@ -34,7 +34,7 @@ pub(super) struct LookupRows {
 
 struct Current {
     document: Document,
-    /// What the row was sorted by.
+    /// The sort key of the row.
     key: Option<Arc<[Bson]>>,
     found: Box<dyn Rows>,
     next: i64,
@@ -178,7 +178,7 @@ fn listed(documents: &[Document]) -> Box<dyn Rows> {
     Box::new(Listed::new(rows.collect()))
 }
 
-/// Reads everything, within the memory of a stage.
+/// Reads all rows, within the memory limit of a stage.
 pub(super) fn collect(
     rows: &mut dyn Rows,
     host: &mut dyn Host,

@@ -5,12 +5,12 @@ use crate::meter::Held;
 pub(super) use crate::meter::{document_size as document, size as value};
 use crate::{Code, Error, Result, Row};
 
-/// About how many bytes a row takes.
+/// Estimated bytes of a row.
 pub(super) fn row(row: &Row) -> Result<usize> {
     Ok(row.raw()?.as_bytes().len() + size_of::<Row>())
 }
 
-/// The least that a stage spills because of others: less would make too many files.
+/// Bytes below which a stage does not spill to make room for others: it would make too many files.
 const SPILL_LEAST: usize = 4 << 20;
 
 /// Whether a stage that holds `bytes` must spill: when they are more than a stage may hold, or more

@@ -1,9 +1,8 @@
-//! Running what storage does not do of a pipeline.
+//! Execution of the part of a pipeline that storage does not execute.
 //!
 //! Every stage pulls rows from the one before it. Nothing here holds a borrow of storage or of the
-//! host between two rows, so a pipeline can rest between the batches of a cursor for as long as it
-//! likes; what it gathers meanwhile is bounded by the host's memory limit, beyond which it is
-//! spilled.
+//! host between two rows, so a pipeline can wait between the batches of a cursor for any time. What
+//! it holds meanwhile is bounded by the host's memory limit, beyond which it spills.
 
 mod bucket_auto;
 mod build;

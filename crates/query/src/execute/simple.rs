@@ -1,4 +1,4 @@
-//! Stages that look at one row at a time, and rows that are there already.
+//! Stages that look at one row at a time, and rows that are in memory already.
 
 use bson::{Bson, Document};
 

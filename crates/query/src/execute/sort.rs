@@ -1,5 +1,5 @@
-//! `$sort`: in memory while it fits, else in sorted runs that are merged; with a limit, only so
-//! many rows are kept.
+//! `$sort`: in memory while it fits, else in sorted runs that are merged. With a limit of N, at
+//! most N rows are kept.
 //!
 //! The sort is stable: rows with equal keys stay in the order in which they came, across runs too,
 //! since runs are made in that order and the merge prefers the earlier one. A run keeps documents
@@ -21,7 +21,7 @@ pub(super) struct SortRows {
     collator: Option<Arc<Collator>>,
     state: State,
     total: u64,
-    /// Whether rows are told by which key they were sorted.
+    /// Whether rows carry the key they were sorted by.
     keyed: bool,
     /// Its share of the memory of all operations.
     reserved: meter::Held,
@@ -80,13 +80,13 @@ impl SortRows {
         }
     }
 
-    /// The same; with `keyed` rows are told by which key they were sorted.
+    /// Sets whether rows carry the key they were sorted by.
     pub(super) fn keyed(mut self, keyed: bool) -> SortRows {
         self.keyed = keyed;
         self
     }
 
-    /// How many rows there were, once the first has been given.
+    /// Number of input rows, known once the first row has been returned.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
@@ -100,7 +100,7 @@ impl SortRows {
         })
     }
 
-    /// Reads everything.
+    /// Reads the input, and writes sorted runs where it does not fit.
     fn gather(&mut self, mut input: Box<dyn Rows>, host: &mut dyn Host) -> Result<State> {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok());
         let mut held = Held {
@@ -161,7 +161,7 @@ impl Rows for SortRows {
     }
 }
 
-/// What is in memory: a heap with the greatest on top, so that a limit drops from there.
+/// Rows in memory: a heap with the greatest on top, which a limit drops first.
 struct Held {
     entries: BinaryHeap<Entry>,
     bytes: usize,

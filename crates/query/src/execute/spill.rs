@@ -1,16 +1,16 @@
-//! Rows put aside: a row is a record, its bytes those of the document.
+//! Spilled rows: a record is the bytes of one document.
 
 use bson::RawDocumentBuf;
 
 use super::{Host, Rows, Spill};
 use crate::{Result, Row};
 
-/// Puts a row aside.
+/// Writes a row.
 pub(super) fn put(spill: &mut dyn Spill, row: &Row) -> Result<()> {
     spill.append(row.raw()?.as_bytes())
 }
 
-/// Takes the next row back.
+/// Reads the next row.
 pub(super) fn take(spill: &mut dyn Spill) -> Result<Option<Row>> {
     match spill.next()? {
         Some(record) => Ok(Some(Row::from_raw(RawDocumentBuf::from_bytes(record)?))),

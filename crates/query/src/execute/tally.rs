@@ -1,4 +1,4 @@
-//! How many rows the stages of a pipeline give, and how long they take: for `explain`.
+//! Rows returned and time taken by each stage of a pipeline, for `explain`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use stdx::sync::atomic::{AtomicU64, Ordering};
 use super::{Host, Rows};
 use crate::{Result, Row};
 
-/// What was counted of one stage.
+/// Counters of one stage.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: AtomicU64,
@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts what `rows` give.
+    /// Counts the rows that `rows` returns.
     #[must_use]
     pub fn of(rows: Box<dyn Rows>) -> (Box<dyn Rows>, Arc<Tally>) {
         let tally = Arc::new(Tally::default());
@@ -27,13 +27,13 @@ impl Tally {
         (Box::new(counted), tally)
     }
 
-    /// Rows it has given.
+    /// Rows returned so far.
     #[must_use]
     pub fn rows(&self) -> u64 {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// The time it took, that of the stages before it included.
+    /// Time spent, including that of the stages before it.
     #[must_use]
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))

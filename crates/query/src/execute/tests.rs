@@ -707,7 +707,7 @@ fn what_takes_rows_apart_or_adds_to_them_keeps_the_key_of_the_sort() {
 }
 
 #[test]
-fn what_is_parted_and_ordered_is_told_by_what() {
+fn stages_that_part_and_order_rows_set_their_sort_key() {
     let key = || bson!({"$project": {"_id": 1, "k": {"$meta": "sortKey"}}});
     let over = || {
         bson!([

@@ -16,7 +16,7 @@ pub(super) struct UnwindRows {
     current: Option<Current>,
 }
 
-/// What a row was sorted by, which all that is made of it keep.
+/// The sort key of a row, which every row made from it keeps.
 type Key = Option<Arc<[Bson]>>;
 
 /// A document that is being taken apart.
@@ -138,7 +138,7 @@ pub(super) fn remove(document: &mut Document, path: &FieldPath) {
     document.remove(&**last);
 }
 
-/// Puts a value at a path, over whatever is in the way.
+/// Sets the value at a path, replacing any value that blocks the path.
 pub(super) fn put(document: &mut Document, path: &FieldPath, value: Bson) {
     let Some((last, names)) = path.names().split_last() else {
         return;

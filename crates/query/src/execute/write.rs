@@ -1,4 +1,4 @@
-//! `$out` and `$merge`: the host pulls the rows and writes them; nothing comes out.
+//! `$out` and `$merge`: the host pulls the rows and writes them; the stage returns no rows.
 
 use super::{Host, Rows};
 use crate::stage::{Merge, Out};

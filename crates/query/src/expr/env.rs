@@ -19,7 +19,7 @@ pub(crate) type Value<'e> = Option<Cow<'e, Bson>>;
 /// What an expression is evaluated against.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// The document: `$$ROOT`, and `$$CURRENT` unless that was bound anew.
+    /// The document: `$$ROOT`, and `$$CURRENT` unless that was rebound.
     pub root: &'a Document,
     /// Variables of the operation.
     pub vars: &'a Variables,
@@ -163,7 +163,7 @@ impl Variables {
         self.values.iter().any(|(known, _)| &**known == name)
     }
 
-    /// Its value; `None` when it is missing or not there at all.
+    /// Its value; `None` when it is missing or no such variable exists.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bson> {
         match self.values.iter().find(|(known, _)| &**known == name) {

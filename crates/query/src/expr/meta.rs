@@ -1,6 +1,5 @@
-//! `$meta`: what is known of a document beside its fields. Of that there is the key it was sorted
-//! by, which whoever evaluates the expression binds as a variable no user can name: projections and
-//! the stages that map documents. Elsewhere it is refused.
+//! `$meta`: metadata of a document. Supported is its sort key, which projections and the stages
+//! that map documents bind as a variable that no user can name. Elsewhere it is refused.
 
 use bson::Bson;
 

@@ -52,8 +52,8 @@ impl Expr {
         self.kept(env)
     }
 
-    /// As [`Expr::evaluate`]; the value stays charged to the scope of the caller, who goes on with
-    /// it while other values are computed.
+    /// As [`Expr::evaluate`]; the value stays charged to the scope of the caller, which uses it
+    /// while other values are computed.
     pub(crate) fn kept(&self, env: &Env<'_>) -> Result<Option<Bson>> {
         let scope = meter::scope();
         let Some(value) = self.value(env)? else {

@@ -1,4 +1,4 @@
-//! `$rand`: a double from 0 up to 1, drawn anew for every evaluation.
+//! `$rand`: a double from 0 up to 1, a new one for every evaluation.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;

@@ -181,7 +181,7 @@ fn find_all<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             let mut position = Position::default();
             while let Some(captures) = regex.captures_at(text, start)? {
                 let whole = &captures.whole;
-                // An empty match must not be found again: go on behind the next letter.
+                // An empty match must not be found again: continue after the next character.
                 start = if whole.is_empty() {
                     let next = text.get(whole.end..).and_then(|rest| rest.chars().next());
                     whole.end + next.map_or(1, char::len_utf8)

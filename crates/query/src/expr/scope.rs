@@ -57,8 +57,7 @@ impl Scope {
         self
     }
 
-    /// The same where the key is at hand that documents were sorted by: whoever evaluates the
-    /// expression binds it.
+    /// The same scope with the sort key of documents available: the evaluating stage binds it.
     #[must_use]
     pub(crate) fn with_sort_key(mut self) -> Scope {
         self.sort_key = true;

@@ -1,4 +1,4 @@
-//! A filter, ready to be asked.
+//! A parsed filter.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub struct Filter {
     variables: Variables,
 }
 
-/// What is learnt while a document matches.
+/// Details of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Details {
     /// The position in the outermost array by which the document matched: what the positional
@@ -65,7 +65,7 @@ impl Filter {
         }
     }
 
-    /// Whether every document matches, as is plain to see.
+    /// Whether every document matches, as far as the form of the filter shows.
     #[must_use]
     pub fn is_trivial(&self) -> bool {
         matches!(self.root, Node::AlwaysTrue)

@@ -88,7 +88,7 @@ pub enum Test {
         /// With the sign of the dividend.
         remainder: i64,
     },
-    /// An array of so many elements.
+    /// An array with this number of elements.
     Size(i64),
     /// An array with a document that matches.
     ElemMatchObject(Box<Node>),

@@ -19,14 +19,14 @@ pub struct Budget {
     refused: AtomicU64,
 }
 
-/// A reading of a [`Budget`].
+/// Usage of a [`Budget`] at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes that may be reserved at once.
     pub limit: usize,
     /// Bytes reserved now.
     pub used: usize,
-    /// The most bytes that were reserved at once.
+    /// The largest number of bytes that were reserved at once.
     pub peak: usize,
     /// Requests for memory that were refused.
     pub refused: u64,
@@ -44,12 +44,12 @@ impl Budget {
         })
     }
 
-    /// Another limit in bytes; what is reserved beyond it stays until it is given back.
+    /// Sets the limit in bytes; reservations beyond it stay until they are released.
     pub fn set_limit(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// What is used of it.
+    /// The usage now.
     #[must_use]
     pub fn usage(&self) -> Usage {
         Usage {
@@ -60,7 +60,7 @@ impl Budget {
         }
     }
 
-    /// Takes bytes; false when there are not as many left (B1).
+    /// Takes bytes; false when fewer are left (B1).
     fn take(&self, bytes: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: usize| {
@@ -96,7 +96,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Nothing, in no budget.
+    /// An empty reservation without a budget.
     pub(super) const fn none() -> Held {
         Held {
             budget: None,
@@ -105,7 +105,7 @@ impl Held {
         }
     }
 
-    /// Nothing yet, in `budget`.
+    /// An empty reservation in `budget`.
     pub(super) fn of(budget: Option<Arc<Budget>>) -> Held {
         Held {
             budget,
@@ -113,7 +113,7 @@ impl Held {
         }
     }
 
-    /// Nothing yet, in the budget of the operation that this thread executes.
+    /// An empty reservation in the budget of the operation that this thread executes.
     #[must_use]
     pub fn new() -> Held {
         Held::of(super::budget())
@@ -158,7 +158,7 @@ impl Held {
         Err(super::spent(name, usage.unwrap_or_default()))
     }
 
-    /// Holds nothing any more.
+    /// Releases everything.
     pub fn clear(&mut self) {
         self.bytes = 0;
         self.shrink(0, 0);
@@ -180,7 +180,7 @@ impl Held {
         taken
     }
 
-    /// Gives back what is reserved beyond `bytes` and `slack`, in chunks.
+    /// Releases what is reserved beyond `bytes` and `slack`, in chunks.
     pub(super) fn shrink(&mut self, bytes: usize, slack: usize) {
         let wanted = bytes.saturating_add(slack).div_ceil(CHUNK) * CHUNK;
         let wanted = if bytes <= FREE && slack == 0 {

@@ -7,9 +7,9 @@
 //!
 //! M1: while an expression is evaluated, the bytes charged are at least those of the values that
 //!     the evaluation holds. They are charged before they are allocated, and released by scopes.
-//! M2: between two looks at the clock lie at most [`LOOK_EVERY`] steps. A step is about the cost of
+//! M2: the watch is checked at least every [`LOOK_EVERY`] steps. A step is about the cost of
 //!     one call of an operator, or of reading [`STEP_BYTES`] bytes.
-//! M3: after a look that said stop, every further step says so again.
+//! M3: once the watch has ended the operation, every further step fails.
 //!
 //! Counting is plain arithmetic on the thread's own cells; atomic operations happen only when the
 //! share of the common [`Budget`] grows or shrinks.
@@ -38,7 +38,7 @@ use processors::Turn;
 /// Bytes that one operation may hold in values of expressions (MongoDB's limit for operators that
 /// grow).
 pub const MEMORY_LIMIT: usize = 100 << 20;
-/// Steps between two looks at the clock and the kill flag: about 100 microseconds.
+/// Steps between two checks of the clock and the kill flag: about 100 microseconds.
 pub const LOOK_EVERY: usize = 1024;
 /// Bytes whose reading counts as one step.
 pub const STEP_BYTES: usize = 4096;
@@ -49,9 +49,9 @@ pub(crate) const CHUNK: usize = 256 << 10;
 /// Reserved bytes beyond those in use that are kept for the next row.
 const SLACK: usize = 4 << 20;
 
-/// Says whether an operation may go on: its deadline and its kill flag.
+/// Decides whether an operation may continue: its deadline and its kill flag.
 pub trait Watch: Send + Sync {
-    /// Looks.
+    /// Checks the deadline and the kill flag.
     ///
     /// # Errors
     /// `MaxTimeMSExpired`, `Interrupted` and their kind.
@@ -132,7 +132,7 @@ impl Meter {
     }
 }
 
-/// Ends the measuring when dropped; the meter that was in force before is so again.
+/// Stops measuring when dropped, and restores the meter that was in force before.
 #[must_use = "the operation is measured until this is dropped"]
 pub struct Entered {
     counters: Counters,
@@ -149,10 +149,10 @@ impl Drop for Entered {
     }
 }
 
-/// What every step changes.
+/// Counters that every step changes.
 #[derive(Clone, Copy)]
 struct Counters {
-    /// Steps until the next look.
+    /// Steps until the next check of the watch.
     left: usize,
     /// Bytes charged.
     bytes: usize,
@@ -161,7 +161,7 @@ struct Counters {
     entered: bool,
 }
 
-/// What is needed seldom.
+/// State that few steps read.
 #[derive(Default)]
 struct Links {
     watch: Option<Arc<dyn Watch>>,
@@ -181,7 +181,7 @@ thread_local! {
 /// Counts one step.
 ///
 /// # Errors
-/// Those of the watch, when it is time to look.
+/// Those of the watch, when it is checked.
 #[inline]
 pub fn step() -> Result<()> {
     steps(1)
@@ -211,7 +211,7 @@ pub fn read(bytes: usize) -> Result<()> {
     steps(1 + bytes / STEP_BYTES)
 }
 
-/// Counts steps where nothing can fail: the next [`step`] looks if they are many.
+/// Counts steps where no error can be returned: the next [`step`] checks if they are many.
 #[inline]
 pub(crate) fn count(count: usize) {
     let mut counters = COUNTERS.get();
@@ -227,7 +227,7 @@ fn look() -> Result<()> {
     LINKS.with_borrow_mut(|links| links.turn = turn);
     let outcome = watch.map_or(Ok(()), |watch| watch.check());
     let mut counters = COUNTERS.get();
-    // M3: the next step looks again.
+    // M3: the next step checks again.
     counters.left = if outcome.is_ok() { LOOK_EVERY } else { 0 };
     COUNTERS.set(counters);
     outcome
@@ -387,7 +387,7 @@ fn exceeded(name: &str, bytes: usize, limit: usize) -> Error {
     )
 }
 
-/// The error of an operation for which the budget has nothing left.
+/// The error of an operation for which the budget has no memory left.
 fn spent(name: &str, usage: Usage) -> Error {
     Error::new(
         Code::EXCEEDED_MEMORY_LIMIT,

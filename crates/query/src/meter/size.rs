@@ -1,4 +1,4 @@
-//! How much memory values take, about.
+//! Estimates of the memory that values take.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 
@@ -10,7 +10,7 @@ const ENTRY: usize = 64;
 /// Bytes that the allocator adds to a buffer of its own.
 const BUFFER: usize = 16;
 
-/// About how many bytes a value takes.
+/// Estimated bytes of a value.
 pub(crate) fn size(value: &Bson) -> usize {
     let inner = match value {
         Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => BUFFER + text.len(),
@@ -26,12 +26,12 @@ pub(crate) fn size(value: &Bson) -> usize {
     size_of::<Bson>() + inner
 }
 
-/// About how many bytes an entry of this name takes beside its value.
+/// Estimated bytes of an entry of this name beside its value.
 pub(crate) fn entry(name: &str) -> usize {
     ENTRY + name.len()
 }
 
-/// About how many bytes a document takes beside its own struct.
+/// Estimated bytes of a document beside its own struct.
 pub(crate) fn document_size(document: &Document) -> usize {
     document
         .iter()
@@ -42,7 +42,7 @@ pub(crate) fn document_size(document: &Document) -> usize {
 /// Nesting that is followed: as deep as messages may nest.
 const DEPTH_MAX: usize = 256;
 
-/// About how many bytes a document takes once it is decoded into a tree, without decoding it.
+/// Estimated bytes of a document once it is decoded into a tree, without decoding it.
 ///
 /// # Errors
 /// `InvalidBSON` for bytes that are none; those of [`super::step`].

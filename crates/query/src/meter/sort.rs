@@ -1,5 +1,5 @@
-//! Sorting that can be ended: the sort of the standard library cannot, and does not allow a
-//! comparison to fail.
+//! Sorting that can be interrupted. The sort of the standard library cannot be, and does not allow
+//! a comparison to fail.
 
 use std::cmp::Ordering;
 
@@ -32,7 +32,7 @@ pub fn sort_by<T>(items: Vec<T>, mut compare: impl FnMut(&T, &T) -> Ordering) ->
     Ok(runs.pop().unwrap_or_default())
 }
 
-/// Runs in order: natural ones where the items are in order already, else short ones.
+/// Sorted runs: natural ones where the items are in order already, else short ones.
 fn runs<T>(items: Vec<T>, after: &mut impl FnMut(&T, &T) -> Result<bool>) -> Result<Vec<Vec<T>>> {
     let mut runs: Vec<Vec<T>> = Vec::new();
     for item in items {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Budget, CHUNK, Held, LOOK_EVERY, Meter, Watch, charge, scope, sort_by, step, steps};
 use crate::{Code, Error, Result};
 
-/// Says stop from a certain look on.
+/// Ends the operation from a certain check on.
 struct After {
     looks: AtomicUsize,
     allowed: usize,
@@ -29,7 +29,7 @@ fn stopping_after(allowed: usize) -> Arc<After> {
 }
 
 #[test]
-fn the_watch_is_asked_every_so_many_steps_and_stays_asked_after_a_stop() {
+fn the_watch_is_checked_every_n_steps_and_at_every_step_after_a_stop() {
     let watch = stopping_after(2);
     let entered = Meter::default().with_watch(watch.clone()).enter();
     let taken = (0..).find(|_| step().is_err()).unwrap();
@@ -113,7 +113,7 @@ fn sorting_is_stable_and_agrees_with_the_standard_library() {
 }
 
 #[test]
-fn sorting_ends_when_told_and_bears_a_comparison_without_order() {
+fn sorting_ends_when_interrupted_and_tolerates_a_comparison_without_order() {
     let watch = stopping_after(1);
     let entered = Meter::default().with_watch(watch).enter();
     let items: Vec<u64> = (0..100_000).rev().collect();

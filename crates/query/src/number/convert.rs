@@ -8,7 +8,7 @@ use super::decimal::Parts;
 /// The whole part of a double; out of range the nearest `long`, NaN as zero.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "the cast saturates, which is what callers are told"
+    reason = "the cast saturates, as documented"
 )]
 pub(crate) fn truncate(number: f64) -> i64 {
     number as i64

@@ -5,7 +5,7 @@
 //!    conjunction each on its own: before projections, `$unwind`, `$lookup`, `$sort`.
 //! 2. `$skip` and `$limit` go before stages that map document to document.
 //! 3. Neighbours of one kind become one: filters, limits, skips.
-//! 4. `$sort` with a `$limit` behind it, perhaps with `$skip` between, keeps only so many.
+//! 4. `$sort` with a `$limit` behind it, perhaps with `$skip` between, keeps only the rows needed.
 //! 5. `$lookup` with `$unwind` of its array behind it does both at once.
 //!
 //! Rule 1 never moves a filter before `$limit`, `$skip`, `$sample` or `$group`, for they count.

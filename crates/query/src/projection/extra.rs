@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub(super) struct Slice {
     /// From the end when negative.
     skip: Option<i64>,
-    /// The last so many when negative and nothing is skipped.
+    /// Number of elements; that many from the end when negative and `skip` is not given.
     limit: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Projections: which fields of a document go on, and which are computed.
+//! Projections: which fields of a document stay, and which are computed.
 //!
 //! One engine serves `find`, `$project`, `$addFields` and `$unset`. A specification becomes a tree
 //! by the names of fields. Projections that only choose work on bytes; those that compute work on

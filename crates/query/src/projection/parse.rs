@@ -98,7 +98,7 @@ struct Parser<'a> {
     scope: Scope,
     form: Form,
     mode: Option<Mode>,
-    /// What was said of `_id` alone: whether it stays.
+    /// Whether `_id` stays, if the specification names it.
     id: Option<bool>,
     fields: Fields,
     positional: Option<String>,

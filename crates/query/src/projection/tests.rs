@@ -355,7 +355,7 @@ fn contradictions_are_refused() {
     fails(doc! {"a": {"$foo": 1}}, 168);
     fails(doc! {"a": {"$meta": "textScore"}}, 40_218);
     fails(doc! {"a": {"$meta": "x"}}, 17_308);
-    // What is said of metadata says nothing of the other fields.
+    // An expression of metadata does not decide whether other fields stay.
     let sorted = |spec: &Document| {
         let projection = parse(spec).unwrap();
         assert!(projection.reads_sort_key());

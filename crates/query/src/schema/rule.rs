@@ -40,7 +40,7 @@ impl Bound {
     }
 }
 
-/// What is said of the properties or items that no other keyword speaks of.
+/// The rule for properties or items that no other keyword covers.
 #[derive(Debug, Clone)]
 pub(super) enum Additional {
     Allowed,

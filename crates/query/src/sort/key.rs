@@ -1,4 +1,4 @@
-//! What a document is sorted by: one value per field of the sort.
+//! Sort keys: one value per field of the sort.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl SortKey {
         Ok(SortKey::from_values(sort, values, collator))
     }
 
-    /// A key of values that are at hand: one per field of `sort`.
+    /// A key of given values: one per field of `sort`.
     #[must_use]
     pub fn from_values(sort: &Sort, values: Vec<Bson>, collator: Option<&Collator>) -> SortKey {
         let values = match collator {
@@ -69,7 +69,7 @@ impl SortKey {
         &self.values
     }
 
-    /// About the bytes it takes in memory.
+    /// Estimated bytes in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         size_of::<SortKey>() + self.values.iter().map(size).sum::<usize>()

@@ -99,7 +99,7 @@ fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
         doc! {"a.0": 1},
         &[doc! {"a": [5]}, doc! {"a": ["x"]}, doc! {"a": [[1]]}],
     );
-    // A path that goes on enters it, and a field of a document that it names is entered, too.
+    // A longer path enters it, and a field of a document that it names is entered, too.
     let document = doc! {"a": [[{"b": 3}, {"b": 2}]], "c": [{"d": [5, 4]}]};
     let spec = doc! {"a.0.b": 1};
     assert_eq!(key(spec, document.clone()), [Bson::Int32(2)]);

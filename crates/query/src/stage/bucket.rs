@@ -15,7 +15,7 @@ use crate::settings::Settings;
 use crate::value::{compare_with, rank, type_name};
 use crate::{Error, Result, show};
 
-/// `$bucketAuto`: documents in the order of a value, in so many buckets of about the same size.
+/// `$bucketAuto`: documents in the order of a value, in N buckets of about the same size.
 #[derive(Debug, Clone)]
 pub struct BucketAuto {
     /// The value.

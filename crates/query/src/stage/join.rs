@@ -279,9 +279,9 @@ pub struct GraphLookup {
     pub r#as: FieldPath,
     /// The values to begin with.
     pub start_with: Expr,
-    /// The field of a document that says where to go on.
+    /// The field of a document that names the next documents.
     pub connect_from: FieldPath,
-    /// The field of a document that says where it is.
+    /// The field by which those documents are found.
     pub connect_to: Path,
     /// How many steps beyond the first.
     pub max_depth: Option<u64>,

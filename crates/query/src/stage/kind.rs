@@ -1,4 +1,4 @@
-//! What stages there are.
+//! The stages of pipelines.
 
 use bson::Document;
 
@@ -88,7 +88,7 @@ impl Stage {
         }
     }
 
-    /// Whether the stage makes documents out of nothing, so that it must come first and reads no
+    /// Whether the stage makes documents by itself, so that it must come first and reads no
     /// collection.
     #[must_use]
     pub fn is_source(&self) -> bool {

@@ -16,9 +16,9 @@ pub struct Merge {
     pub into: Target,
     /// The fields that identify a document in the target, at least one.
     pub on: Vec<String>,
-    /// What happens to a document that is there.
+    /// What happens to a document that the target has.
     pub when_matched: WhenMatched,
-    /// What happens to a document that is not.
+    /// What happens to a document that the target does not have.
     pub when_not_matched: WhenNotMatched,
     variables: Vec<(String, Expr)>,
     settings: Settings,

@@ -258,7 +258,7 @@ fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<D
     }
 }
 
-/// Decides on a document and, where told to descend, on the documents in it. Recursion is bounded
+/// Decides on a document and, on `$$DESCEND`, on the documents in it. Recursion is bounded
 /// by the depth of documents.
 fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Option<Document>> {
     meter::step()?;

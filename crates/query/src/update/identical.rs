@@ -1,4 +1,5 @@
-//! Equality of bytes, told from trees: same types, same order of fields, same bits of numbers.
+//! Equality of encoded bytes, decided on trees: same types, same order of fields, same bits of
+//! numbers.
 
 use bson::{Bson, Document};
 

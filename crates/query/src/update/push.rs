@@ -19,7 +19,7 @@ pub(super) struct Push {
     values: Vec<Bson>,
     /// From the end when negative; at the end when none.
     position: Option<i64>,
-    /// The first so many, or the last when negative.
+    /// Number of elements to keep: the first ones, or the last ones when negative.
     slice: Option<i64>,
     order: Option<Order>,
 }

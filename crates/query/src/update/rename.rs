@@ -92,7 +92,7 @@ struct Found<'a> {
     value: Option<&'a Bson>,
     /// The last array the way leads through, by its name.
     array: Option<&'a str>,
-    /// The part whose value has nothing below it where the path goes on.
+    /// The part whose value has nothing below it where the path continues.
     blocked: Option<(&'a str, &'a Bson)>,
 }
 

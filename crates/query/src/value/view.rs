@@ -1,5 +1,5 @@
-//! One view of a value for both forms of BSON, raw and owned, so that what is said of values is
-//! said once.
+//! One view of a value for both forms of BSON, raw and owned, so that rules about values are
+//! written once.
 //!
 //! Raw bytes that are no BSON end the document they are in; nothing here fails or panics.
 

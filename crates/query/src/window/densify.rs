@@ -156,7 +156,7 @@ impl Densify {
         Ok(extent)
     }
 
-    /// Gives a partition, and what is made, in the order of the field.
+    /// Adds the rows of a partition, and the made ones, in the order of the field.
     fn fill(
         &self,
         partition: Partition,
@@ -186,7 +186,7 @@ impl Densify {
                     }
                     meter::step()?;
                     count += 1;
-                    // Steps too small to change the value would go on for ever.
+                    // Steps too small to change the value would never end.
                     if usize::try_from(count).is_ok_and(|count| count > most) {
                         return Err(too_many(most));
                     }

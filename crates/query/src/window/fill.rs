@@ -151,7 +151,7 @@ pub(super) fn field_names(spec: &Bson, stage: &str) -> Result<Vec<FieldPath>> {
         .collect()
 }
 
-/// The expression whose value tells partitions apart that differ in one of the fields.
+/// An expression whose value differs between partitions that differ in one of the fields.
 pub(super) fn fields_key(names: &[FieldPath]) -> Bson {
     let fields: Document = names
         .iter()
@@ -161,7 +161,7 @@ pub(super) fn fields_key(names: &[FieldPath]) -> Bson {
     Bson::Document(fields)
 }
 
-/// What [`fields_key`] calls a field.
+/// The name of a field in [`fields_key`].
 pub(super) fn fields_name(at: usize) -> String {
     format!("f{at}")
 }

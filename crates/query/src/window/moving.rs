@@ -5,7 +5,7 @@
 //! documents added last, `suffixes` holds for each document before those the state from it to the
 //! last of them. Dropping the first document pops a state; when none is left, `behind` is turned
 //! into suffixes. So each document is added twice and merged once, however long the window is.
-//! Accumulators whose result grows with the window are computed anew: the result costs as much.
+//! Accumulators whose result grows with the window are recomputed: the result costs as much.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::accumulator::{Accumulator, State};
 use crate::expr::{Env, Variables};
 use crate::{Result, meter};
 
-/// An accumulator on its way through a partition.
+/// An accumulator that moves through a partition.
 pub(super) struct Moving<'a> {
     accumulator: &'a Accumulator,
     documents: &'a [Document],
@@ -74,7 +74,7 @@ impl<'a> Moving<'a> {
         Ok(state.clone())
     }
 
-    /// Charges what the states have come to take.
+    /// Charges the change in the size of the states.
     fn grown(&mut self, before: usize, after: usize) -> Result<()> {
         let (more, less) = (after.saturating_sub(before), before.saturating_sub(after));
         meter::charge("$setWindowFields", more)?;

@@ -183,17 +183,17 @@ impl Partitioning {
         self.collator.clone()
     }
 
-    /// What documents are parted by, when it can differ.
+    /// The expression that documents are parted by, unless it is constant.
     fn parted(&self) -> Option<&Expr> {
         self.by.as_ref().filter(|by| by.as_constant().is_none())
     }
 
-    /// Whether documents are put in an order at all.
+    /// Whether the stage sorts its input.
     pub(crate) fn sorts(&self) -> bool {
         self.sort.is_some() || self.parted().is_some()
     }
 
-    /// What a document is sorted by: by what it is parted, then by what is left of the order.
+    /// The values a document is sorted by: the key of its partition, then the rest of the order.
     fn sorted_by(&self, partition: &Bson, key: Option<&SortKey>) -> Arc<[Bson]> {
         let mut parts = match (self.parted(), self.fields, partition) {
             (None, ..) => Vec::new(),
@@ -229,7 +229,7 @@ impl Partitioning {
         }
     }
 
-    /// What a document of a partition sorts by, to tell ties; `None` without an order.
+    /// The sort key of a document of a partition, to find ties; `None` without an order.
     pub(super) fn sort_key(&self, document: &Document) -> Result<Option<SortKey>> {
         let Some(sort) = &self.sort else {
             return Ok(None);

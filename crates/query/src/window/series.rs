@@ -1,4 +1,4 @@
-//! What functions give over one partition: a value for each of its documents.
+//! Values of functions over one partition: one for each of its documents.
 
 use bson::{Bson, Document};
 

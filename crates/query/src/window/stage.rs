@@ -1,4 +1,4 @@
-//! The three stages as one.
+//! One type for the three stages.
 
 use bson::Bson;
 

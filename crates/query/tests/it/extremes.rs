@@ -134,10 +134,10 @@ fn replace(value: &Bson, at: &mut usize, with: &Bson) -> Bson {
     }
 }
 
-/// Says the operand when the test panics.
-struct Said<'a>(&'a str, &'a Bson);
+/// Prints the operand when the test panics.
+struct Shown<'a>(&'a str, &'a Bson);
 
-impl Drop for Said<'_> {
+impl Drop for Shown<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}: {}", self.0, self.1);
@@ -148,9 +148,9 @@ impl Drop for Said<'_> {
 /// Call `one` with every variant of a sound operand; returns how many there were.
 fn vary(name: &str, sound: &Bson, one: &dyn Fn(&Bson) -> Result<()>) -> usize {
     let attempt = |operand: &Bson| {
-        let said = Said(name, operand);
+        let shown = Shown(name, operand);
         let _ = one(operand);
-        drop(said);
+        drop(shown);
     };
     let count = leaves(sound);
     let mut tried = 0;

@@ -22,7 +22,7 @@ use stdx::Tape;
 
 use super::generate::{Kind, fields, operators, stored, value};
 
-/// Runs of each test when nothing is said: a second or two in all.
+/// Default number of runs of each test: a second or two in all.
 const SEEDS: u64 = 400;
 /// Choices for one run.
 const TAPE: usize = 600;
@@ -53,10 +53,10 @@ fn each(salt: u64, one: impl Fn(&mut Tape) -> Result<()>) {
     let many = seeds.end - seeds.start > 100;
     let mut sound = 0;
     for seed in seeds {
-        let said = Seed(seed);
+        let shown = Seed(seed);
         let mut tape = Tape::from_seed(seed.wrapping_mul(16) + salt, TAPE);
         sound += u64::from(one(&mut tape).is_ok());
-        drop(said);
+        drop(shown);
     }
     // Otherwise the generator makes nothing that gets past the parser.
     assert!(!many || sound > 0, "every specification was refused");
@@ -229,7 +229,7 @@ pub(crate) fn run(pipeline: Pipeline, documents: Vec<Document>) -> Result<()> {
     Ok(())
 }
 
-/// Surroundings in memory: every collection has the same documents; a run may take so many steps.
+/// A host in memory: every collection has the same documents; the number of steps is limited.
 struct Memory {
     left: u32,
     random: u64,

@@ -380,7 +380,7 @@ fn operators_stay_within_the_memory_limit() {
 }
 
 #[test]
-fn operators_end_when_told() {
+fn operators_end_when_interrupted() {
     let _alone = ALONE.lock();
     let document = large();
     for (name, entry) in entries() {

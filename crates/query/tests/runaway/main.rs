@@ -2,8 +2,8 @@
 //! form that would take memory or time without end, or the reason why it cannot.
 //!
 //! A word of the vocabulary without an entry fails the test. Each form is run under a small limit
-//! of memory, where the allocator says what it really took, and with a watch that says stop, after
-//! which it must end within a few steps. Neither looks at a clock.
+//! of memory, where the allocator reports what it really took, and with a watch that interrupts it,
+//! after which it must end within a few steps. Neither reads a clock.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod expressions;
@@ -45,7 +45,7 @@ enum Entry {
     Bounded(&'static str),
 }
 
-/// Says stop from a certain look on, and counts the looks.
+/// Interrupts from a certain check on, and counts the checks.
 struct Stop {
     after: usize,
     looks: AtomicUsize,
@@ -63,7 +63,7 @@ impl Stop {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Looks after the first that said stop.
+    /// Checks after the first that failed.
     fn further(&self) -> usize {
         self.looks().saturating_sub(self.after.saturating_add(1))
     }
@@ -74,7 +74,7 @@ impl Watch for Stop {
         if self.looks.fetch_add(1, Ordering::Relaxed) < self.after {
             return Ok(());
         }
-        Err(Error::new(Code::INTERRUPTED, "told to stop"))
+        Err(Error::new(Code::INTERRUPTED, "interrupted by the test"))
     }
 }
 

@@ -145,7 +145,7 @@ fn stages_stay_within_the_memory_limit() {
 }
 
 #[test]
-fn stages_end_when_told() {
+fn stages_end_when_interrupted() {
     let _alone = ALONE.lock();
     let documents = documents();
     for (name, entry) in entries() {

@@ -126,7 +126,7 @@ fn accumulators_and_functions_stay_within_the_memory_limit() {
 }
 
 #[test]
-fn accumulators_and_functions_end_when_told() {
+fn accumulators_and_functions_end_when_interrupted() {
     let _alone = ALONE.lock();
     let documents = documents();
     for (name, stages) in forms() {
