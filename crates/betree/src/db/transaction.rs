@@ -211,7 +211,10 @@ impl Transaction {
             return core.make_past_durable(durability);
         }
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
-            return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
+            let _room = core.keep_room_ahead(self.writes.weight())?;
+            return core.with_log_room(core.tuning.chunk, || {
+                core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last))
+            });
         };
         let mut batch = Batch::new();
         for (tree, set) in sets {

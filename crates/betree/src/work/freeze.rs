@@ -49,6 +49,7 @@ impl Core {
         );
         debug_assert_eq!(state.active.entries(), 0, "another buffer takes the writes");
         self.memory.freeze(bytes);
+        self.kept.froze(1);
         Some(Job {
             tree: Arc::clone(tree),
             buffer,

@@ -9,6 +9,7 @@ mod backup;
 mod bulk;
 mod close;
 mod compact;
+mod full_disk;
 mod histories;
 mod idle;
 mod idle_cursors;
