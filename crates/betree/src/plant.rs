@@ -79,6 +79,8 @@ pub(crate) enum Plant {
     AbsorbIgnoresSharedRuns,
     /// Close neither waits for those who write the data file nor refuses those who come later.
     CloseForgetsWriters,
+    /// Commits are let in although there is no room for their flush.
+    RoomForgotten,
 }
 
 /// Whether `plant` is switched on.
@@ -102,7 +104,7 @@ mod switch {
     /// The name of a plant, as `BETREE_PLANT` takes it.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 34] = [
+    const ALL: [(Plant, Planted); 35] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -137,6 +139,7 @@ mod switch {
         (Plant::FreeTwice, "free-twice"),
         (Plant::AbsorbIgnoresSharedRuns, "absorb-ignores-shared-runs"),
         (Plant::CloseForgetsWriters, "close-forgets-writers"),
+        (Plant::RoomForgotten, "room-forgotten"),
     ];
 
     /// The names of all plants.

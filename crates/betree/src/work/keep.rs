@@ -24,6 +24,7 @@ use crate::batch::Batch;
 use crate::checkpoint;
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
+use crate::plant::{Plant, planted};
 use crate::tree::Tree;
 use crate::types::UNIT;
 
@@ -146,7 +147,7 @@ impl Core {
     /// `Full`. With a log, deletes are not refused here: memory is their limit.
     pub(crate) fn keep_room(&self, weight: Weight) -> Result<Room<'_>> {
         let room = self.let_come(weight);
-        if self.space.kept() < self.flush_need() {
+        if self.space.kept() < self.flush_need() && !planted(Plant::RoomForgotten) {
             self.health.check_writable()?;
             self.make_kept_room(weight.mostly_deletes())?;
         }
