@@ -244,11 +244,11 @@ impl TreeWrites {
             if same < FAN_IN {
                 break;
             }
-            let sources: Result<Vec<Part<'_>>> =
-                self.runs.iter().take(same).map(Part::open).collect();
-            let mut merged = Merged::new(sources?)?;
-            let run = write(core, id, &mut merged)?;
-            drop(merged);
+            let run = match self.merge_newest(core, id, same) {
+                // On a full disk the transaction has more runs, and the next spill tries again.
+                Err(error) if error.kind() == ErrorKind::Full => break,
+                run => run?,
+            };
             for old in self.runs.splice(..same, [run]) {
                 old.discard();
             }
@@ -256,6 +256,13 @@ impl TreeWrites {
         }
         assert_eq!(self.runs.len(), self.tiers.len(), "a tier for each run");
         Ok(())
+    }
+
+    /// One run of the newest `count` runs.
+    fn merge_newest(&self, core: &Arc<Core>, id: TreeId, count: usize) -> Result<Arc<Run>> {
+        let sources: Result<Vec<Part<'_>>> =
+            self.runs.iter().take(count).map(Part::open).collect();
+        write(core, id, &mut Merged::new(sources?)?)
     }
 }
 
