@@ -101,10 +101,9 @@ impl MergeJob {
         }
     }
 
-    /// What was made is named by no bucket and no image, and never will be: its space goes back at
-    /// once.
+    /// What was made is named by no bucket, and never will be: its space goes back.
     fn give_up(self) {
-        self.outputs.iter().for_each(|run| run.discard());
+        self.outputs.iter().for_each(|run| run.retire());
     }
 }
 
