@@ -83,6 +83,8 @@ pub(crate) enum Plant {
     CommitsPassCrowds,
     /// What bases hold for snapshots that are gone is never merged.
     LeftoversStay,
+    /// Commits are let in although there is no room for their flush.
+    RoomForgotten,
 }
 
 /// Whether `plant` is switched on.
@@ -106,7 +108,7 @@ mod switch {
     /// The name of a plant, as `BETREE_PLANT` takes it.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 36] = [
+    const ALL: [(Plant, Planted); 37] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -143,6 +145,7 @@ mod switch {
         (Plant::CloseForgetsWriters, "close-forgets-writers"),
         (Plant::CommitsPassCrowds, "commits-pass-crowds"),
         (Plant::LeftoversStay, "leftovers-stay"),
+        (Plant::RoomForgotten, "room-forgotten"),
     ];
 
     /// The names of all plants.

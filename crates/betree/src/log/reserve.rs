@@ -1,11 +1,17 @@
 //! Files kept for opening the store on a full disk.
 //!
 //! Recovery goes on in a new segment. When no space is left for one, the store could not be opened,
-//! and so nothing could be deleted. So a log keeps a few small spare files that only recovery uses.
-//! Each opening on a full disk takes at least one; they are made again, or come back as segments
-//! are released, with the next checkpoint that finds space.
+//! and so nothing could be deleted. So a log keeps a few small spare files for recovery. Each
+//! opening on a full disk takes one. They are made again, or come back as segments are released,
+//! with the next checkpoint; an opening that finds too few makes one, if it can. A running log may
+//! take half of them, when only another segment lets it release the one that is written to
+//! ([`Log::draw_on_reserve`]).
 //!
 //! - I1. Files of the reserve are spares like others after a crash: recovery tells them by length.
+
+use std::sync::Arc;
+
+use stdx::sync::MutexGuard;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -50,6 +56,47 @@ impl Log {
             assert!(spare.number < state.next_number, "I3: numbers rise");
             state.reserve.push(spare);
         }
+    }
+
+    /// Whether nothing is missing of the reserve.
+    pub(crate) fn has_reserve(&self) -> bool {
+        FILES <= self.state.lock().reserve.len()
+    }
+
+    /// Begin the next segment in a file of the reserve if a record of `bytes` fits into it well:
+    /// the disk is full, and all records there are may go when another segment is written to. Half
+    /// of the reserve stays. False when that cannot be done.
+    pub(crate) fn draw_on_reserve(&self, bytes: usize) -> bool {
+        let mut state = self.state.lock();
+        if !state.ahead.is_empty() {
+            return true;
+        }
+        let fits = (bytes as u64) < self.options.reserve() / 2;
+        let more = FILES / 2 < state.reserve.len();
+        if !fits || !more || state.preparing || state.poison.is_some() {
+            return false;
+        }
+        let Some(spare) = state.reserve.pop() else {
+            return false;
+        };
+        let number = state.next_number;
+        assert!(spare.number < number, "I3: numbers rise");
+        assert!(FILES / 2 <= state.reserve.len(), "half of it stays");
+        state.next_number += 1;
+        state.preparing = true;
+        let made = MutexGuard::unlocked(&mut state, || {
+            let size = spare.size - spare.size % BLOCK;
+            self.place().prepare(number, size, Some(&spare), false)
+        });
+        state.preparing = false;
+        let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));
+        match &made {
+            Err(error) if error.kind() != ErrorKind::Full => self.fail(&mut state, error),
+            _ => {
+                self.moved.notify_all();
+            }
+        }
+        made.is_ok()
     }
 
     /// Whether a released segment of `size` bytes belongs to the reserve, which has `files`.

@@ -75,7 +75,7 @@ pub(super) struct State {
     pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
-    /// Kept for opening the store on a full disk: no running log uses them.
+    /// Kept for opening the store on a full disk; a running log may take half of them.
     pub(super) reserve: Vec<Spare>,
     /// Bytes of the next segment, if no record asks for more.
     pub(super) usual: u64,

@@ -101,9 +101,10 @@ impl MergeJob {
         }
     }
 
-    /// What was made is named by no bucket, and never will be: its space goes back.
+    /// What was made is named by no bucket and no image, and never will be: its space goes back at
+    /// once.
     fn give_up(self) {
-        self.outputs.iter().for_each(|run| run.retire());
+        self.outputs.iter().for_each(|run| run.discard());
     }
 }
 

@@ -10,6 +10,7 @@ mod bounds;
 mod damage;
 mod draw;
 mod exhaustive;
+mod full;
 mod look;
 mod meta;
 #[cfg(feature = "plants")]
@@ -23,6 +24,8 @@ mod txn;
 
 /// Crashes that the random lane goes through at least, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 1500;
+/// Lives on disks that are full now and then.
+pub(crate) const FULL_DISKS: u64 = 60;
 /// Scripts that are crashed after every call at least.
 pub(crate) const SCRIPTS: usize = 40;
 
