@@ -129,8 +129,8 @@ pub(crate) fn keep_reserve(
     set_reserve(file, path, space, reserve_for(last))
 }
 
-/// Keep room aside for the checkpoint after one with an image of so many bytes, to which so many
-/// runs are added.
+/// Keep room aside for the checkpoint that follows one with an image of `image` bytes, and adds
+/// `runs` runs to it.
 ///
 /// # Errors
 /// `Full`: the reserve is what could be had.

@@ -1,4 +1,4 @@
-//! What the file system has granted and nobody uses: the holes below `backed`, and what lies
+//! What the file system has granted and no run uses yet: the holes below `backed`, and what lies
 //! between the end and `backed`. On a full disk it is all there is.
 //!
 //! A part of it may be *kept* for flushes ([`Space::keep`]): what was committed must find room when

@@ -36,9 +36,9 @@ const WRITTEN_PER_BUFFER: u64 = UNIT + 256;
 /// Granted beyond the need, so that few commits ask the file system: this, and this part of it.
 const AHEAD: u64 = 64 << 10;
 const AHEAD_PART: u64 = 4;
-/// Puts leave deletes room for the flush of this part of the buffers, and of so many buffers, and
-/// for the merge of so many times what a bucket should hold; of each not more than this part of
-/// what is stored.
+/// Puts leave deletes room for the flush of this part of the buffers, and of this number of
+/// buffers, and for the merge of this multiple of what a bucket should hold; of each not more than
+/// this part of what is stored.
 const DELETES_PART: u64 = 8;
 const DELETES_BUFFERS: u64 = 64;
 const MERGE_BUCKETS: u64 = 2;
@@ -294,7 +294,7 @@ impl Core {
         self.changes() + self.kept.trees.load(Ordering::Relaxed)
     }
 
-    /// An image has what the catalog was at so many changes of it.
+    /// An image holds the catalog as it was after this number of changes.
     pub(super) fn imaged_through(&self, catalog_changes: u64) {
         self.kept.imaged.store(catalog_changes, Ordering::Relaxed);
     }
