@@ -10,7 +10,7 @@ use vfs::{File, Site};
 
 use crate::engine::errors::convert;
 use crate::engine::stats::{self, DATA};
-use crate::factory::NAME;
+use crate::settings::NAME;
 
 /// A store as of its newest checkpoint.
 #[derive(Clone, Debug)]

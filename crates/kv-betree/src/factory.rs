@@ -13,10 +13,7 @@ use kv::{
 };
 use vfs::RealVfs;
 
-use crate::settings::{self, OPTIONS};
-
-/// The engine's name.
-pub(crate) const NAME: &str = "betree";
+use crate::settings::{self, NAME, OPTIONS};
 
 /// The codecs of its data.
 const CODECS: &[CodecDoc] = &[

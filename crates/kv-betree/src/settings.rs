@@ -12,7 +12,8 @@ use betree::{Codec, Options};
 use kv::{EngineOptions, Error, OptionDoc, Result};
 use stdx::ByteSize;
 
-use crate::factory::NAME;
+/// The engine's name.
+pub(crate) const NAME: &str = "betree";
 
 /// The own options, as `lab list` and error messages show them.
 pub(crate) const OPTIONS: &[OptionDoc] = &[

@@ -14,6 +14,7 @@
 
 mod factory;
 mod settings;
+mod support;
 
 #[cfg(feature = "lmdb")]
 mod engine;

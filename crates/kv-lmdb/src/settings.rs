@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use kv::{EngineOptions, Error, OptionDoc, Result};
 
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The own options, as `lab list` and error messages show them.
 pub(crate) const OPTIONS: &[OptionDoc] = &[

@@ -6,6 +6,7 @@
 
 use std::io::{Read as _, Write as _};
 
+pub use crate::compressor::Compressor;
 use crate::decoder::Frame;
 use crate::error::{Error, Result};
 use crate::header::{Header, OpCode, read_i32};
@@ -14,40 +15,7 @@ use crate::limits::{HEADER, Limits, MAX_MESSAGE};
 /// Bytes between header and payload.
 const HEAD: usize = 9;
 
-/// How a message is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compressor {
-    /// No compression. Never negotiated, but accepted.
-    Noop,
-    /// Snappy's block format.
-    Snappy,
-    /// Zlib.
-    Zlib,
-    /// Zstandard.
-    Zstd,
-}
-
 impl Compressor {
-    /// Those that can be negotiated.
-    pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
-
-    /// The name in `hello` and in the configuration.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Compressor::Noop => "noop",
-            Compressor::Snappy => "snappy",
-            Compressor::Zlib => "zlib",
-            Compressor::Zstd => "zstd",
-        }
-    }
-
-    /// The compressor with a name.
-    #[must_use]
-    pub fn of_name(name: &str) -> Option<Compressor> {
-        Compressor::ALL.into_iter().find(|c| c.name() == name)
-    }
-
     fn number(self) -> u8 {
         match self {
             Compressor::Noop => 0,

@@ -12,6 +12,7 @@
 
 pub mod build;
 pub mod compress;
+mod compressor;
 pub mod decoder;
 pub mod error;
 pub mod header;

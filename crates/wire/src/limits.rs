@@ -1,7 +1,7 @@
 //! The limits of the protocol. Those reported in `hello` are MongoDB's: drivers split their batches
 //! by them.
 
-use crate::compress::Compressor;
+use crate::compressor::Compressor;
 
 /// Bytes of a message with its header; a longer one ends the connection. `maxMessageSizeBytes`.
 pub const MAX_MESSAGE: usize = 48_000_000;

@@ -9,7 +9,7 @@ use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::errors::convert;
 use super::{Betree, ended, watching};
-use crate::factory::NAME;
+use crate::settings::NAME;
 
 pub(super) fn backup(
     engine: &Betree,

@@ -2,7 +2,7 @@
 
 use kv::{Error, ErrorKind};
 
-use crate::factory::NAME;
+use crate::settings::NAME;
 
 /// The same error, with its context.
 pub(crate) fn convert(error: betree::Error) -> Error {

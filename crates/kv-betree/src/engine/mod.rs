@@ -21,7 +21,7 @@ use kv::{
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
 };
 
-use crate::factory::NAME;
+use crate::settings::NAME;
 use errors::convert;
 use pool::Pool;
 use snapshot::Reader;

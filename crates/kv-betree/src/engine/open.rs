@@ -10,7 +10,8 @@ use vfs::Vfs;
 use super::Betree;
 use super::errors::convert;
 use super::pool::Pool;
-use crate::factory::{NAME, capabilities};
+use crate::factory::capabilities;
+use crate::settings::NAME;
 
 /// The version of the adapter's files in the directory: only the identity file.
 const FORMAT: u32 = 1;

@@ -9,7 +9,7 @@ use heed::CompactionOption;
 use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::durability::Store;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The name of LMDB's data file.
 pub(super) const DATA: &str = "data.mdb";

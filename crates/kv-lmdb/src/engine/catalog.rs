@@ -28,7 +28,7 @@ use kv::{Error, ErrorKind, Result, TreeId};
 use stdx::sync::RwLock;
 
 use super::errors::Place;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// An LMDB database as this adapter uses it.
 pub(super) type Db = Database<Bytes, Bytes>;

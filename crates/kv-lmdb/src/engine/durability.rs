@@ -30,8 +30,8 @@ use stdx::sync::{Condvar, Mutex};
 
 use super::errors::Place;
 use super::turn::TurnGuard;
-use crate::factory::NAME;
 use crate::settings::{IntervalMode, Settings};
+use crate::support::NAME;
 
 /// If less than this is free on the disk, in bytes, a short write failed because the disk is full.
 /// A short write has used up the last block.

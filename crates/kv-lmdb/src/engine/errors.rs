@@ -6,7 +6,7 @@ use heed::MdbError;
 use kv::{Error, ErrorKind};
 use stdx::ByteSize;
 
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The context of error messages.
 pub(super) struct Place<'a> {

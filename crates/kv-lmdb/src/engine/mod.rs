@@ -26,7 +26,7 @@ use kv::{
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
 };
 
-use crate::factory::NAME;
+use crate::support::NAME;
 use catalog::Catalog;
 use durability::Store;
 use snapshot::Reader;

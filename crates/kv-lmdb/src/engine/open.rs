@@ -18,8 +18,8 @@ use super::catalog::Catalog;
 use super::durability::Store;
 use super::errors::Place;
 use super::turn::Turn;
-use crate::factory::{KEY_MAX, NAME, capabilities};
 use crate::settings::{IntervalMode, Settings};
+use crate::support::{KEY_MAX, NAME, capabilities};
 
 /// The version of the adapter's data in the directory: the catalog of `super::catalog`.
 const FORMAT: u32 = 1;

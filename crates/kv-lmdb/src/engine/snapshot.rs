@@ -16,7 +16,7 @@ use super::Lmdb;
 use super::catalog::{Tree, Trees};
 use super::cursor::Walk;
 use super::durability::Store;
-use crate::factory::KEY_MAX;
+use crate::support::KEY_MAX;
 
 /// A snapshot.
 pub(super) struct Reader<'e> {

@@ -16,7 +16,7 @@ use super::Lmdb;
 use super::backup::DATA;
 use super::catalog::{Db, Tree};
 use super::snapshot::View;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Meta pages of an environment.
 const META_PAGES: u64 = 2;

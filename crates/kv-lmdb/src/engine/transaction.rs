@@ -19,7 +19,7 @@ use super::catalog::{Tree, Trees};
 use super::cursor;
 use super::snapshot::{View, is_key};
 use super::turn::TurnGuard;
-use crate::factory::{KEY_MAX, NAME, VALUE_MAX};
+use crate::support::{KEY_MAX, NAME, VALUE_MAX};
 
 /// A write transaction. The order of the fields matters: the LMDB transaction ends before the turn.
 pub(super) struct Writer<'e> {

@@ -11,7 +11,7 @@ use std::thread::{self, ThreadId};
 use kv::{Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
-use crate::factory::NAME;
+use crate::support::NAME;
 
 #[derive(Default)]
 pub(super) struct Turn {

@@ -1,0 +1,44 @@
+//! What LMDB supports: its limits and capabilities.
+
+use kv::{Capabilities, Limits};
+
+/// The engine's name.
+pub(crate) const NAME: &str = "lmdb";
+
+/// The longest key, in bytes. Two nodes must fit in a page: of a page of 4096 bytes 16 are the
+/// header, half the rest is 2040, less the 2-byte slot 2038, less the node header (8) and the
+/// record of a named database (48), which LMDB reserves in every node. Larger pages would allow
+/// more; the limit is the same everywhere so that a store can move between machines.
+pub(crate) const KEY_MAX: usize = 1982;
+
+/// The longest value, in bytes. LMDB itself accepts 4 GiB, but needs that many contiguous free
+/// pages.
+pub(crate) const VALUE_MAX: usize = 1 << 30;
+
+/// What LMDB supports; no option changes it.
+pub(crate) fn capabilities() -> Capabilities {
+    Capabilities {
+        limits: Limits {
+            key_max: KEY_MAX,
+            value_max: VALUE_MAX,
+        },
+        empty_keys: false,
+        // Commits are written with pwrite, so they are in the page cache when they return.
+        persistent: true,
+        interval: false,
+        group_commit: false,
+        none_is_consistent: false,
+        concurrent_writers: false,
+        blind_writes: false,
+        cheap_range_delete: false,
+        // Trees are emptied, not deleted (see `engine::catalog`), and older pages stay for readers.
+        drop_with_readers: true,
+        compaction: false,
+        backup: true,
+        storage_map: true,
+        // The kernel reads pages through the map; LMDB does not see these reads.
+        io_by_reason: false,
+        direct_io: false,
+        compression: false,
+    }
+}
