@@ -285,7 +285,7 @@ impl<'s> Work<'s> {
         let limit = (self.is_multi_document() || self.txn.is_some()).then_some(WAIT);
         assert!(
             limit.is_some() || self.turn.is_none(),
-            "W3: who has the turn waits for a latch only with a limit"
+            "W3, L3, U2: who has the turn waits for a latch only with a limit"
         );
         let Some(latch) = core.latch.shared(false, limit, &|| self.check_ends())? else {
             return Err(turn::busy(&format!("lock on '{}'", collection.ns())));

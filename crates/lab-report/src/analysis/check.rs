@@ -161,7 +161,7 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     };
     if !run.summary.complete {
         check.invalid.push(format!(
-            "{name} is not complete; go on with it by `romanesco lab resume`"
+            "{name} is not complete; continue it by `romanesco lab resume`"
         ));
     }
     for target in targets {

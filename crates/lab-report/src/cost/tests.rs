@@ -1,4 +1,4 @@
-//! Prices against the figures they were published with, and runs against their prices.
+//! Prices against the numbers they were published with, and runs against their prices.
 
 use super::*;
 use crate::fixture;

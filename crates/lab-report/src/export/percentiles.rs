@@ -26,7 +26,7 @@ pub(super) fn text(run: &RunRecord) -> Result<String> {
     }
     if text.is_empty() {
         return Err(Error::new(format!(
-            "{} has no latency histogram: no step is done; go on with it by `romanesco lab resume`",
+            "{} has no latency histogram: no step is done; continue it by `romanesco lab resume`",
             run.manifest.run
         )));
     }

@@ -1,5 +1,5 @@
-//! What a run answers to the question of its experiment: a sentence for each target, in figures
-//! that were measured. What a target has no valid figure of is left out of its sentence.
+//! What a run answers to the question of its experiment: a sentence for each target, with numbers
+//! that were measured. Where a target has no valid number its sentence has no such part.
 
 use Unit::{Bytes, Number, Percent};
 

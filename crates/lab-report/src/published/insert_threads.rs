@@ -10,7 +10,7 @@ use crate::record::{RunRecord, TargetSpec};
 const SOURCE: &str = "Mark Callaghan's insert benchmark of 2015: 1 B rows, 3 indexes, 10 threads, \
                       cache 10 GB in a process of 20 GB, one SATA SSD";
 
-/// What it says in words, as figures: inserts per second in memory, where it gives one.
+/// Its statements as numbers: inserts per second in memory, where it gives one.
 const PUBLISHED: [(&str, [f64; 1]); 4] = [
     (
         "WiredTiger B-tree: above 100k/s in memory, then a cliff",
@@ -60,7 +60,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         }],
         shapes: each(run, |target| shape(run, target)),
         notes: words(&[
-            "The article gives its figures in plots: a fall to a tenth stands for its cliff, and \
+            "The article gives its numbers in plots: a fall to a tenth stands for its cliff, and \
              the whole rate for what is constant.",
         ]),
     }

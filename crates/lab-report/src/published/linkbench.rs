@@ -60,7 +60,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
         notes: words(&[
             "After every step each node's count is compared with its visible links, and the links \
              with their index: a difference makes the step invalid.",
-            "Adds are requests of kind addlink, counted over all of the step requests. The figures \
+            "Adds are requests of kind addlink, counted over all of the step requests. The numbers \
              published are of graphs of 115 GiB on other machines: what compares is how engines \
              stand to each other, not sizes.",
             "Shares of the mix facebook are those of the paper (FBWorkload.properties); of the mix \

@@ -196,8 +196,8 @@ fn ends(
     ))
 }
 
-/// InnoDB beside `MyISAM`: which keeps more of its scan rate. The article has `MyISAM`'s figures
-/// alone, and says of InnoDB that it loses less.
+/// InnoDB beside `MyISAM`: which keeps more of its scan rate. The article has numbers of `MyISAM`
+/// alone, and states that InnoDB loses less.
 fn contests(run: &RunRecord, scans: &[&str]) -> Vec<Shape> {
     let (Some(first), Some(last)) = (scans.first(), scans.last()) else {
         return Vec::new();
@@ -225,7 +225,7 @@ fn contests(run: &RunRecord, scans: &[&str]) -> Vec<Shape> {
             };
             let claim = format!(
                 "it keeps more of its scan rate than {myisam}{capped} (share of the rate of one \
-                 table that is left, by that share there; published without figures)"
+                 table that is left, by that share there; published without numbers)"
             );
             let measured = ratio(kept(innodb), kept(myisam));
             shapes.push(Shape::new(innodb, &claim, 1.0, measured));

@@ -1,8 +1,8 @@
-//! What was published, beside what was measured: tables in the columns of the articles, the figures
-//! of the articles themselves, and whether their shape comes out again.
+//! What was published, beside what was measured: tables in the columns of the articles, the numbers
+//! of the articles themselves, and whether their shape is reproduced.
 //!
-//! Figures of other machines and years are never compared in size: a shape is a ratio of two
-//! figures of one target in one run.
+//! Numbers of other machines and years are never compared in size: a shape is a ratio of two
+//! numbers of one target in one run.
 
 mod answer;
 mod classic;
@@ -158,7 +158,7 @@ fn each(run: &RunRecord, of: impl Fn(&TargetSpec) -> Option<Shape>) -> Vec<Shape
     run.manifest.plan.targets.iter().filter_map(of).collect()
 }
 
-/// Why a target has no figures of a step; nothing where it has.
+/// Why a target has no numbers of a step; empty where it has them.
 fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     match result(run, target, step) {
         Some(r) => match &r.unsupported {
@@ -284,7 +284,7 @@ impl Shape {
 /// Everything of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
-    /// Where the published figures come from.
+    /// The source of the published numbers.
     pub source: String,
     /// What was measured, in the columns of the article.
     pub measured: Vec<Grid>,
@@ -298,7 +298,7 @@ pub struct Beside {
     pub notes: Vec<String>,
 }
 
-/// What was published beside a run; `None` for experiments without such figures.
+/// What was published beside a run; `None` for experiments that no article is about.
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     let mut beside = experiment(run)?;

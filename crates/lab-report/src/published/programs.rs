@@ -20,7 +20,7 @@ pub(super) fn number(step: &str) -> Option<f64> {
 /// A column: its head, the figure it shows, and what to multiply that with.
 pub(super) type Column = (&'static str, &'static str, f64);
 
-/// A line for each target and step, with figures of the step, and why there are none.
+/// A line for each target and step, with numbers of the step, or the reason why it has none.
 pub(super) fn grid(run: &RunRecord, caption: &str, steps: &[&str], columns: &[Column]) -> Grid {
     let mut lines = Vec::new();
     for target in targets(run) {

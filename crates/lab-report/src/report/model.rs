@@ -43,7 +43,7 @@ impl<'a> CellView<'a> {
     }
 }
 
-/// One step of the plan with what came of it.
+/// One step of the plan with its results.
 pub(crate) struct StepView<'a> {
     pub(crate) plan: &'a StepPlan,
     /// The anchor of its section.

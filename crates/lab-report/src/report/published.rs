@@ -21,7 +21,7 @@ pub(crate) struct PublishedPart {
     pub(crate) notes: Vec<String>,
 }
 
-/// The section of an experiment that has published figures.
+/// The section of an experiment that an article is about.
 pub(crate) fn part(view: &View<'_>) -> Option<PublishedPart> {
     let beside = published::beside(view.run)?;
     let measured = beside.measured.iter().enumerate();

@@ -160,7 +160,7 @@ pub fn check_new(path: &Path) -> Result<()> {
     }
     if path.join(MANIFEST).exists() {
         return cannot(
-            "it holds a run: go on with it by `romanesco lab resume`, or name another --out",
+            "it holds a run: continue it by `romanesco lab resume`, or name another --out",
         );
     }
     match vfs::is_empty(path) {

@@ -267,7 +267,7 @@ fn deletes_end_and_delete_nothing_of_another_collection() {
     });
 }
 
-/// `cursor::alive`: A1.
+/// `cursor::alive`: A1 and A2.
 #[test]
 fn reads_end_where_they_renew_their_view() {
     check("count", Site::read_count, |_| ());

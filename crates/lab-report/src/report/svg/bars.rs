@@ -22,7 +22,7 @@ pub struct Bar {
 /// Bars of one quantity from zero, to be read against each other.
 #[derive(Clone, Debug)]
 pub struct Bars {
-    /// What it shows, for readers who hear it.
+    /// What it shows, for screen readers.
     pub label: String,
     /// The bars from the top.
     pub bars: Vec<Bar>,
@@ -119,7 +119,7 @@ pub struct Stack {
 /// Stacked bars with one legend.
 #[derive(Clone, Debug)]
 pub struct Stacks {
-    /// What it shows, for readers who hear it.
+    /// What it shows, for screen readers.
     pub label: String,
     /// The names of the kinds.
     pub kinds: Vec<String>,

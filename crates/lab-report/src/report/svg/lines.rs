@@ -40,7 +40,7 @@ pub struct Area {
 /// A chart of lines on common axes.
 #[derive(Clone, Debug, Default)]
 pub struct LineChart {
-    /// What it shows, for readers who hear it.
+    /// What it shows, for screen readers.
     pub label: String,
     /// The unit of x.
     pub x_label: String,

@@ -28,7 +28,7 @@ pub const PALETTE: [&str; 8] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#3aa6dd", "#7a5195", "#5b6470",
 ];
 
-/// The colour class of the `index`-th series; the palette begins again after its end.
+/// The colour class of the `index`-th series; the palette repeats after its end.
 #[must_use]
 pub fn color(index: usize) -> usize {
     index % PALETTE.len()

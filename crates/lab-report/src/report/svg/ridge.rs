@@ -21,7 +21,7 @@ pub struct Ridge {
 /// Ridges on a common axis.
 #[derive(Clone, Debug)]
 pub struct Ridges {
-    /// What it shows, for readers who hear it.
+    /// What it shows, for screen readers.
     pub label: String,
     /// The unit of the axis.
     pub unit: String,

@@ -22,7 +22,7 @@ pub struct Point {
 /// Points on common axes.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    /// What it shows, for readers who hear it.
+    /// What it shows, for screen readers.
     pub label: String,
     /// The unit of x.
     pub x_label: String,

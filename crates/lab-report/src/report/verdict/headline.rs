@@ -11,7 +11,7 @@ use super::cut::cuts;
 use super::findings::fallen;
 
 /// What a reader must know of a run at the preset `smoke` before anything else.
-const SMOKE: &str = "A smoke run shows that everything works; its figures are of too little data \
+const SMOKE: &str = "A smoke run shows that everything works; its numbers are of too little data \
                      and time to say which target is faster";
 
 /// The headline.
