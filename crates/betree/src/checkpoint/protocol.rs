@@ -42,7 +42,7 @@ const RUN: u64 = 256;
 /// extent of the last image is freed with what was released before the capture.
 ///
 /// # Errors
-/// `Full` when there is no room for the image: the store goes on as it was. `Io`: what is durable
+/// `Full` when there is no room for the image: the store is as it was before. `Io`: what is durable
 /// is unknown, and the store must be closed for writes (so a sync that fails for lack of room is
 /// `Io`).
 pub(crate) fn write(
@@ -129,8 +129,8 @@ pub(crate) fn keep_reserve(
     set_reserve(file, path, space, reserve_for(last))
 }
 
-/// Keep room aside for the checkpoint after one with an image of so many bytes, to which so many
-/// runs are added.
+/// Reserve room for the checkpoint after one with an image of `image` bytes, to which `runs` runs
+/// are added.
 ///
 /// # Errors
 /// `Full`: the reserve is what could be had.
