@@ -1,5 +1,5 @@
-//! What the file system has granted and nobody uses: the holes below `backed`, and what lies
-//! between the end and `backed`. On a full disk it is all there is.
+//! Space that the file system has granted and that is not used: the holes below `backed`, and what
+//! lies between the end and `backed`. On a full disk there is no other.
 //!
 //! A part of it may be *kept* for flushes ([`Space::keep`]): what was committed must find room when
 //! memory is emptied. Everything else leaves that part alone. Only what lets the next checkpoint be
