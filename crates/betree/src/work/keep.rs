@@ -36,9 +36,9 @@ const WRITTEN_PER_BUFFER: u64 = UNIT + 256;
 /// Granted beyond the need, so that few commits ask the file system: this, and this part of it.
 const AHEAD: u64 = 64 << 10;
 const AHEAD_PART: u64 = 4;
-/// Puts leave deletes room for the flush of this part of the buffers, and of so many buffers, and
-/// for the merge of so many times what a bucket should hold; of each not more than this part of
-/// what is stored.
+/// Puts leave deletes room for the flush of 1/`DELETES_PART` of the buffers' memory, and of
+/// `DELETES_BUFFERS` buffers, and for the merge of `MERGE_BUCKETS` times what a bucket should hold;
+/// each of the two is at most 1/`STORED_PART` of what is stored.
 const DELETES_PART: u64 = 8;
 const DELETES_BUFFERS: u64 = 64;
 const MERGE_BUCKETS: u64 = 2;
@@ -146,7 +146,7 @@ impl Core {
     /// # Errors
     /// `Full`. With a log, deletes are not refused here: memory is their limit.
     pub(crate) fn keep_room(&self, weight: Weight) -> Result<Room<'_>> {
-        let room = self.let_come(weight);
+        let room = self.count_coming(weight);
         if self.space.kept() < self.flush_need() && !planted(Plant::RoomForgotten) {
             self.health.check_writable()?;
             self.make_kept_room(weight.mostly_deletes())?;
@@ -171,7 +171,7 @@ impl Core {
     /// # Errors
     /// `Full`.
     pub(crate) fn keep_granted_room(&self, weight: Weight) -> Result<Room<'_>> {
-        let room = self.let_come(weight);
+        let room = self.count_coming(weight);
         match self.try_keep(weight.mostly_deletes()) {
             Err(error) if error.kind() == ErrorKind::Full => Err(error),
             // As in make_kept_room.
@@ -179,7 +179,7 @@ impl Core {
         }
     }
 
-    fn let_come(&self, weight: Weight) -> Room<'_> {
+    fn count_coming(&self, weight: Weight) -> Room<'_> {
         let kept = &self.kept;
         let changes = weight.puts + weight.deletes;
         let buffers = changes.min(kept.buckets.load(Ordering::Relaxed));
@@ -294,7 +294,7 @@ impl Core {
         self.changes() + self.kept.trees.load(Ordering::Relaxed)
     }
 
-    /// An image has what the catalog was at so many changes of it.
+    /// An image has the catalog as of change number `catalog_changes`.
     pub(super) fn imaged_through(&self, catalog_changes: u64) {
         self.kept.imaged.store(catalog_changes, Ordering::Relaxed);
     }
@@ -331,10 +331,10 @@ impl Core {
     /// Count the buckets, of dropped trees too that are still read.
     fn count_buckets(&self) {
         let count = |tree: &Arc<Tree>| tree.routing().buckets().len() as u64;
-        let there: u64 = self.catalog.all().iter().map(count).sum();
+        let live: u64 = self.catalog.all().iter().map(count).sum();
         let lingering = self.catalog.lingering();
         let lingering: u64 = lingering.iter().map(|(tree, _)| count(tree)).sum();
-        let all = there + lingering;
+        let all = live + lingering;
         self.kept.buckets.store(all, Ordering::Relaxed);
     }
 }

@@ -104,7 +104,7 @@ impl Core {
             Err(error) if error.kind() == ErrorKind::Full => {
                 self.refused.flush.note(self.vfs.now());
                 self.health.worry(error);
-                // What was kept is not there: merges may use what is, and make room.
+                // The room that was kept is missing: merges may use what exists, and make room.
                 self.space.still_keep(0);
             }
             Ok(true) => self.refused.flush.forget(),
