@@ -3,9 +3,9 @@
 //! Recovery continues in a new segment. When no space is left for one, the store could not be
 //! opened, and so nothing could be deleted. So a log keeps a few small spare files for recovery.
 //! Each opening on a full disk takes one. They are made again, or come back as segments are
-//! released, with the next checkpoint; an opening that finds too few makes one, if it can. A running log may
-//! take half of them, when only another segment lets it release the one that is written to
-//! ([`Log::draw_on_reserve`]).
+//! released, with the next checkpoint; an opening that finds too few makes one, if it can. A
+//! running log may take half of them, when only another segment lets it release the one that is
+//! written to ([`Log::draw_on_reserve`]).
 //!
 //! - I1. Files of the reserve are spares like others after a crash: recovery knows them by length.
 

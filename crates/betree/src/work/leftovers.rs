@@ -3,8 +3,8 @@
 //! A merge keeps the versions and tombstones that a live snapshot needs, in the base of its bucket.
 //! When the snapshot is gone nothing is written into that bucket for its sake, so the base itself
 //! says from which horizon on it is worth merging alone ([`crate::run::Run::leftovers`]): an idle
-//! store does so after it has merged all deltas, `settle` and `compact` at once, and a busy store in
-//! the shadow of what is committed.
+//! store does so after it has merged all deltas, `settle` and `compact` at once, and a busy store
+//! in the shadow of what is committed.
 //!
 //! Numbers alone cost little, so only `settle` and `compact` merge a base that has versions with
 //! numbers but nothing to drop: ascending keys that were written under a snapshot are else written
