@@ -1,5 +1,5 @@
 //! Stores on a full disk: what waits for a checkpoint is freed before a commit is refused, what was
-//! acknowledged is kept, and the store goes on when there is space again.
+//! acknowledged is kept, and the store continues when there is space again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -201,7 +201,7 @@ fn what_waits_for_a_checkpoint_is_freed_before_commits_are_refused() {
     }
 }
 
-/// Fill up, delete, go on, with a limit that moves; close in the middle.
+/// Fill up, delete, write again, with a limit that moves; close in the middle.
 fn life(kind: (u32, bool), seed: u64) {
     println!("threads and log {kind:?}, seed {seed}");
     let mut town = Town::new(kind, seed);
@@ -343,8 +343,13 @@ fn a_checkpoint_without_room_keeps_no_other_work_from_being_done() {
     town.db().write(&batch, Durability::None).unwrap();
     for _ in 0..400 {
         assert!(town.write(&keys(&mut rng, 4000), true), "there is room");
+        // I1 of room: what fails here does not wait for itself.
         town.work();
         town.work();
+    }
+    // I2 of room: commits that must wait are not refused while flushes succeed.
+    for _ in 0..400 {
+        assert!(town.write(&keys(&mut rng, 4000), true), "there is room");
     }
     town.db().drop_tree("dropped").unwrap();
     town.work();
