@@ -39,11 +39,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         .env(CHILD, &directory)
         .stdout(Stdio::piped())
         .spawn()?;
-    let mut told = String::new();
-    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut told)?;
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     child.kill()?;
     child.wait()?;
-    let (rows, held) = told.trim().split_once(' ').ok_or("the child failed")?;
+    let (rows, held) = line.trim().split_once(' ').ok_or("the child failed")?;
     let (rows, held): (u64, u64) = (rows.parse()?, held.parse()?);
 
     let watch = time::now();
@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Write until the log holds so many bytes, tell how many rows that were, and wait for the end.
+/// Write until the log holds `log` bytes, print the number of rows, and wait to be killed.
 fn write(directory: &Path, log: u64) -> Result<(), Box<dyn Error>> {
     let options = Options::balanced()
         .with_memory(8 * log)

@@ -13,7 +13,7 @@
 //! - I3: at most 2^16 chunks. Chunks at full size hold more than 24 KiB each, so an arena takes at
 //!   least 1.5 GiB before it is out of addresses; a commit has at most 1 GiB.
 //!
-//! No lock: whoever owns the arena guards it. The only `unsafe` is the prefetch.
+//! No lock: the owner of the arena guards it. The only `unsafe` is the prefetch.
 
 /// Size of the first chunk, in bytes.
 const SMALLEST: usize = 256;

@@ -16,13 +16,13 @@ pub enum ErrorKind {
     NotFound,
     /// The key (insert) or the tree (create) exists already.
     Exists,
-    /// Another transaction wrote a key this one wrote, and was first: begin again.
+    /// Another transaction wrote a key this one wrote, and was first: retry the transaction.
     Conflict,
     /// The caller's mistake: a key too long, a bad option, a dropped tree.
     Invalid,
     /// The snapshot is older than the age limit: take a new one.
     TooOld,
-    /// No room, on disk or in the memory given. Reads go on; free space and try again.
+    /// No room, on disk or in the memory given. Reads continue; free space and try again.
     Full,
     /// Closed, or closed for writes after a failed sync: open again.
     Closed,

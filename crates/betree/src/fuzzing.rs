@@ -18,7 +18,7 @@ use crate::types::{Entry, Op, RunId, Seq, TreeId};
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Decode. What comes back tells kinds of outcomes apart: an input with a new one is worth
+    /// Decode. The result distinguishes kinds of outcomes: an input with a new one is worth
     /// keeping.
     pub decode: fn(&[u8]) -> u64,
     /// Make checksums and lengths right, so that what lies behind them is reached.
@@ -98,7 +98,7 @@ fn page(bytes: &[u8]) -> u64 {
         Err(error) => return kind_of_error(&(claimed, error)),
         Ok(page) => page,
     };
-    assert!(claimed, "a page that decodes tells its length");
+    assert!(claimed, "a page that decodes has a known length");
     let most = 64 * bytes.len() + (1 << 20);
     assert!(page.memory() <= most, "{} bytes held", page.memory());
     let mut last: Option<(Vec<u8>, Seq)> = None;

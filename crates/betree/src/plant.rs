@@ -33,19 +33,19 @@ pub(crate) enum Plant {
     SkipConflictCheck,
     /// A merge drops tombstones that old snapshots still need.
     DropTombstoneEarly,
-    /// A flush that failed unmarks buckets that somebody else is flushing by now.
+    /// A flush that failed unmarks buckets that another thread is flushing by now.
     PutBackClearsMark,
     /// The filter of a run does not know its last key.
     FilterForgetsKey,
     /// Checksums of pages are not compared.
     SkipChecksum,
-    /// Pages are decoded whoever they belong to.
+    /// Pages are decoded whichever run they belong to.
     SkipPageIdentity,
     /// Replay passes over the first record asked for.
     ReplaySkipsFirst,
     /// Replay applies the parts of a bulk commit that was never completed.
     HalfABulkCommit,
-    /// Nobody wakes those who wait for the sync of another.
+    /// Threads that wait for the sync of another are not woken.
     LostWakeUp,
     /// A snapshot is registered one commit too high.
     SnapshotOffByOne,
@@ -57,9 +57,9 @@ pub(crate) enum Plant {
     SharingForgotten,
     /// The memory of a flushed buffer is given back in part.
     CounterDrift,
-    /// The log is let go up to the last commit, whatever is in memory only.
+    /// The log is released up to the last commit, whatever is in memory only.
     LogReleasedEarly,
-    /// After a failed write or sync the log goes on.
+    /// After a failed write or sync the log continues.
     PoisonForgotten,
     /// A flushed run is taken for the oldest of its bucket.
     DeltaAtTheEnd,
@@ -154,8 +154,8 @@ mod switch {
     const UNKNOWN: u8 = u8::MAX;
     const NONE: u8 = u8::MAX - 1;
 
-    /// The plant that is switched on. Read from the environment at the first question: nobody
-    /// changes it afterwards.
+    /// The plant that is switched on. Read from the environment at the first question: it does
+    /// not change afterwards.
     static ACTIVE: AtomicU8 = AtomicU8::new(UNKNOWN);
 
     /// Whether `plant` is switched on.

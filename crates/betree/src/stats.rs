@@ -188,7 +188,7 @@ pub struct Stats {
     pub space: SpaceStats,
     /// Open snapshots.
     pub snapshots: SnapshotStats,
-    /// The background work going on: `flush`, `merge`, `checkpoint`. Empty when idle.
+    /// The background work under way: `flush`, `merge`, `checkpoint`. Empty when idle.
     pub activity: Vec<&'static str>,
 }
 

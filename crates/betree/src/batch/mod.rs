@@ -125,7 +125,7 @@ impl Batch {
         debug_assert!(value.len() <= self.value_max, "so is the longest value");
     }
 
-    /// Remove `key`; nothing happens if it is not there.
+    /// Remove `key`; nothing happens if it does not exist.
     #[inline]
     pub fn delete(&mut self, tree: TreeId, key: &[u8]) {
         let mut head = Head::new();

@@ -1,4 +1,4 @@
-//! A buffer that takes no more writes: read without its lock, sorted once for everybody.
+//! A buffer that takes no more writes: read without its lock, sorted once for all readers.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::types::Entry;
 /// writes, so sorted reading finds each in another cache line.
 const AHEAD: usize = 16;
 
-/// The entries of a frozen buffer, and their order once somebody needed it.
+/// The entries of a frozen buffer, and their order once a reader needed it.
 #[derive(Debug)]
 pub(super) struct Frozen {
     pub(super) store: Store,

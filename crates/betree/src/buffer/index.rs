@@ -1,16 +1,16 @@
-//! The order of a store that is still written to, made as far as somebody reads.
+//! The order of a store that is still written to, made as far as readers need it.
 //!
 //! The slots are covered from the oldest on by at most [`RUNS`] sorted runs of references, each of
 //! them more than twice as long as the next; the last slots, at most [`TAIL`] after a read, are the
-//! tail, which point reads scan and windows sort. A store nobody reads is never sorted; one that is
-//! read all the time costs about `log2(slots / TAIL)` merges of a reference per write.
+//! tail, which point reads scan and windows sort. A store without readers is never sorted; one that
+//! is read all the time costs about `log2(slots / TAIL)` merges of a reference per write.
 //!
 //! Invariants:
 //! - I1: the runs hold exactly the slots `0..covered`, each run those of one interval, in order:
 //!   what is in a later run is newer.
 //! - I2: `tail` is empty or the sorted references of the first `tail.len()` slots after `covered`.
 //!
-//! No lock: whoever owns the index guards it.
+//! No lock: the owner of the index guards it.
 
 use std::cmp::Ordering;
 

@@ -125,7 +125,8 @@ fn settle_large(store: &Store, group: &mut [Ref], skip: usize) {
         *r = r.with_head(head(store.key(r.address()), shared));
     }
     longer.sort_unstable();
-    // Keys that end exactly at `shared` have the head 0 here, as zeros have: the next level tells.
+    // Keys that end exactly at `shared` have the head 0 here, as zeros have: the next level
+    // distinguishes them.
     settle_groups(store, longer, shared);
     for r in ended.iter_mut().chain(longer) {
         *r = r.with_head(original);

@@ -14,7 +14,7 @@
 //! - I2: slots are in the order of the writes; slot `i` is older than slot `i + 1`.
 //! - I3: slots grow by a quarter, so memory held is at most about a tenth above memory used.
 //!
-//! No lock: whoever owns the store guards it.
+//! No lock: the owner of the store guards it.
 
 use std::cmp::Ordering;
 

@@ -155,7 +155,7 @@ impl Cache {
             .insert(Key { run, index: FILTER }, Item::Filter(filter));
     }
 
-    /// Let go of a run of so many pages that nobody will read again, as far as that is cheap.
+    /// Drop the `pages` pages of a run that will not be read again, as far as that is cheap.
     pub(crate) fn forget_run(&self, run: RunId, pages: u32) {
         for index in (0..pages.min(FORGET_MAX)).chain([FENCE, FILTER]) {
             let key = Key { run, index };

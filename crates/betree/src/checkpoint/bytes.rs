@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.fits(count, least)
     }
 
-    /// `count`, if so many things of at least `least` bytes can follow.
+    /// `count`, if that number of items of at least `least` bytes can follow.
     pub(super) fn fits(&self, count: usize, least: usize) -> Decoded<usize> {
         if count > self.left() / least {
             return Err("counts more than it holds");

@@ -40,7 +40,7 @@ const BLOCK: usize = 4096;
 /// extent of the last image is freed with what was released before the capture.
 ///
 /// # Errors
-/// `Full` when there is no room for the image: the store goes on as it was. `Io`: what is durable
+/// `Full` when there is no room for the image: the store is as it was before. `Io`: what is durable
 /// is unknown, and the store must be closed for writes (so a sync that fails for lack of room is
 /// `Io`).
 pub(crate) fn write(

@@ -421,7 +421,7 @@ fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
         let epoch = space.begin_checkpoint();
         let image = long(number);
         last = write(&disk, path(), &space, &last, epoch, &image).unwrap();
-        // Whoever is first takes what the checkpoint freed, but for the reserve.
+        // Other allocations take what the checkpoint freed, but for the reserve.
         take_all();
         let kept = keep_reserve(&disk, path(), &space, &last);
         assert!(kept.is_ok() || kept.unwrap_err().kind() == ErrorKind::Full);

@@ -129,7 +129,7 @@ impl<S: Source> Merge<S> {
             if planted(Plant::ScanForgetsTombstone)
                 && let Some(older) = self.tied.pop()
             {
-                // The tombstone's source goes on, and what it hides wins.
+                // The tombstone's source advances, and what it hides wins.
                 self.sources[head.source].advance()?;
                 self.winner = older;
                 return Ok(true);

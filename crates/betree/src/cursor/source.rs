@@ -8,7 +8,7 @@ use crate::types::Entry;
 /// A sorted sequence with at most one entry for each key: the newest version the snapshot sees,
 /// which may be a tombstone. Ascending or descending, as it was made.
 ///
-/// A source may go on beyond the limit of its bucket; the merge stops there.
+/// A source may continue beyond the limit of its bucket; the merge stops there.
 pub(super) trait Source {
     /// Stand on the first entry within `from`: a lower bound forward, an upper bound backward.
     fn seek(&mut self, from: Bound<&[u8]>) -> Step;
@@ -16,6 +16,6 @@ pub(super) trait Source {
     /// The entry it stands on; none at the end and before the first seek.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Go on to the next entry. It stands on one, whose key comes with [`super::stop::Stop::Gone`].
+    /// Move to the next entry. It stands on one, whose key comes with [`super::stop::Stop::Gone`].
     fn advance(&mut self) -> Step;
 }

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::run::Run;
 use crate::types::{Op, Seq};
 
-/// One bucket as of the moment it was asked for. Whoever holds it can go on reading what is in it,
+/// One bucket as of the moment it was asked for. Its holder can keep reading what is in it,
 /// whatever is flushed, merged, split or retired meanwhile.
 ///
 /// Invariant: what is earlier in the order buffers, deltas, base (and within the first two) is

@@ -5,7 +5,7 @@
 //! - I2: going forward the inner cursor stands on that entry; going backward it has passed all
 //!   versions of the key, and the entry is a copy - unless every key has one version that all see
 //!   (`plain`), when the inner cursor's entry is the entry in both directions.
-//! - I3: while it goes on, and until it does so again, `left` is the key it has left.
+//! - I3: while it advances, and until it advances again, `left` is the key it has left.
 
 use std::ops::Bound;
 
@@ -24,7 +24,7 @@ pub(super) trait Versions {
     /// The entry it stands on.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Go on to the next entry. Where that fails because what is read is gone, it stays.
+    /// Move to the next entry. Where that fails because what is read is gone, it stays.
     fn advance(&mut self) -> Result<()>;
 
     /// Whether what it reads is gone for good.

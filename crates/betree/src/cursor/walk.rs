@@ -9,7 +9,7 @@
 //! - I3: the bucket that is entered holds the bound it is entered at.
 //! - I4: what it stands on does not change while it stands there: it has a copy, or the page.
 //! - I5: between two calls it holds no buffer and no run, so that a cursor that rests keeps neither
-//!   memory nor space. When it goes on and what it read is gone, it enters the bucket again beyond
+//!   memory nor space. When it moves and what it read is gone, it enters the bucket again beyond
 //!   the key it leaves: what its snapshot sees is the same in whatever has taken its place.
 //!
 //! A cursor belongs to one thread at a time and takes no lock but those inside buffers and cache.
@@ -86,7 +86,7 @@ impl<'a> MergeCursor<'a> {
     /// Go to the next entry. False at the end; after that it stays false.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`, those of the buckets. The cursor then goes on only after a seek.
+    /// `Corrupt`, `Io`, those of the buckets. The cursor then needs a seek before it can advance.
     #[inline]
     pub(crate) fn advance(&mut self) -> Result<bool> {
         match (self.state, self.place.as_mut()) {
@@ -158,13 +158,13 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Go on when the bucket cannot: enter it again if what was read of it is gone (I5).
+    /// Continue when the bucket cannot: enter it again if what was read of it is gone (I5).
     #[cold]
     fn resume(&mut self, stop: Stop) -> Result<bool> {
         match stop {
             Stop::Failed(error) => self.arrive(Err(error)),
             Stop::Gone(left) => {
-                let left = left.expect("a walk that goes on leaves a key");
+                let left = left.expect("a walk that advances leaves a key");
                 self.place = None;
                 self.begin_at(Bound::Excluded(Arc::from(left)))
             }
@@ -300,7 +300,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Where the walk goes on after the bucket it is in; none where the cursor's range ends in it.
+    /// Where the walk continues after its bucket; none where the cursor's range ends in it.
     fn beyond(&self) -> Option<Edge> {
         let place = self.place.as_ref()?;
         let from = match self.direction {

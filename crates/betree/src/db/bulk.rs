@@ -1,8 +1,8 @@
 //! Commits larger than what is planned, logged and applied in one piece: streamed in chunks, so
 //! that memory stays within its limit however large the commit is.
 //!
-//! 1. Take the turn: until it is given back no other commit gets in, but flushes and merges go on,
-//!    and readers read on. The commit lock is held for a chunk at a time only.
+//! 1. Take the turn: until it is given back no other commit gets in, but flushes, merges and
+//!    readers continue. The commit lock is held for a chunk at a time only.
 //! 2. Check for conflicts.
 //! 3. Log every chunk as a record with a number of its own: parts, the last one marked.
 //! 4. Apply every chunk under its number, making room by flushing where memory is full, and sleep
@@ -17,9 +17,9 @@
 //! - I3. The numbers of a bulk commit are above every snapshot there is until the last is
 //!   published, and flushes and merges keep versions above what is visible as they are.
 //! - I4. With a log, a checkpoint may be made meanwhile: it captures half of the commit, but the
-//!   log is kept from the first part on (nothing above the visible commit is let go), and is synced
-//!   up to the last part before the image is written. Without a log there would be only the half,
-//!   so checkpoints are held off.
+//!   log is kept from the first part on (nothing above the visible commit is released), and is
+//!   synced up to the last part before the image is written. Without a log there would be only the
+//!   half, so checkpoints are held off.
 
 use std::time::Duration;
 
@@ -212,7 +212,7 @@ impl Core {
         })?;
         assert_eq!(seq.0, last.0 + chunks, "what is applied is what was logged");
         let committer = self.commit.lock();
-        assert_eq!(committer.last, seq, "nobody commits during a turn");
+        assert_eq!(committer.last, seq, "no other commit gets in during a turn");
         self.snapshots.publish(seq);
         Ok(())
     }

@@ -36,7 +36,7 @@ fn open(disk: &SimVfs, options: &Options) -> Arc<Core> {
     )
 }
 
-/// Puts of ascending keys; `watch` is told at each, with the number of the pass.
+/// Puts of ascending keys; `watch` is called at each, with the number of the pass.
 struct Puts<'a> {
     tree: TreeId,
     count: u32,

@@ -159,8 +159,9 @@ impl Core {
         }
     }
 
-    /// For a delete that found nothing: that may be the doing of the commits before. As far as it
-    /// is to be durable they must be, or a crash brings back what it was told is gone.
+    /// For a delete that found nothing: an earlier commit may have removed the key. As far as the
+    /// delete is to be durable the earlier commits must be, or a crash brings back a key that was
+    /// reported as gone.
     pub(crate) fn make_past_durable(&self, durability: Durability) -> Result<()> {
         let position = self.log.as_ref().map(|log| Position(log.appended()));
         self.make_durable(position, durability)
@@ -239,7 +240,7 @@ impl Core {
         self.checkpoints.wait();
         debug_assert!(
             self.health.check_open().is_err(),
-            "nobody comes in any more"
+            "no call is let in any more"
         );
         if let Some(log) = &self.log {
             log.close();

@@ -152,7 +152,7 @@ impl Core {
         self.directory.join(DATA_FILE)
     }
 
-    /// Whether background threads do the work; else whoever needs it done steps.
+    /// Whether background threads do the work; else the caller that needs it done steps.
     pub(crate) fn has_threads(&self) -> bool {
         0 < self.options.threads()
     }

@@ -56,7 +56,7 @@ impl Core {
     }
 
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
-    /// Snapshots that saw it go on reading it.
+    /// Snapshots that saw it can still read it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
         let position = {
             let mut committer = self.committer();
@@ -77,17 +77,17 @@ impl Core {
         self.make_durable(position, Durability::Sync)
     }
 
-    /// Let go of a dropped tree that nobody reads any more, under the commit lock.
+    /// Release what a dropped tree without readers holds, under the commit lock.
     pub(crate) fn forget_tree(&self, _: &Committer, tree: &Arc<Tree>) {
         let bytes = self.queue.forget(tree);
         self.memory.forget_frozen(bytes);
         for bucket in tree.routing().buckets() {
             let mut state = bucket.state();
-            assert!(!state.dropped, "a tree is let go of once");
+            assert!(!state.dropped, "a tree is released once");
             assert!(!state.retired, "no bucket of a routing was replaced");
             self.memory.forget_active(state.active.bytes());
             self.let_go(&state.deltas, &state.base);
-            // Flushes and merges under way find it so, and let go of what they made.
+            // Flushes and merges under way find it so, and release what they made.
             state.dropped = true;
             state.deltas.clear();
             state.base = Arc::from([]);

@@ -40,7 +40,8 @@ impl<'a> Expanded<'a> {
         }
     }
 
-    /// Take the moment that range deletes see, which is commit `last`. Nobody commits from now on.
+    /// Take the moment that range deletes see, which is commit `last`. No other commit is
+    /// made from now on.
     pub(crate) fn look(&self, last: Seq) {
         if 0 < self.batch.counts().range_deletes {
             let ticket = self

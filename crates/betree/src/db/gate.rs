@@ -8,7 +8,7 @@
 //! - I1: no call that changes the file begins once `close` was called, and none is under way when
 //!   it has returned.
 //!
-//! Whoever is refused gets `Closed`. Reads pass: snapshots that are still there change nothing.
+//! A call that is refused gets `Closed`. Reads pass: open snapshots change nothing.
 //! The mutex is a leaf, and is not held across the call that it lets in.
 
 use std::io;
@@ -48,7 +48,7 @@ impl Gate {
         })
     }
 
-    /// Let nobody in any more, and wait until everybody has left (I1).
+    /// Refuse new calls, and wait until all that were let in have returned (I1).
     pub(crate) fn close(&self) {
         if planted(Plant::CloseForgetsWriters) {
             return;

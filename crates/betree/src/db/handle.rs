@@ -40,7 +40,7 @@ use crate::work::Threads;
 pub struct Db {
     core: Arc<Core>,
     threads: Mutex<Option<Threads>>,
-    /// Last, so that the directory is let go when nothing writes to it any more.
+    /// Last, so that the directory is released when nothing writes to it any more.
     _held: Box<dyn Held>,
 }
 
@@ -93,7 +93,7 @@ impl Db {
     }
 
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
-    /// Snapshots that see it go on reading it; the space comes back when the last of them is gone.
+    /// Snapshots that see it can still read it; its space is freed when the last of them is closed.
     ///
     /// # Errors
     /// `NotFound`; `Full`, `Closed`, `Io`.
@@ -173,8 +173,8 @@ impl Db {
         self.core.settle(limit)
     }
 
-    /// Merge the buckets of a range of keys. `watch` gets the bytes done and to do and says whether
-    /// to go on. False when it did not.
+    /// Merge the buckets of a range of keys. `watch` gets the bytes done and to do and returns
+    /// whether to continue. False when it did not.
     ///
     /// # Errors
     /// `Invalid` for a dropped tree; as [`Db::settle`].
@@ -224,7 +224,7 @@ impl Db {
     /// Copy the store, as of one commit not older than the call, to `directory`, while it is
     /// written to. The directory must be empty or missing; what is in it afterwards opens as a
     /// store of its own, with all the trees and no log. `watch` gets the bytes done and to do and
-    /// says whether to go on; when it does not, what was copied is removed and false returned.
+    /// returns whether to continue; if not, what was copied is removed and false returned.
     ///
     /// # Errors
     /// `Exists`: the directory is not empty; `Full`, `Io`, `Closed`.
@@ -245,8 +245,8 @@ impl Db {
         self.core.step()
     }
 
-    /// Close: stop the threads, make what is committed durable, let go of the directory. Dropping
-    /// does the same, but hides the error. Snapshots and transactions that are still there answer
+    /// Close: stop the threads, make what is committed durable, release the directory. Dropping
+    /// does the same, but hides the error. Snapshots and transactions that are still open return
     /// `Closed`.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl Db {
 
 impl Drop for Db {
     fn drop(&mut self) {
-        // Whoever wants to know calls close.
+        // A caller that wants the error calls close.
         let _ = self.shut();
     }
 }

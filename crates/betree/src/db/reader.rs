@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::run::Direction;
 use crate::types::{Seq, TreeId};
 
-/// A registered snapshot; dropping it lets go of what only it sees.
+/// A registered snapshot; dropping it releases what only it sees.
 pub(crate) struct Reader {
     pub(crate) core: Arc<Core>,
     ticket: Ticket,

@@ -6,7 +6,7 @@
 //!   are read from the log a second time then. Parts without a last one were never committed, and
 //!   are passed over: the number does not follow them.
 //! - I3. A replay that begins with a later part of a bulk commit begins in one that is complete:
-//!   the log is let go up to there only when the commit is visible.
+//!   the log is released up to there only when the commit is visible.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ struct Parts {
 pub(super) struct Replay<'c> {
     core: &'c Core,
     store: u128,
-    /// Nothing but parts whose beginning was let go has been met (I3).
+    /// Nothing but parts whose beginning was released has been met (I3).
     begins: bool,
     parts: Option<Parts>,
     /// The disk is full: buffers are not flushed, and memory holds more than its limit.
@@ -73,7 +73,7 @@ impl<'c> Replay<'c> {
         Ok(())
     }
 
-    /// All records have been replayed; the log goes on after `reached`.
+    /// All records have been replayed; the log continues after `reached`.
     pub(super) fn finish(self, reached: Seq) {
         let last = self.core.commit.lock().last;
         if last < reached {

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::run::Direction;
 use crate::types::{Seq, TreeId};
 
-/// A read view of all trees at one moment. It blocks nobody; while it lives, what it sees is kept.
+/// A read view of all trees at one moment. It blocks nothing; while it lives, what it sees is kept.
 /// Made by [`crate::Db::begin_read`].
 #[doc(alias = "read view")]
 pub struct Snapshot {

@@ -1,7 +1,7 @@
 //! The register of live snapshots: what flushes and merges must keep.
 //!
 //! - I1. A snapshot is in the register before anything it sees may be dropped: its number is taken
-//!   and entered under one lock, and whoever drops versions reads the register under that lock.
+//!   and entered under one lock, and work that drops versions reads the register under that lock.
 //! - I2. A snapshot that has grown too old is out of the register and knows it: its reads fail.
 //! - I3. Tickets are numbered in the order of the commits they see: both are taken under the lock.
 
@@ -61,8 +61,8 @@ pub(crate) struct Horizon {
 }
 
 impl Horizon {
-    /// The oldest commit that a reader sees, now or ever: what a newer version at or below it
-    /// replaces, nobody sees. It never goes back.
+    /// The oldest commit that a reader sees, now or ever: no reader sees what a newer version at
+    /// or below it replaces. It never decreases.
     pub(crate) fn oldest(&self) -> Seq {
         let oldest = self.snapshots.first().copied();
         oldest.map_or(self.now, |oldest| oldest.min(self.now))

@@ -30,7 +30,7 @@ const DELETE_AT_ONCE: usize = 1024;
 /// Blind writes ([`Transaction::put_blind`]) of others are not asked for it, with one exception: if
 /// in that time some transaction has also written, checked, another key whose hash falls on the
 /// same of 65,536 places, the exact check finds the blind write and cannot tell it from a checked
-/// one. So blind writes are for keys that nobody writes checked.
+/// one. So blind writes are for keys without checked writes.
 pub struct Transaction {
     reader: Arc<Reader>,
     writes: OwnWrites,
@@ -102,7 +102,7 @@ impl Transaction {
     /// Insert `key`; it must be absent.
     ///
     /// # Errors
-    /// `Exists`, and the transaction may go on; `Conflict`; `Invalid` beyond the limits.
+    /// `Exists`, and the transaction may continue; `Conflict`; `Invalid` beyond the limits.
     pub fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
         self.check_write(tree, key, value, true)?;
         let mut old = Vec::new();
@@ -132,8 +132,8 @@ impl Transaction {
         self.check_write(tree, key, &[], true)?;
         let mut old = Vec::new();
         let there = self.get_into(tree, key, &mut old)?;
-        // What is not there is not removed: else the commit would take away what a blind write,
-        // which does not conflict, has put there meanwhile.
+        // A key that does not exist is not removed: else the commit would remove what a blind
+        // write, which does not conflict, has put in the meantime.
         if there {
             self.push(tree, Op::Delete, key, &[], true)?;
         }
@@ -199,8 +199,8 @@ impl Transaction {
     ///
     /// # Errors
     /// On an error nothing of the transaction is visible, except after a failed sync (`Io`), when
-    /// it may be visible but not durable, and the store is closed for writes. `Conflict`: begin
-    /// again. `Full`, `Closed`.
+    /// it may be visible but not durable, and the store is closed for writes. `Conflict`: retry
+    /// the transaction. `Full`, `Closed`.
     pub fn commit(self, durability: Durability) -> Result<()> {
         let core = Arc::clone(&self.reader.core);
         core.check_durability(durability)?;
@@ -208,12 +208,12 @@ impl Transaction {
             core.counters.conflicts.add(1);
             return Err(Error::new(
                 ErrorKind::Conflict,
-                "a write of this transaction met a conflict; begin again",
+                "a write of this transaction met a conflict; retry the transaction",
             ));
         }
         if self.writes.is_empty() {
             self.reader.check()?;
-            // It may have been told to delete what it did not find.
+            // It may have had deletes that found nothing.
             return core.make_past_durable(durability);
         }
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
@@ -268,8 +268,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// As [`Transaction::check`], for a bulk commit after commit `last`: nobody else commits
-    /// meanwhile.
+    /// As [`Transaction::check`], for a bulk commit after commit `last`: no other commit gets
+    /// in meanwhile.
     fn check_all(&self, last: Seq) -> Result<()> {
         let core = &self.reader.core;
         self.reader.check()?;
@@ -360,7 +360,7 @@ impl Transaction {
         if most < self.bytes + bytes {
             let message = format!(
                 "the transaction would hold more than transaction_max = {most} bytes; commit \
-                 what there is, or raise the limit"
+                 what is written so far, or raise the limit"
             );
             return Err(Error::new(ErrorKind::Full, message));
         }
@@ -376,6 +376,6 @@ impl Transaction {
 }
 
 fn conflict(key: &[u8]) -> Error {
-    let message = "another transaction wrote the key and was first; begin again";
+    let message = "another transaction wrote the key and was first; retry the transaction";
     Error::new(ErrorKind::Conflict, message).with_key(key)
 }

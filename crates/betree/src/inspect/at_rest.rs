@@ -1,4 +1,4 @@
-//! The storage map of a store that nobody has open, from its data file alone.
+//! The storage map of a store that is not open, from its data file alone.
 //!
 //! What is drawn is the newest checkpoint. Commits after it are in the log only, and go into
 //! buffers when the store is opened: [`StorageMap::log`] says how much that is.

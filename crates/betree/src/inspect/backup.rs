@@ -6,7 +6,7 @@
 //!    memory fills up while the cut is flushed.
 //! 2. The runs are copied. They are immutable, and the look keeps their extents from being reused:
 //!    what it costs the store is the space that would have been freed meanwhile. Checkpoints,
-//!    flushes and merges go on.
+//!    flushes and merges continue.
 //! 3. The copy lays the runs end to end, then an image that describes them so, and is synced; then
 //!    the superblock, synced; then the file gets its name. A copy needs no log.
 //!
@@ -33,7 +33,7 @@ use crate::types::{Extent, RunId, Seq, UNIT};
 /// Bytes copied at once, and how often the watcher is asked.
 const PIECE: u64 = 1 << 20;
 
-/// Says how far it is, in bytes, and hears whether to go on.
+/// Gets the bytes done and to do, and returns whether to continue.
 type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
 /// What is copied.

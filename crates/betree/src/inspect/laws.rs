@@ -281,7 +281,7 @@ pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     must(released < log_from, || {
         format!("law 9: recovery needs the log from {log_from}, it is gone up to {released}")
     })?;
-    // A dropped tree is read while it is open; nobody recovers it.
+    // A dropped tree is read while it is open; it is never recovered.
     let live = look.trees.iter().filter(|tree| tree.dropped.is_none());
     let buffers = live.flat_map(|tree| &tree.buckets).flat_map(|bucket| {
         let frozen = bucket.frozen.iter().map(|(buffer, _)| buffer);

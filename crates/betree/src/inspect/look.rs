@@ -12,7 +12,7 @@ use crate::types::{RunId, Seq};
 /// A buffer, as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferLook {
-    /// Tells shared buffers from others.
+    /// Distinguishes shared buffers from others.
     pub(super) address: usize,
     pub(super) bytes: usize,
     pub(super) entries: usize,

@@ -78,7 +78,7 @@ impl Core {
         let superblock = checkpoint.superblock().clone();
         let durable = self.durable_runs(&superblock)?;
         let seen = self.see();
-        // After a failed write of a superblock nobody knows which image is the newest; both stay.
+        // After a failed write of a superblock it is unknown which image is the newest; both stay.
         let certain = !self.health.is_poisoned();
         drop(checkpoint);
         check(&superblock, &durable, &seen, certain).map_err(|broken| {

@@ -1,10 +1,10 @@
 //! Following the chain of records through the segments, and judging where it ends.
 //!
 //! The chain is the longest row of records without gaps that begins at or before the first one
-//! asked for. A segment ends where a group or record does not decode (a *stop*). The chain goes on
-//! in the next segment that begins with what is then expected, or before it (copies). One that
-//! begins later is a stop as a whole: its groups were written before those that are missing were
-//! synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the
+//! asked for. A segment ends where a group or record does not decode (a *stop*). The chain
+//! continues in the next segment that begins with what is then expected, or before it (copies). One
+//! that begins later is a stop as a whole: its groups were written before those that are missing
+//! were synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the
 //! stops decides which.
 
 use crate::error::{Error, Result};
@@ -199,7 +199,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// The record after the end of the chain is not there though it was durable.
+    /// The record after the end of the chain is missing though it was durable.
     fn damage(&self) -> Error {
         let message = |what: String| {
             format!(

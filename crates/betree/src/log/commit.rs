@@ -1,4 +1,4 @@
-//! Making records durable: a writer writes groups, a syncer syncs for everybody who waits (I6).
+//! Making records durable: a writer writes groups, a syncer syncs for all that wait (I6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Log {
     /// Return when everything up to `position` is durable.
     ///
     /// # Errors
-    /// `Io` when the write or the sync failed, once; `Closed` for everybody else and later.
+    /// `Io` when the write or the sync failed, once; `Closed` for every other caller and later.
     pub(crate) fn sync_to(&self, position: Position) -> Result<()> {
         let mut state = self.state.lock();
         assert!(position.0 <= state.appended, "a position given by append");
@@ -50,8 +50,7 @@ impl Log {
     }
 
     /// Write out what is buffered if it is worth a write, without syncing. A thread of its own
-    /// calls it, or committers after they let go of the commit lock, so that appends need not
-    /// write.
+    /// calls it, or committers after they release the commit lock, so that appends need not write.
     ///
     /// # Errors
     /// `Io` when the write failed, once; `Closed` later.
@@ -104,7 +103,7 @@ impl Log {
         while state.durable < target {
             state.check()?;
             if state.syncing {
-                // Whoever syncs next writes what has come meanwhile, as one group.
+                // The thread that syncs next writes what has come meanwhile, as one group.
                 self.synced.wait(state);
             } else {
                 self.lead_sync(state)?;
@@ -180,7 +179,7 @@ impl Log {
         outcome
     }
 
-    /// I7: nothing more, and everybody who waits is told.
+    /// I7: nothing more is written, and all that wait are woken and get an error.
     pub(super) fn fail(&self, state: &mut MutexGuard<'_, State>, error: &crate::Error) {
         if !planted(Plant::PoisonForgotten) {
             state.poison(error);

@@ -32,7 +32,7 @@ use thiserror::Error;
 
 use crate::types::Seq;
 
-/// What segments are made of, and what is written anew once it was synced.
+/// Segments consist of whole blocks; after a sync, writing begins with the next block (I2).
 pub(crate) const BLOCK: u64 = 4096;
 /// What every group begins at a multiple of.
 pub(crate) const ALIGN: u64 = 16;
@@ -207,7 +207,11 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
     at.put(&header.length.to_le_bytes());
     at.put(&header.count.to_le_bytes());
     at.put(&header.raw.to_le_bytes());
-    debug_assert_eq!(at.0.len(), 4, "but for the flags, which are 0, all is said");
+    debug_assert_eq!(
+        at.0.len(),
+        4,
+        "but for the flags, which are 0, all is written"
+    );
     sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     bytes
 }

@@ -42,20 +42,20 @@
 //! After a crash the groups written since the last sync may each be there, missing or torn, in any
 //! combination: a later segment may be there whole while the end of the one before is not.
 //! Recovery reads from group to group and from segment to segment, and the chain of records ends
-//! where a group does not decode and no later segment goes on with the record that is then next.
+//! where a group does not decode and no later segment continues with the record that is then next.
 //! Everything acknowledged was synced, so it lies before that end (I2: no later write could hurt
 //! it; I5: everything before it was synced, too). The rest is cut, whatever valid groups there are
 //! in it: it was never acknowledged. If instead an acknowledged group was damaged, the chain ends
 //! there just the same; but then recovery looks for evidence (I4) in the rest of that segment and
 //! in all later ones. A valid group that says the missing record was durable turns the cut into
 //! [`ErrorKind::Corrupt`]. What was synced last, with nothing written since, leaves no evidence in
-//! the log: damage to that alone looks like a torn tail. A checkpoint bounds it: recovery is told
+//! the log: damage to that alone looks like a torn tail. A checkpoint bounds it: recovery gets
 //! what the checkpoint covers, and the store checks that the log reaches its last record.
 //!
-//! What was cut may still hold valid groups. So that they never come back, a recovered log goes on
-//! in a *new* segment whose groups say from which record on earlier segments are void, and whole
-//! segments behind the end lose their names first (I8): new records with the same numbers could
-//! otherwise lead the chain back into them, should the first new group be damaged. Records
+//! What was cut may still hold valid groups. So that they never come back, a recovered log
+//! continues in a *new* segment whose groups say from which record on earlier segments are void,
+//! and whole segments behind the end lose their names first (I8): new records with the same numbers
+//! could otherwise lead the chain back into them, should the first new group be damaged. Records
 //! whose durability has no evidence are copied there first: after a failed sync the operating
 //! system may show bytes that the device does not have.
 //!

@@ -1,4 +1,4 @@
-//! What a log is told and what it tells.
+//! Options and statistics of a log.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::types::Seq;
 use super::format::{BLOCK, GROUP_HEADER, GROUP_RAW_MAX, RECORD_HEADER};
 
 /// From how many bytes on a piece is worth a write of its own: below, the cost of the call shows;
-/// above, whoever writes it takes longer for nothing.
+/// above, its writer takes longer for nothing.
 const PIECE: usize = 1 << 20;
 
 /// How a log is kept.
@@ -97,7 +97,7 @@ pub(crate) struct LogStats {
     pub(crate) writes: u64,
     /// Syncs of segments, rotations included.
     pub(crate) syncs: u64,
-    /// Syncs that somebody waited for.
+    /// Syncs with at least one waiting commit.
     pub(crate) groups: u64,
     /// Waits those syncs ended; divided by `groups`: the size of a group.
     pub(crate) group_commits: u64,

@@ -15,7 +15,7 @@ use stdx::sync::atomic::{AtomicU64, Ordering};
 /// Above this share commits wait.
 const FREE: f64 = 0.5;
 /// Groups shorter than this say more of the call than of the device.
-const TELLING: u64 = 64 << 10;
+const SIGNIFICANT: u64 = 64 << 10;
 
 /// The rate of writing.
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct Pace {
 impl Pace {
     /// A group of `bytes` was written in `took`. One writer calls it.
     pub(super) fn wrote(&self, bytes: u64, took: Duration) {
-        if bytes < TELLING {
+        if bytes < SIGNIFICANT {
             return;
         }
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1);

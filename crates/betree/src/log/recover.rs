@@ -87,7 +87,7 @@ impl Log {
         };
         let copy = from.max(unproven).min(end);
         let number = survey.newest() + 1;
-        // It goes on as it was before.
+        // It continues with the size it had before.
         let size = survey.last_size().next_multiple_of(BLOCK);
         let size = size.clamp(options.first, options.segment);
         let mut spares = set_aside(&place, &mut survey, &lasts, (size, options.reserve()))?;

@@ -55,9 +55,9 @@ pub(super) struct State {
     pub(super) fresh: bool,
     /// The group being written shares a block with one before it.
     pub(super) shares: bool,
-    /// Somebody writes (I6).
+    /// A thread writes (I6).
     pub(super) writing: bool,
-    /// Somebody syncs (I6).
+    /// A thread syncs (I6).
     pub(super) syncing: bool,
     pub(super) preparing: bool,
     /// Why nothing can be written any more.
@@ -85,7 +85,7 @@ pub(super) struct State {
     /// Waits that the next sync will end, and how many the last one ended.
     pub(super) waiting: u64,
     pub(super) last_group: u64,
-    /// Syncs that somebody waited for, and bytes written, when this was asked last:
+    /// Syncs with a waiting commit, and bytes written, when this was asked last:
     /// [`State::syncs_matter`].
     pub(super) asked: (u64, u64),
     pub(super) stats: LogStats,
@@ -226,7 +226,7 @@ impl State {
     }
 
     /// A group of segment `number` was `saved` bytes shorter than what was kept for it: what comes
-    /// behind it and is not written yet moves up. Nobody but the writer reads their places.
+    /// behind it and is not written yet moves up. Only the writer reads their places.
     pub(super) fn close_up(&mut self, number: u64, saved: u64) {
         assert!(self.writing, "I6: only the writer moves groups");
         if saved == 0 {

@@ -80,7 +80,7 @@ impl Survey {
     }
 
     /// For each segment: records from this number on in it do not count, because a later segment
-    /// begins anew with them.
+    /// voids them.
     pub(super) fn limits(&self) -> Vec<Seq> {
         let mut least = Seq::MAX;
         let mut limits: Vec<Seq> = self

@@ -61,8 +61,8 @@ impl Log {
         }
     }
 
-    /// Write nothing more, to no file: what is not durable now never will be. Waits for whoever is
-    /// writing.
+    /// Write nothing more, to no file: what is not durable now never will be. Waits for the thread
+    /// that writes.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         while state.writing || state.syncing || state.preparing {
@@ -103,7 +103,7 @@ impl Log {
     }
 
     /// Be as small as a new log, as far as records allow: spare segments and those made ahead are
-    /// removed, and the next record begins a small segment, so that a checkpoint lets go of the
+    /// removed, and the next record begins a small segment, so that a checkpoint releases the
     /// one before. It grows again under load.
     ///
     /// # Errors

@@ -33,7 +33,7 @@ impl Log {
         });
     }
 
-    /// Ask for what was noted. May wait for the device; called from a thread nobody waits for.
+    /// Ask for what was noted. May wait for the device; no commit waits for the calling thread.
     pub(crate) fn start_writeback(&self) {
         let written = self.written.lock().take();
         if let Some(Written {

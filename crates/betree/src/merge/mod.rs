@@ -1,4 +1,4 @@
-//! Merging sorted sequences of entries, and dropping versions nobody needs.
+//! Merging sorted sequences of entries, and dropping versions that no reader needs.
 
 mod merger;
 mod retention;

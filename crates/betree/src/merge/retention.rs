@@ -9,7 +9,7 @@
 //!   <= some live snapshot. All other versions are seen by no reader, now or ever.
 //! - I3: a kept version has its seq rewritten to 0 if and only if it is <= `now` and <= every live
 //!   snapshot: then every reader, now or ever, sees it or a newer one. No older version of its key
-//!   is kept then: it would be seen by nobody (I2).
+//!   is kept then: it would be seen by no reader (I2).
 //! - I4: at the bottom, where nothing older lies below, a tombstone whose seq would be rewritten to
 //!   0 is dropped: it hides nothing, as no older version is kept (I3). Elsewhere it stays.
 //!

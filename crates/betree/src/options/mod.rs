@@ -1,5 +1,5 @@
-//! What a store is told when it is opened. None of it is part of the stored format: every run
-//! says for itself how it was written, so all options may differ at the next open.
+//! The options of a store when it is opened. None of them is part of the stored format: every run
+//! states how it was written, so all options may differ at the next open.
 //!
 //! Invariant I1: [`Options::shares`] adds up to the memory exactly.
 
@@ -71,7 +71,7 @@ pub(crate) struct Shares {
     pub(crate) work: u64,
 }
 
-/// What a store is told when it is opened. Begin with [`Options::default`] or a preset, change
+/// The options of a store when it is opened. Begin with [`Options::default`] or a preset, change
 /// what should differ with the `with_` methods; opening checks all of it.
 ///
 /// ```

@@ -191,7 +191,7 @@ fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// Keys of changes that a snapshot still tells apart: 20 bytes and a sequence number.
+/// Keys of changes that a snapshot still distinguishes: 20 bytes and a sequence number.
 fn changes() -> Data {
     Data {
         name: "changes20",

@@ -178,7 +178,7 @@ impl PageBuilder {
         };
         let packed_at = out.len();
         let packed = if header.has(FRONT) {
-            // The suffixes are there already.
+            // `packed` holds the suffixes.
             self.packed.extend_from_slice(&self.values.bytes);
             &self.packed
         } else if header.has(TEMPLATE) {

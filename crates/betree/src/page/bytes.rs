@@ -1,4 +1,4 @@
-//! Reading bytes that nobody vouches for, and eight bytes at a time.
+//! Reading untrusted bytes, and eight bytes at a time.
 
 #![expect(
     clippy::cast_possible_truncation,

@@ -4,7 +4,7 @@
 //! 0 magic "bpg1" | 4 version u8, codec u8, flags u8, 0 | 8 entries | 12 key bytes
 //! | 16 value bytes | 20 packed bytes before the codec | 24 packed bytes stored | 28 stored bytes
 //! ```
-//! All numbers are little-endian u32 where nothing else is said. "Stored bytes" is the length of
+//! All numbers are little-endian u32 unless stated otherwise. "Stored bytes" is the length of
 //! the whole page, header and checksum included.
 
 use super::PageError;
@@ -72,7 +72,7 @@ pub(super) struct Header {
 }
 
 /// The length of the page that begins with `header`, which has at least [`HEADER_LEN`] bytes.
-/// Nothing is checked but what tells a page from other bytes.
+/// Only what distinguishes a page from other bytes is checked.
 ///
 /// # Errors
 /// It is not the header of a page.

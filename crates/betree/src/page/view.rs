@@ -145,7 +145,7 @@ impl Page {
     }
 
     /// The entries among which `key` or its place is, by the first eight bytes of keys: bytes that
-    /// compare as one number, without a call and without a branch that nobody can predict.
+    /// compare as one number, without a call and without an unpredictable branch.
     #[inline]
     fn narrow(&self, key: &[u8]) -> (usize, usize) {
         let all = (0, self.entries);
@@ -254,7 +254,7 @@ impl Page {
             compress::decompress(header.codec, stored, &mut self.packed)?;
         }
         if reader.rest().iter().any(|byte| *byte != 0) {
-            return Err(PageError::Content("it goes on after its end"));
+            return Err(PageError::Content("it continues after its end"));
         }
         if header.has(FRONT) {
             mem::swap(&mut self.rows, &mut self.keys);

@@ -9,7 +9,7 @@
 //! puts into the cache as it gets there.
 //!
 //! It does not hold the run: a reader that rests must not keep the space of what merges have
-//! replaced. It holds the page it is on and what it has read ahead. Whoever steps it either holds
+//! replaced. It holds the page it is on and what it has read ahead. Its caller either holds
 //! the run, or asks after an error whether it is gone ([`RunCursor::is_gone`]) and finds the keys
 //! that come next elsewhere.
 //!
@@ -144,7 +144,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Whether nobody holds the run any more. That stays so.
+    /// Whether the run is no longer held by any handle. That stays so.
     pub(crate) fn is_gone(&self) -> bool {
         self.run.strong_count() == 0
     }

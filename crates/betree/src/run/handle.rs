@@ -2,7 +2,7 @@
 //!
 //! Opening one reads nothing; its fences and its filter are read when first needed and live in the
 //! cache. A run is shared by the versions of a tree that name it and by the readers of those; when
-//! the last of them lets go of a run that was retired, its extents go back to the space.
+//! the last of them releases a run that was retired, its extents go back to the space.
 //!
 //! No lock is taken here but the cache's own, and none is held across I/O: two readers that miss
 //! the same page both read it, which is right as pages do not change.
@@ -73,7 +73,7 @@ impl Run {
     }
 
     /// No version of a tree names this run any more. Its extents are released when the last reader
-    /// has let go of it.
+    /// has dropped it.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
     }

@@ -2,8 +2,8 @@
 //!
 //! A *horizon* is the oldest live snapshot, or the newest visible commit where that is older. It
 //! never goes back: a new snapshot is of the newest commit. As soon as it has reached the number
-//! of a newer version of a key, nobody sees the older one; as soon as it has reached the number of
-//! a tombstone with nothing below it, nobody misses the tombstone.
+//! of a newer version of a key, no reader sees the older one; as soon as it has reached the number
+//! of a tombstone with nothing below it, no reader needs the tombstone.
 //!
 //! - I1. A merge at a horizon leaves runs whose leftovers go at a later one only, so none is merged
 //!   again for nothing.
@@ -31,7 +31,7 @@ impl Leftovers {
         entries: 0,
     };
 
-    /// What a run that was opened may hold, as its description tells.
+    /// What a run that was opened may hold, by its description.
     pub(super) fn guess(meta: &RunMeta) -> Leftovers {
         if meta.max_seq == Seq::ANCIENT && meta.tombstones == 0 {
             return Leftovers::NONE;

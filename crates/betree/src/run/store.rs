@@ -103,7 +103,7 @@ impl RunTraffic {
 /// The environment of runs.
 ///
 /// Invariant: `held` is the sum of the extents of all runs that are open or being written. It and
-/// the space change under its lock, so that the two can be compared while work goes on.
+/// the space change under its lock, so that the two can be compared while work is under way.
 pub(crate) struct RunStore {
     file: Arc<dyn File>,
     path: PathBuf,

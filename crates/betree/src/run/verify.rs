@@ -1,4 +1,4 @@
-//! Reads a whole run and compares it with everything that is said about it.
+//! Reads a whole run and compares it with everything that is recorded about it.
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@
 //! - I2. The runs of the base are in key order and do not overlap within the bucket.
 //! - I3. `flushed` is a commit up to which everything of this bucket is in runs.
 //! - I4. A retired bucket holds nothing and never changes again; its content lives on in the
-//!   buckets that replaced it, and whoever still holds the bucket keeps none of it. Buffers and
+//!   buckets that replaced it, and a holder of the old bucket keeps none of it. Buffers and
 //!   runs may be shared between buckets after a split: keys outside of the bucket's own range do
 //!   not count.
 //! - I5. The active buffer is replaced, and the bucket retired, under the commit lock only.
@@ -51,7 +51,7 @@ pub(crate) struct State {
     pub(crate) merging: bool,
     /// A merge failed on damaged bytes: it is not tried again until the store is opened again.
     pub(crate) broken: bool,
-    /// The tree was dropped and nobody reads it: what work under way brings is thrown away.
+    /// The tree was dropped and has no readers: what work under way brings is thrown away.
     pub(crate) dropped: bool,
 }
 

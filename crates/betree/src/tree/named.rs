@@ -70,7 +70,7 @@ impl Tree {
     }
 
     /// Put `new` in the place of the adjoining buckets `old`, under the commit lock. The caller
-    /// holds the states of `old` and retires them before it lets go, so that whoever comes late
+    /// holds the states of `old` and retires them before it releases them, so that a later caller
     /// finds them retired and the new routing in place.
     pub(crate) fn replace(&self, old: &[Arc<Bucket>], new: Vec<Arc<Bucket>>) {
         let routing = self.routing.load_full();

@@ -48,7 +48,7 @@ impl Routing {
         let wanted = head(key);
         let below = self.heads.partition_point(|&h| h < wanted);
         let mut after = below;
-        // Buckets that begin with the same eight bytes are told apart by the whole key.
+        // Buckets that begin with the same eight bytes are distinguished by the whole key.
         while self.heads.get(after) == Some(&wanted)
             && self.buckets.get(after).is_some_and(|b| *b.lo <= *key)
         {

@@ -1,7 +1,7 @@
-//! Checkpoints: the catalog of all runs becomes durable, and the log before it is let go.
+//! Checkpoints: the catalog of all runs becomes durable, and the log before it is released.
 //!
 //! A checkpoint is fuzzy: it captures each bucket as it is at some moment, while commits, flushes
-//! and merges go on, and each bucket says up to which commit its runs are complete. There are no
+//! and merges continue, and each bucket says up to which commit its runs are complete. There are no
 //! dirty pages, so there is no storm of them: what is written is the catalog.
 //!
 //! - I1. Every commit whose changes are in a captured run is durable in the log before the catalog
@@ -158,10 +158,10 @@ impl Core {
     /// Make a checkpoint, after one that is being made.
     ///
     /// # Errors
-    /// `Full`: the store goes on as it was. After a failed sync the store is closed for writes.
+    /// `Full`: the store is as it was before. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
-        // Asked under the lock: close waits for whoever has it.
+        // Asked under the lock: close waits for the thread that has it.
         self.health.check_writable()?;
         self.write_checkpoint(&mut last)
     }
@@ -227,7 +227,7 @@ impl Core {
         };
         // A smaller reserve than wished for is no failure; the next checkpoint asks again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
-        // Last: the checkpoint stands whether or not the log lets go of its files.
+        // Last: the checkpoint stands whether or not the log releases its files.
         self.release_log(image.log_from)
     }
 
@@ -245,7 +245,7 @@ impl Core {
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
         let _last = self.checkpoints.last.lock();
-        // Asked under the lock: close waits for whoever has it.
+        // Asked under the lock: close waits for the thread that has it.
         self.health.check_writable()?;
         self.flush_cut().map(drop)
     }
@@ -300,7 +300,7 @@ impl Core {
         assert!(last.last_seq <= last_seq, "checkpoints ascend");
         assert!(
             log_from.0 <= last_seq.0 + 1,
-            "I2: the log goes on after what it covers"
+            "I2: the log continues after what it covers"
         );
         Image {
             number: last.number + 1,
@@ -366,7 +366,7 @@ impl Found {
     }
 }
 
-/// The tree as it is; `None` when it was dropped and let go of, if `or_gone`.
+/// The tree as it is; `None` when it was dropped and released, if `or_gone`.
 fn capture_tree(tree: &Arc<Tree>, found: &mut Found, or_gone: bool) -> Option<TreeImage> {
     let buckets = loop {
         let mut tried = Found {
@@ -381,7 +381,7 @@ fn capture_tree(tree: &Arc<Tree>, found: &mut Found, or_gone: bool) -> Option<Tr
                 return None;
             }
             if state.retired {
-                // I4. The routing that has those in its place is there already.
+                // I4. The routing already has those in its place.
                 break;
             }
             buckets.push(tried.capture(&bucket.lo, &state));

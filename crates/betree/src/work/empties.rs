@@ -26,7 +26,7 @@ pub(crate) struct Empties {
 }
 
 impl Empties {
-    /// Of a store whose buckets nobody has looked at.
+    /// Of a store whose buckets have not been looked at.
     pub(super) fn new() -> Empties {
         Empties {
             left: AtomicBool::new(true),
@@ -68,7 +68,7 @@ impl Core {
         empty: &Arc<Bucket>,
     ) -> bool {
         assert!(first.hi.as_ref() == Some(&second.lo), "neighbours adjoin");
-        // In key order, as everybody who holds two.
+        // In key order, as everywhere that two are held.
         let (mut first_state, mut second_state) = (first.state(), second.state());
         let (gone, kept, kept_bucket) = if Arc::ptr_eq(first, empty) {
             (&mut *first_state, &mut *second_state, second)

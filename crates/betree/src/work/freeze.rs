@@ -32,7 +32,7 @@ impl Core {
     }
 
     /// Freeze the buffer in `state`, under the commit lock. What is returned is to be queued when
-    /// the state is let go, before the commit lock is.
+    /// the state is unlocked, before the commit lock is.
     pub(crate) fn freeze_state(
         &self,
         tree: &Arc<Tree>,

@@ -71,7 +71,7 @@ impl Core {
         if same.count() < stretch.len() {
             return false;
         }
-        // In key order, as everybody who holds several.
+        // In key order, as everywhere that several are held.
         let mut states: Vec<_> = stretch.iter().map(|bucket| bucket.state()).collect();
         let settled = |(bucket, state): (&Arc<Bucket>, &_)| settled_bytes(bucket, state).is_some();
         if !stretch

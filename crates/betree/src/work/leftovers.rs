@@ -1,17 +1,17 @@
 //! Merging what was kept for snapshots that are gone.
 //!
 //! A merge keeps the versions and tombstones that a live snapshot needs, in the base of its bucket.
-//! When the snapshot is gone nobody writes into that bucket for its sake, so the base itself says
-//! from which horizon on it is worth merging alone ([`crate::run::Run::leftovers`]): an idle store
-//! does so after it has merged all deltas, `settle` and `compact` at once, and a busy store in the
-//! shadow of what is committed.
+//! When the snapshot is gone nothing is written into that bucket for its sake, so the base itself
+//! says from which horizon on it is worth merging alone ([`crate::run::Run::leftovers`]): an idle
+//! store does so after it has merged all deltas, `settle` and `compact` at once, and a busy store
+//! in the shadow of what is committed.
 //!
 //! Numbers alone cost little, so only `settle` and `compact` merge a base that has versions with
 //! numbers but nothing to drop: ascending keys that were written under a snapshot are else written
 //! once.
 //!
 //! - I1. `due` is never above the least horizon at which the base of a bucket that may be merged
-//!   can drop something, except while a look at all buckets goes on.
+//!   can drop something, except while a look at all buckets is under way.
 //! - I2. What is merged alone is not counted by the pace: it pays back space, not deltas.
 //!
 //! Lock order: the register of snapshots is a leaf, and asked under a bucket's state at most.
@@ -28,8 +28,8 @@ use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
 
-/// While commits come in, bases that are merged alone write at most one byte for so many bytes of
-/// keys and values committed.
+/// While commits come in, bases that are merged alone write at most one byte for this number of
+/// bytes of keys and values committed.
 const COMMITTED_FOR_EACH: u64 = 4;
 /// The runs of a base may leave this part of their bytes unused in their last units.
 pub(super) const SPARE: u64 = 16;
@@ -43,7 +43,7 @@ pub(crate) struct Leftovers {
 }
 
 impl Leftovers {
-    /// Of a store whose buckets nobody has looked at.
+    /// Of a store whose buckets have not been looked at.
     pub(super) fn new() -> Leftovers {
         Leftovers {
             due: AtomicU64::new(0),
@@ -94,7 +94,7 @@ impl Core {
             let next = committed.saturating_add(bytes.saturating_mul(COMMITTED_FOR_EACH));
             leftovers.next.store(next, Ordering::Relaxed);
         } else if found.is_some() {
-            // There may be others that `due` does not tell of.
+            // There may be others that `due` does not cover.
             leftovers.look_again();
         }
         found.map(|(_, tree, bucket)| (tree, bucket))

@@ -109,7 +109,7 @@ impl Store {
         panic!("the store never rests");
     }
 
-    /// What must hold of a settled store of `rows` rows that nobody reads.
+    /// What must hold of a settled store of `rows` rows without readers.
     fn assert_plain(&self, rows: u64) {
         assert_plain(&self.db, rows);
     }
@@ -147,7 +147,7 @@ fn put(db: &Db, tree: TreeId, rows: std::ops::Range<u32>, round: u8) {
     db.write(&batch, Durability::None).unwrap();
 }
 
-/// What must hold of a settled store of `rows` rows that nobody reads.
+/// What must hold of a settled store of `rows` rows without readers.
 fn assert_plain(db: &Db, rows: u64) {
     let core = db.core();
     let mut entries = 0;

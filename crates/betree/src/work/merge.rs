@@ -1,6 +1,6 @@
 //! The merge lane: the deltas and the base of a bucket become a new base.
 //!
-//! A merge goes on in slices of a few thousand entries, so that a flush never waits for one. When
+//! A merge proceeds in slices of a few thousand entries, so that a flush never waits for one. When
 //! the new base is too large for one bucket it is cut at drawn points into several (unequal, so
 //! that buckets do not come due together). Whatever was flushed into the bucket meanwhile is newer
 //! than everything merged, and stays as it is.
@@ -43,8 +43,8 @@ pub(crate) struct MergeJob {
     /// Encoded bytes at which a part ends, in turn; the last part has no end.
     cuts: Vec<u64>,
     last_key: Vec<u8>,
-    /// Bytes written that the pace was told of.
-    told: u64,
+    /// Bytes written that were reported to the pace.
+    reported: u64,
     /// Of these, those whose time was counted.
     timed: u64,
     /// Time that was not counted yet.
@@ -109,7 +109,7 @@ impl MergeJob {
 
 /// The state of the merge lane.
 pub(crate) struct Merges {
-    /// Merges that were begun and wait for a thread to go on with them, or, when done, for the end
+    /// Merges that were begun and wait for a thread to continue them, or, when done, for the end
     /// of a flush ([`MergeJob::is_blocked`]).
     paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
@@ -163,7 +163,7 @@ impl Merges {
         self.leftovers.look_again();
     }
 
-    /// The last bucket lets go of a delta of `bytes`.
+    /// The last bucket releases a delta of `bytes`.
     pub(crate) fn delta_went(&self, bytes: u64) {
         let before = self.waiting.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what goes has come");
@@ -174,13 +174,13 @@ impl Merges {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// So many merges have ended.
+    /// `count` merges have ended.
     fn over(&self, count: usize) {
         let before = self.running.fetch_sub(count, Ordering::Relaxed);
         assert!(count <= before, "what ends was begun");
     }
 
-    /// The newest merge that a thread can go on with.
+    /// The newest merge that a thread can continue.
     fn resume(&self) -> Option<MergeJob> {
         let mut paused = self.paused.lock();
         let at = paused.iter().rposition(|job| !job.is_blocked())?;
@@ -227,8 +227,8 @@ impl Core {
         let result = self.merge_some(&mut job);
         job.took += self.vfs.now().saturating_sub(start);
         // Slice by slice, or what merges owe would fall in steps of a whole bucket.
-        let more = job.written().saturating_sub(job.told);
-        job.told += more;
+        let more = job.written().saturating_sub(job.reported);
+        job.reported += more;
         // What is merged alone was never owed (I2 of leftovers).
         if !job.is_alone() {
             self.counters.merged_bytes.add(more);
@@ -254,9 +254,9 @@ impl Core {
     /// What merges take is known when they are done: runs are written at their end.
     fn count_time(&self, job: &mut MergeJob) {
         assert!(job.done, "all is written");
-        assert!(job.timed <= job.told, "time is counted once");
-        let (took, bytes) = (std::mem::take(&mut job.took), job.told - job.timed);
-        job.timed = job.told;
+        assert!(job.timed <= job.reported, "time is counted once");
+        let (took, bytes) = (std::mem::take(&mut job.took), job.reported - job.timed);
+        job.timed = job.reported;
         if !job.is_alone() {
             self.counters.merge_nanos.add_nanos(took);
             self.counters.timed_bytes.add(bytes);
@@ -272,7 +272,8 @@ impl Core {
         self.merges.over(1);
     }
 
-    /// Begin to merge `bucket`; `None` when somebody was faster or there is nothing to merge.
+    /// Begin to merge `bucket`; `None` when another thread was faster or there is nothing to
+    /// merge.
     fn begin_merge(&self, tree: Arc<Tree>, bucket: Arc<Bucket>) -> Result<Option<MergeJob>> {
         let (deltas, base) = {
             let mut state = bucket.state();
@@ -325,7 +326,7 @@ impl Core {
             outputs: Vec::new(),
             cuts: self.cuts(bytes),
             last_key: Vec::new(),
-            told: 0,
+            reported: 0,
             timed: 0,
             took: Duration::ZERO,
             done: false,
@@ -334,7 +335,7 @@ impl Core {
         })
     }
 
-    /// Where a base of about `bytes` is cut: nowhere up to the size of a bucket (drawn anew each
+    /// Where a base of about `bytes` is cut: nowhere up to the size of a bucket (drawn again each
     /// time, 75 to 125 %), else into parts of 30 to 70 % of it. Given as sizes of the parts in
     /// reverse, for popping.
     fn cuts(&self, bytes: u64) -> Vec<u64> {
@@ -461,7 +462,7 @@ impl Core {
         }
         self.counters.merges.add(1);
         job.tree.merges.add(1);
-        // Before it is over: whoever waits for that wants the space of what was merged.
+        // Before it is over: a caller that waits for that wants the space of what was merged.
         drop((job.merger, job.deltas, job.base, job.bucket));
         self.merges.over(1);
         None

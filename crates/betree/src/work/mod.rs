@@ -1,7 +1,7 @@
 //! The work behind the commits: freezing and flushing buffers, merging runs, checkpoints.
 //!
 //! Everything is done in steps ([`step`]): by background threads, or, when a store is opened with
-//! none, by whoever calls [`crate::Db::step`], so that a simulation decides the order.
+//! none, by the caller of [`crate::Db::step`], so that a simulation decides the order.
 
 mod checkpoint;
 mod empties;

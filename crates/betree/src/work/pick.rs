@@ -24,7 +24,7 @@ const HEAT_UNIT: f64 = 1000.0;
 /// What a read pays for each delta it meets, in bytes that a merge rewrites in the same time: about
 /// 2.5 microseconds at 100 MB/s.
 const READ_BYTES: f64 = 256.0;
-/// A bucket of tombstones only is this much more urgent: scans pay for what is not there.
+/// A bucket of tombstones only is this much more urgent: scans pay for keys that do not exist.
 const TOMBSTONE_WEIGHT: f64 = 4.0;
 /// Tombstones for this share of the base force a merge, as in a queue that is consumed at one end:
 /// it writes little, since most of what it reads is dead.
@@ -37,7 +37,7 @@ pub(crate) enum Zeal {
     Paced,
     /// Whatever has anything to drop or to merge.
     Idle,
-    /// That, and bases in which versions have numbers that nobody needs.
+    /// That, and bases in which versions have numbers that no reader needs.
     Settle,
 }
 
@@ -155,8 +155,8 @@ impl Core {
         }
     }
 
-    /// What a merge of the bucket is worth; `None` when there is nothing to merge or somebody is at
-    /// it.
+    /// What a merge of the bucket is worth; `None` when there is nothing to merge or it is being
+    /// merged.
     fn worth(&self, bucket: &Bucket) -> Option<Worth> {
         let state = bucket.state();
         let busy = state.merging || state.broken || state.retired || state.dropped;

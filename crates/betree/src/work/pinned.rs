@@ -1,6 +1,5 @@
-//! Memory of buffers that were flushed while somebody was reading them. Readers hold a buffer for
-//! the length of one call, so this is little, and soon gone; it is counted so that nobody has to
-//! believe that.
+//! Memory of buffers that were flushed while they were being read. Readers hold a buffer for the
+//! length of one call, so this is little, and soon gone; it is counted so that this can be checked.
 
 use std::sync::Weak;
 
@@ -15,7 +14,7 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// A buffer of `bytes` was flushed, and the bucket has let go of it.
+    /// A buffer of `bytes` was flushed, and the bucket has released it.
     pub(super) fn flushed(&self, buffer: Weak<Buffer>, bytes: usize) {
         if is_held(&buffer) {
             let mut list = self.list.lock();

@@ -2,7 +2,7 @@
 //!
 //! - I1. Of one bucket, buffers are flushed in the order in which they were frozen: a buffer is
 //!   taken only when it is the oldest of each bucket that names it.
-//! - I2. While a buffer is being flushed its buckets are marked, so that nobody retires them.
+//! - I2. While a buffer is being flushed its buckets are marked, so that they are not retired.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -96,7 +96,7 @@ impl FlushQueue {
     }
 
     /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
-    /// The others may be marked by somebody else by now.
+    /// The others may be marked by another thread by now.
     pub(crate) fn put_back(&self, taken: Taken) {
         for bucket in &taken.buckets {
             let mut state = bucket.state();

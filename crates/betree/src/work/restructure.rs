@@ -19,7 +19,7 @@ pub(crate) struct Part {
 impl Core {
     /// Put buckets of `parts` in the place of `bucket`, under the commit lock and with its state
     /// locked. They inherit its deltas and frozen buffers, shared; its active buffer is frozen and
-    /// shared too, and to be queued when the state is let go. The bucket is retired.
+    /// shared too, and to be queued when the state is unlocked. The bucket is retired.
     pub(crate) fn replace(
         &self,
         committer: &Committer,

@@ -12,7 +12,7 @@ use crate::run::Run;
 use crate::tree::{Bucket, Tree};
 use crate::types::{RunId, Seq, TreeId};
 
-/// How long whoever waits for background threads sleeps between looks.
+/// How long a caller that waits for background threads sleeps between looks.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Core {
@@ -56,8 +56,8 @@ impl Core {
         self.cut_file()
     }
 
-    /// Empty buffers have freed their memory; have the allocator let go of it. A store without
-    /// threads leaves that to who steps it.
+    /// Empty buffers have freed their memory; have the allocator release it. A store without
+    /// threads leaves that to the caller that steps it.
     pub(super) fn give_memory_back(&self) {
         if self.has_threads() {
             stdx::memory::release();
@@ -78,7 +78,7 @@ impl Core {
 
     /// Merge what every bucket of `tree` with keys in the range holds at the call. What is written
     /// meanwhile may stay as it is, so this ends however much that is. `watch` gets the bytes done
-    /// and to do, and says whether to go on. False when it did not.
+    /// and to do, and returns whether to continue. False when it did not.
     ///
     /// # Errors
     /// `Invalid` for a dropped tree; as the work.

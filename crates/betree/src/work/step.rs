@@ -144,7 +144,7 @@ impl Core {
         true
     }
 
-    /// Let go of dropped trees that no snapshot sees any more.
+    /// Release dropped trees that no snapshot sees any more.
     pub(crate) fn forget_dropped(&self) -> bool {
         if !self.catalog.has_dropped() {
             return false;

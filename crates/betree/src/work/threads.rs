@@ -1,6 +1,6 @@
 //! The background threads of a store: as many as the options say for flushes, merges and
 //! checkpoints, and two for the log, which mostly wait for the device: one writes, the other syncs
-//! and makes segments, so that commits go on being written while a sync runs.
+//! and makes segments, so that commits continue to be written while a sync runs.
 
 use std::io;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn write_log(core: &Core, stop: &AtomicBool) {
     let Some(log) = &core.log else { return };
     while !stop.load(Ordering::Acquire) {
         if let Err(error) = log.write_ready() {
-            // A failed write or sync of the log is final; commits are told.
+            // A failed write or sync of the log is final; commits get an error.
             core.health.poison(&error);
             return;
         }

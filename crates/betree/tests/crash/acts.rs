@@ -1,4 +1,4 @@
-//! What is done to a store that writes: each told to the history, judged, done to the model.
+//! What is done to a store that writes: each recorded in the history, judged, done to the model.
 
 use std::ops::Bound;
 use std::time::Duration;

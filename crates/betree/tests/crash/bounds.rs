@@ -56,7 +56,7 @@ impl World {
             stats.buffered_bytes
         );
         assert!(stats.transaction_bytes <= share / 2 + TRANSACTIONS);
-        assert_eq!(stats.pinned_bytes, 0, "nobody reads");
+        assert_eq!(stats.pinned_bytes, 0, "there are no readers");
     }
 
     /// Settle without snapshots: the store is as small as one that was loaded with the same

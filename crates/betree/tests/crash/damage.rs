@@ -139,7 +139,7 @@ impl Victim {
             .collect()
     }
 
-    /// What there is of a file: of the log, without the zeros at the end.
+    /// The content of a file: of the log, without the zeros at the end.
     fn content(&self, path: &Path) -> Vec<u8> {
         let mut bytes = self.vfs.peek(path).expect("it is there");
         let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
@@ -261,7 +261,7 @@ fn damage_by_exchanged_pages_is_found() {
         }
     }
     assert!(5 < sum.cases, "pages are of one length: {sum:?}");
-    assert!(0 < sum.refused, "pages are told apart: {sum:?}");
+    assert!(0 < sum.refused, "pages are distinguished: {sum:?}");
     println!("pages exchanged: {sum:?}");
 }
 

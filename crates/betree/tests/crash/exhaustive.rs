@@ -61,7 +61,7 @@ fn explore(script: &Script, only: Option<u64>) -> u64 {
     points
 }
 
-/// Recover `image`, judge it, and go on with it.
+/// Recover `image`, judge it, and continue with it.
 fn revive(world: &World, image: SimVfs, outcome: Outcome) {
     let mut next = World::new(image, world.options.clone());
     next.open().expect("nothing stops it");

@@ -19,7 +19,7 @@ impl World {
         let copy = Path::new("/copy");
         let made = self.db().backup(copy, &mut |_, _| true);
         let read = made.and_then(|all| {
-            assert!(all, "nobody stopped it");
+            assert!(all, "it was not stopped");
             let vfs = Arc::new(self.vfs.clone());
             everything(&Db::open_with(vfs, copy, self.options.clone())?)
         });

@@ -17,7 +17,7 @@ const SETTLED: f64 = 0.1;
 /// One seed in this many is run twice: the same calls must come out (L8).
 const TWICE: u64 = 50;
 
-/// What came of one seed.
+/// The results of one seed.
 #[derive(Default)]
 struct Tally {
     recoveries: u64,
@@ -61,7 +61,7 @@ fn run(seed: u64) -> Tally {
         load.forget();
         world.errors.clear();
         if ended.is_ok() && !world.vfs.has_stopped() && rng.chance(0.3) {
-            // No power loss: the process ended, or was told to after a fault.
+            // No power loss: the process ended, or was ended after a fault.
             again(&mut world, &mut rng);
         } else if world.vfs.has_stopped() && rng.chance(0.25) {
             kill(&mut world, &mut rng);

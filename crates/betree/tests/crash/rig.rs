@@ -1,5 +1,5 @@
-//! A store on a simulated disk with a model beside it: every operation is told to the history and
-//! done to the model, and every answer is held against both.
+//! A store on a simulated disk with a model beside it: every operation is recorded in the history
+//! and done to the model, and every answer is compared with both.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// A commit: told to the history, done, judged, done to the model.
+    /// A commit: recorded in the history, done, judged, done to the model.
     pub(crate) fn commit(
         &mut self,
         changes: Vec<Change>,
@@ -274,14 +274,14 @@ impl World {
         }
     }
 
-    /// Let go of the store, as a process does that ends.
+    /// Abandon the store, as a process does that ends.
     pub(crate) fn abandon(&mut self) {
         self.held.clear();
         self.db = None;
     }
 
-    /// Judge what an open store holds against the history, and go on from there. With faults about
-    /// it may be unreadable; then the store is let go again.
+    /// Judge what an open store holds against the history, and continue from there. With faults
+    /// injected it may be unreadable; then the store is abandoned again.
     pub(crate) fn adopt(&mut self) -> Step {
         let found = match self.found() {
             Ok(found) => found,
@@ -309,7 +309,7 @@ impl World {
         Ok(())
     }
 
-    /// Go on from `state`, which is what the store holds.
+    /// Continue from `state`, which is what the store holds.
     pub(crate) fn adopt_as(&mut self, state: State) {
         self.history = History::new(state.clone());
         self.model = state;

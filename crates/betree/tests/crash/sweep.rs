@@ -1,6 +1,6 @@
 //! Every call of every script fails: once, or from then on, in every way it can. Nothing panics or
 //! hangs; failed commits are not acknowledged; after a failed sync every write answers `Closed`;
-//! reads go on, and are right or errors; opening again finds everything acknowledged.
+//! reads continue, and are right or errors; opening again finds everything acknowledged.
 //!
 //! At the end: each place in the engine that does input or output has met each kind of error.
 
@@ -86,7 +86,7 @@ fn one(script: &Script, nth: u64, kind: FaultKind, lasts: Lasts, sum: &mut Sum) 
         *sum.errors.entry(name(*kind)).or_default() += 1;
     }
     sum.runs += 1;
-    // Reads go on, whatever happened.
+    // Reads continue, whatever happened.
     world.look().expect("nothing stops it");
     world.vfs.clear_faults();
     crashed(&world, nth);
@@ -118,7 +118,7 @@ fn crashed(world: &World, seed: u64) {
     }
 }
 
-/// The fault is over: a store that is not closed for writes goes on, any store opens again.
+/// The fault is over: a store that is not closed for writes continues, any store opens again.
 fn healed(world: &mut World) {
     if world.db.is_some() && !world.poisoned {
         let names: Vec<String> = world.ids.keys().cloned().collect();

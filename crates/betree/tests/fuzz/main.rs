@@ -6,7 +6,7 @@
 //! cargo test -p betree --test fuzz -- TARGET --input HEX            # exactly this input
 //! ```
 //! Inputs that failed once are in `testdata/fuzz/TARGET`, in hexadecimal digits, and run first.
-//! There is no coverage to go by; instead a target tells kinds of outcomes apart, and an input
+//! There is no coverage to go by; instead a target distinguishes kinds of outcomes, and an input
 //! with a new one becomes a parent of others. `ROMANESCO_SEED` draws other inputs.
 #![expect(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ const PARENTS: usize = 2_000;
 
 const ENGINE: &[Target] = &[engine::TARGET, open::TARGET];
 
-/// How many runs of a target are made when nothing is said: a second or two each.
+/// Runs of a target by default: a second or two each.
 fn few(target: &Target) -> u64 {
     match target.name {
         "engine" => 60,

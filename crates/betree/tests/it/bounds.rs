@@ -152,7 +152,7 @@ impl World {
         // What they may hold however small the buffers are, and one chunk of memory.
         let most = (256 << 10) + (64 << 10);
         assert!(stats.transaction_bytes <= most);
-        assert_eq!(stats.pinned_bytes, 0, "nobody reads");
+        assert_eq!(stats.pinned_bytes, 0, "there are no readers");
         stats
     }
 

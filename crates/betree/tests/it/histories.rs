@@ -1,5 +1,5 @@
 //! Transactions of real threads, judged by the list-append checker: snapshot isolation, with what
-//! was acknowledged seen by everybody who begins later.
+//! was acknowledged seen by every transaction that begins later.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

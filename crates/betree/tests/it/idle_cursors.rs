@@ -107,7 +107,7 @@ fn ten_thousand_idle_cursors_keep_no_buffers() {
         );
     }
     assert_eq!(db.stats().unwrap().snapshots.open, 10_000);
-    // And each goes on where it was, whatever has become of what it read.
+    // And each continues where it was, whatever has become of what it read.
     for (index, (cursor, from, round, direction)) in resting.into_iter().enumerate() {
         if index % 97 == 0 {
             finish(cursor, from, round, direction);
@@ -179,6 +179,6 @@ fn a_cursor_that_rests_keeps_no_space_that_its_snapshot_does_not_need() {
     let used = db.stats().unwrap().space.used_bytes;
     assert!(
         used <= alone + alone / 10,
-        "{alone} alone, {used} when nobody reads"
+        "{alone} alone, {used} without readers"
     );
 }

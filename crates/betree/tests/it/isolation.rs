@@ -141,7 +141,7 @@ impl Open {
                 let result = self.transaction.delete(tree, &at.1);
                 if let Some(there) = self.judge(&at, last, result) {
                     assert_eq!(there, self.view.contains_key(&at));
-                    // What is not there is not removed, and takes no part.
+                    // A key that does not exist is not removed, and takes no part.
                     if there {
                         self.set(at, None, true);
                     }
@@ -305,7 +305,7 @@ impl World {
             20 if tape.chance(60) => {
                 self.open.clear();
                 self.db.verify().unwrap();
-                // The store lets go of the directory before it is opened again.
+                // The store releases the directory before it is opened again.
                 let other = SimVfs::new(SimOptions::default());
                 drop(std::mem::replace(&mut self.db, store(&other)));
                 self.db = store(&self.disk);

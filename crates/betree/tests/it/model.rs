@@ -94,7 +94,7 @@ impl Walk {
     }
 }
 
-/// What must hold of a settled store that nobody reads: it holds one version of each key and
+/// What must hold of a settled store without readers: it holds one version of each key and
 /// nothing else, and no space or memory is kept for those who read it once.
 fn holds_nothing_else(db: &Db, tree: TreeId, model: &Model) {
     let stats = db.stats().unwrap();

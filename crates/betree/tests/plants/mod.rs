@@ -122,7 +122,7 @@ fn run(plant: Option<&str>, lane: &Lane) -> End {
             .lines()
             .map_while(Result::ok)
             .collect();
-        // Nobody listens after the limit.
+        // The receiver is gone after the limit.
         let _ = give.send(lines);
     });
     let reader = reader.expect("a thread can be had");

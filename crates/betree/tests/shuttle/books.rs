@@ -19,7 +19,7 @@ const KEYS: u32 = 6;
 
 pub(crate) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store on a simulated disk, its writers and what they were told.
+/// A store on a simulated disk, its writers and what was acknowledged to them.
 pub(crate) struct Books {
     pub(crate) db: Db,
     pub(crate) disk: SimVfs,

@@ -1,5 +1,5 @@
 //! Group commit: what is acknowledged is durable, in the order of commits, and a failed sync ends
-//! it for everybody.
+//! it for every writer.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ fn key(n: u64) -> [u8; 8] {
 }
 
 /// A reader of a snapshot sees of key `n` the last commit that wrote it: those with the number `n`
-/// modulo `KEYS`. The value tells the commit.
+/// modulo `KEYS`. The value names the commit.
 fn check(buffer: &Buffer, snapshot: u64, direction: Direction) {
     let wanted = |n: u64| (1..=snapshot).rev().find(|seq| seq % KEYS == n);
     let mut value = Vec::new();

@@ -114,7 +114,7 @@ impl<'a> Named<'a> {
     fn name(&mut self, tree: &TreeImage, id: RunId) -> Result<&'a RunMeta, String> {
         let index = self.runs.binary_search_by_key(&id, |run| run.id);
         let Some((index, run)) = index.ok().and_then(|i| Some((i, self.runs.get(i)?))) else {
-            return Err(format!("names run {}, which is not there (I2)", id.0));
+            return Err(format!("names run {}, which does not exist (I2)", id.0));
         };
         if run.tree != tree.id {
             return Err(format!("names run {} of another tree (I2)", id.0));

@@ -23,7 +23,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// A file to write runs to, and a cache of so many bytes to read them through.
+    /// A file to write runs to, and a cache of `cache` bytes to read them through.
     pub(super) fn new(cache: u64) -> Runs {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("data.betree");
@@ -67,7 +67,7 @@ impl Runs {
         writer.finish().unwrap()
     }
 
-    /// Write the next runs where runs were that nobody holds any more.
+    /// Write the next runs where runs were that are no longer held.
     pub(super) fn reuse(&self) {
         let epoch = self.space.begin_checkpoint();
         self.space.checkpoint_durable(epoch);

@@ -215,7 +215,7 @@ impl Bucket {
 }
 
 /// What flushes and merges do: seqs no snapshot is older than become 0, versions and tombstones
-/// that nobody sees go. `oldest` is the oldest live snapshot, or now.
+/// that no reader sees go. `oldest` is the oldest live snapshot, or now.
 fn forget(versions: Vec<Version>, oldest: Seq, bottom: bool) -> Vec<Version> {
     let mut kept: Vec<Version> = Vec::new();
     for mut version in versions {

@@ -27,8 +27,8 @@ fn work(disk: &Disk, run: &mut Run, rng: &mut Rng, steps: usize, first: bool) ->
         check(&records, run.from, SALT);
         let last = log.appended().0;
         assert!(run.acknowledged <= last, "an acknowledged record is lost");
-        assert!(last <= run.begun, "records nobody wrote");
-        // What was cut will be written anew; what is replayed is durable.
+        assert!(last <= run.begun, "records that were never written");
+        // What was cut will be written again; what is replayed is durable.
         run.acknowledged = last;
         run.begun = last;
         log

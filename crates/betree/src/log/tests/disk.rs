@@ -34,7 +34,7 @@ enum Name {
     Drop(PathBuf),
 }
 
-/// Called by a sync that somebody waits for, while it is under way.
+/// Called by a sync that a commit waits for, while it is under way.
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Default)]
@@ -252,7 +252,7 @@ fn sectors(offset: u64, mut new: &[u8]) -> Vec<(u64, &[u8])> {
     all
 }
 
-/// A write of the sector at `at` was cut short: none of it can be read, whoever wrote it before.
+/// A write of the sector at `at` was cut short: none of it can be read, old or new.
 fn ruin(bytes: &mut Bytes, at: u64) {
     let from = usize::try_from(at).unwrap() / SECTOR * SECTOR;
     let end = (from + SECTOR).min(bytes.len());

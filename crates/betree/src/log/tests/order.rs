@@ -1,4 +1,4 @@
-//! Writing goes on while a sync runs: in every order, with power loss at every call.
+//! Writing continues while a sync runs: in every order, with power loss at every call.
 //!
 //! The disk calls back in the middle of a sync; there the same thread appends, writes and makes
 //! segments, as other threads would. What is written then is not covered by that sync.
@@ -19,9 +19,9 @@ const SALT: u64 = 47;
 
 /// What was begun and acknowledged, shared with the callback.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<(u64, u64)>>);
+struct Progress(Arc<Mutex<(u64, u64)>>);
 
-impl Told {
+impl Progress {
     fn begin(&self, seq: u64) {
         self.0.lock().0 = seq;
     }
@@ -40,18 +40,18 @@ impl Told {
     }
 }
 
-fn push(log: &Log, told: &Told) -> Option<()> {
+fn push(log: &Log, progress: &Progress) -> Option<()> {
     let seq = log.appended().0 + 1;
-    told.begin(seq);
+    progress.begin(seq);
     append(log, &payload(seq, SALT)).ok().map(|_| ())
 }
 
 /// Append and write what fits without waiting for the sync that is under way.
-fn meanwhile(log: &Log, told: &Told, rng: &mut Rng) -> Option<()> {
+fn meanwhile(log: &Log, progress: &Progress, rng: &mut Rng) -> Option<()> {
     for _ in 0..rng.below(5) {
         let few = log.state.lock().dirty.len() < 4;
         match rng.below(4) {
-            0 | 1 if few => push(log, told)?,
+            0 | 1 if few => push(log, progress)?,
             2 => {
                 let mut state = log.state.lock();
                 let target = state.appended;
@@ -65,10 +65,10 @@ fn meanwhile(log: &Log, told: &Told, rng: &mut Rng) -> Option<()> {
 }
 
 /// Write and sync at random until the disk dies or all is done; none when it died.
-fn work(disk: &Disk, log: Log, told: &Told, seed: u64, steps: usize) -> Option<()> {
+fn work(disk: &Disk, log: Log, progress: &Progress, seed: u64, steps: usize) -> Option<()> {
     let log = Arc::new(log);
     let inside = Mutex::new(Rng::new(seed ^ 0xABCD));
-    let (weak, theirs) = (Arc::downgrade(&log), told.clone());
+    let (weak, theirs) = (Arc::downgrade(&log), progress.clone());
     disk.during_every_sync(Some(Arc::new(move || {
         if let Some(log) = weak.upgrade() {
             // The disk died: the caller finds out.
@@ -77,12 +77,12 @@ fn work(disk: &Disk, log: Log, told: &Told, seed: u64, steps: usize) -> Option<(
     })));
     let mut rng = Rng::new(seed);
     for _ in 0..steps {
-        push(&log, told)?;
+        push(&log, progress)?;
         match rng.below(6) {
             0 => log.write_ready().ok()?,
             1 => {
                 log.sync().ok()?;
-                told.acknowledge(log.durable().0);
+                progress.acknowledge(log.durable().0);
             }
             2 => log.prepare_ahead(),
             _ => {}
@@ -97,20 +97,20 @@ fn power_loss_at_every_call_while_writing_goes_on() {
         let whole = Disk::default();
         let log = create(&whole).unwrap();
         let begin = whole.calls();
-        work(&whole, log, &Told::default(), seed, 60).unwrap();
+        work(&whole, log, &Progress::default(), seed, 60).unwrap();
         let calls = whole.calls();
         for call in begin + 1..=calls {
             let disk = Disk::default();
-            let told = Told::default();
+            let progress = Progress::default();
             let log = create(&disk).unwrap();
             disk.die_at(call);
-            work(&disk, log, &told, seed, 60);
+            work(&disk, log, &progress, seed, 60);
             for outcome in 0..3 {
                 let what = format!("seed {seed} call {call} outcome {outcome}");
                 let after = disk.crash(&mut Rng::new(call * 10 + outcome));
                 let (log, records) = recover(&after, 1).unwrap_or_else(|e| panic!("{what}: {e}"));
                 check(&records, 1, SALT);
-                told.check(log.appended().0, &what);
+                progress.check(log.appended().0, &what);
             }
         }
     }
@@ -121,19 +121,19 @@ fn power_loss_again_and_again_while_writing_goes_on() {
     for seed in 0..150 {
         let mut rng = Rng::new(seed);
         let mut disk = Disk::default();
-        let told = Told::default();
+        let progress = Progress::default();
         let mut log = create(&disk).unwrap();
         for round in 0..6 {
             disk.die_at(disk.calls() + 1 + rng.below(80));
-            work(&disk, log, &told, rng.below(1 << 30), 50);
+            work(&disk, log, &progress, rng.below(1 << 30), 50);
             disk = disk.crash(&mut rng);
             let what = format!("seed {seed} round {round}");
             let recovered = recover(&disk, 1).unwrap_or_else(|e| panic!("{what}: {e}"));
             check(&recovered.1, 1, SALT);
             log = recovered.0;
-            told.check(log.appended().0, &what);
-            told.begin(log.appended().0);
-            told.acknowledge(log.appended().0);
+            progress.check(log.appended().0, &what);
+            progress.begin(log.appended().0);
+            progress.acknowledge(log.appended().0);
         }
     }
 }

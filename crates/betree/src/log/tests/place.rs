@@ -125,7 +125,7 @@ fn segments_grow_while_they_are_full_soon_and_shrink_on_request() {
 
     append(&log, b"after").unwrap();
     log.sync().unwrap();
-    // With a record in memory nothing is begun anew, and nothing lost.
+    // With a record in memory no new segment is begun, and nothing lost.
     append(&log, b"more").unwrap();
     log.shrink().unwrap();
     log.sync().unwrap();

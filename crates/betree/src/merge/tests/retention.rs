@@ -20,7 +20,7 @@ fn versions(seqs: u64, deletes: u64) -> Vec<Version> {
 }
 
 /// What a reader sees: the value of the newest version at or below its snapshot, if that is a put.
-/// `below`: whether it looks further, below a tombstone or without a version, is told too.
+/// `below`: also reports whether it looks further, below a tombstone or without a version.
 fn seen(versions: &[Version], reader: Seq) -> Option<&Version> {
     versions.iter().find(|version| version.seq <= reader)
 }

@@ -77,7 +77,7 @@ fn single_pages_are_read_alone_and_sequences_in_order() {
     assert_eq!(scattered, 0);
     assert!(0 < in_order);
 
-    // A walk begins like a point read and goes on like a scan.
+    // A walk begins like a point read and continues like a scan.
     let mut cursor = cold.cursor(Direction::Forward);
     cursor.seek(Bound::Unbounded).unwrap();
     while cursor.entry().is_some() {
