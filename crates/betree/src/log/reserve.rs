@@ -1,9 +1,9 @@
 //! Files kept for opening the store on a full disk.
 //!
 //! Recovery continues in a new segment. When no space is left for one, the store could not be
-//! opened, and so nothing could be deleted. So a log keeps a few small spare files that only recovery uses.
-//! Each opening on a full disk takes at least one; they are made again, or come back as segments
-//! are released, with the next checkpoint that finds space.
+//! opened, and so nothing could be deleted. So a log keeps a few small spare files that only
+//! recovery uses. Each opening on a full disk takes at least one; they are made again, or come back
+//! as segments are released, with the next checkpoint that finds space.
 //!
 //! - I1. Files of the reserve are spares like others after a crash: recovery knows them by length.
 
