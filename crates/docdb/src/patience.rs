@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use query::Result;
+use query::{Result, meter};
 use stdx::sync::{Condvar, MutexGuard};
 
 /// How often a waiter checks whether it may continue to wait.
@@ -44,6 +44,7 @@ impl Patience {
             }
             until = until.min(deadline);
         }
+        meter::rest();
         changed.wait_until(state, until);
         Ok(true)
     }

@@ -15,8 +15,9 @@
 //!     stands keeps PCRE2's optimizations of the start of a pattern, without which ordinary
 //!     patterns take time in the square of the text.
 //! R4: groups and callouts together switch off optimizations of PCRE2. A match is therefore
-//!     searched without groups where no part of the pattern refers to one by number; its groups
-//!     are found by a second search from where the match begins.
+//!     searched without groups where no part of the pattern can refer to one (`refers`): with
+//!     fewer groups a reference would compile and mean another. The groups of a match are found by
+//!     a second search from where it begins.
 //!
 //! A [`Regex`] may be used by several threads at once: each search takes the memory that it works
 //! in from a pool behind a lock, which is held for the taking alone.
@@ -78,6 +79,35 @@ pub struct Regex {
     pattern: Box<str>,
 }
 
+/// Whether some part of a pattern may refer to a group, have a name, or switch capturing on or off:
+/// anything but groups, lookarounds and the flags `imsx`. Takes characters of classes and quotes
+/// for what they look like, too.
+fn refers(pattern: &str) -> bool {
+    let escapes = pattern.split('\\').skip(1);
+    let mut escapes = escapes.filter_map(|rest| rest.chars().next());
+    let opens = pattern
+        .match_indices('(')
+        .map(|(at, _)| pattern.get(at + 1..));
+    let mut opens = opens.map(Option::unwrap_or_default);
+    escapes.any(|c| c.is_ascii_digit() || c == 'g' || c == 'k')
+        || opens.any(|inside| match inside.strip_prefix('?') {
+            Some(kind) => !is_plain(kind),
+            None => inside.starts_with('*'),
+        })
+}
+
+/// Whether a group that begins with `(?` and this neither has a name nor refers to another.
+fn is_plain(kind: &str) -> bool {
+    if [":", "=", "!", ">", "|", "#", "<=", "<!"]
+        .iter()
+        .any(|it| kind.starts_with(it))
+    {
+        return true;
+    }
+    let flags = kind.trim_start_matches(['i', 'm', 's', 'x']);
+    flags.starts_with([')', ':'])
+}
+
 impl Regex {
     /// Compiles `pattern`, for the processor at hand where PCRE2 can.
     ///
@@ -86,7 +116,7 @@ impl Regex {
     pub fn new(pattern: &str, options: Options) -> Result<Regex, Error> {
         let mut how = How {
             options,
-            groupless: pattern.contains('('),
+            groupless: pattern.contains('(') && !refers(pattern),
             ..How::default()
         };
         let mut matcher = Form::new(pattern, how);
@@ -97,7 +127,7 @@ impl Regex {
         Ok(Regex {
             matcher: matcher?,
             grouped: OnceLock::new(),
-            movable: !pattern.contains("\\G") && !pattern.contains("\\K"),
+            movable: !["\\G", "\\K", "(*"].iter().any(|it| pattern.contains(it)),
             pattern: pattern.into(),
         })
     }

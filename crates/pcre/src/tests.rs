@@ -25,6 +25,9 @@ const ATOMS: &[&str] = &[
     "\\K",
     "\\R",
     "\\X",
+    "\\1",
+    "\\2",
+    "\\g{-1}",
     "(?i)",
     "(?m)",
     "(?s)",
@@ -211,6 +214,32 @@ fn stopped(regex: &Regex, text: &str, after: u32) -> Result<bool, Error> {
 }
 
 /// R1: the caller is asked during a long match, and can end it.
+/// A group that is left out would give its number to another, and the pattern would still compile.
+#[test]
+fn references_mean_the_groups_that_the_pattern_has() {
+    let ten = "(.)".repeat(10);
+    for (pattern, text, expected) in [
+        ("(a)(?<n>b)\\1".to_owned(), "aba", true),
+        ("(a)(?<n>b)\\1".to_owned(), "abb", false),
+        (format!("{ten}\\10"), "abcdefghijj", true),
+        (format!("{ten}\\10"), "abcdefghij\u{8}", false),
+        ("(?<n>b)(a)\\g{-1}".to_owned(), "baa", true),
+        ("(?<n>b)(a)\\g{-1}".to_owned(), "bab", false),
+        ("(a)(?<n>b)(?1)".to_owned(), "aba", true),
+        ("(a)(?<n>b)(?1)".to_owned(), "abb", false),
+        ("(a)(?i-n)(?<n>b)\\1".to_owned(), "aba", true),
+        ("(a)(?'n'b)(?(1)c|d)".to_owned(), "abc", true),
+    ] {
+        let regex = Regex::new(&pattern, Options::default()).unwrap();
+        let pace = Pace {
+            every: 8,
+            ask: &mut |_| true,
+        };
+        let found = regex.is_match(text, pace).unwrap();
+        assert_eq!(found, expected, "{pattern} in {text:?}");
+    }
+}
+
 #[test]
 fn a_match_ends_when_its_caller_says_so() {
     let text = "a".repeat(1 << 20);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bson::RawDocumentBuf;
-use query::Result;
+use query::{Result, meter};
 
 use super::request::FindRequest;
 use crate::collection::Collection;
@@ -96,6 +96,7 @@ fn wait(store: &Store, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64>
     loop {
         op.check()?;
         let now = stdx::time::now();
+        meter::rest();
         let count = store.wait_for_writes(seen, deadline.min(now + SLICE));
         if count != seen || deadline <= stdx::time::now() {
             return Ok(count);

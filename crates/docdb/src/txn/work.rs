@@ -16,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use kv::{Durability, Snapshot, Transaction, TreeId};
-use query::meter::Watch;
+use query::meter::{self, Watch};
 use query::{Namespace, Result};
 use stdx::sync::MutexGuard;
 use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -425,6 +425,8 @@ impl<'s> Work<'s> {
             let Touched { core, delta, .. } = touched;
             core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
         }
+        // It may wait for the log, for other commits, or for merges.
+        meter::rest();
         let done = txn.commit(durability).map_err(error::engine);
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));

@@ -221,16 +221,32 @@ pub(crate) fn count(count: usize) {
 
 #[cold]
 fn look() -> Result<()> {
-    let (watch, mut turn) =
-        LINKS.with_borrow_mut(|links| (links.watch.clone(), std::mem::take(&mut links.turn)));
-    turn.look(watch.as_ref().and_then(|watch| watch.left()));
-    LINKS.with_borrow_mut(|links| links.turn = turn);
-    let outcome = watch.map_or(Ok(()), |watch| watch.check());
+    let watch = LINKS.with_borrow(|links| links.watch.clone());
+    let check = || watch.as_ref().map_or(Ok(()), |watch| watch.check());
+    // An operation that must end does not wait for a slot first.
+    let mut outcome = check();
+    if outcome.is_ok() && take_turn(watch.as_ref().and_then(|watch| watch.left())) {
+        outcome = check();
+    }
     let mut counters = COUNTERS.get();
     // M3: the next step checks again.
     counters.left = if outcome.is_ok() { LOOK_EVERY } else { 0 };
     COUNTERS.set(counters);
     outcome
+}
+
+/// Whether the operation waited for its turn on the processors.
+fn take_turn(left: Option<Duration>) -> bool {
+    let mut turn = LINKS.with_borrow_mut(|links| std::mem::take(&mut links.turn));
+    let waited = turn.look(left);
+    LINKS.with_borrow_mut(|links| links.turn = turn);
+    waited
+}
+
+/// The operation of this thread is about to wait for something else than a processor (a lock, a
+/// write, the log): other operations may run meanwhile.
+pub fn rest() {
+    LINKS.with_borrow_mut(|links| links.turn.rest());
 }
 
 /// Charges bytes that the operator or stage `name` is about to allocate. They are released by the

@@ -164,35 +164,41 @@ impl Turn {
         }
     }
 
-    /// Ends the slice if it is over: waits for the next one, at most for `left`, what is left of
-    /// the operation's time.
-    pub(super) fn look(&mut self, left: Option<Duration>) {
+    /// Ends the slice if it is over: asks for the next one, and waits for it for at most `left`,
+    /// what is left of the operation's time. False when nothing was asked for.
+    pub(super) fn look(&mut self, left: Option<Duration>) -> bool {
         let (Some(processors), Some(since)) = (&self.processors, self.since) else {
-            return;
+            return false;
         };
         let now = stdx::time::now();
         if now.saturating_duration_since(since) < SLICE {
-            return;
+            return false;
         }
         if self.holds && processors.waiting.load(Ordering::Relaxed) == 0 {
             self.since = Some(now);
-            return;
+            return false;
         }
-        if self.holds {
-            self.holds = false;
+        if std::mem::take(&mut self.holds) {
             processors.release();
         }
         let limit = left.map_or(LONGEST_WAIT, |left| left.min(LONGEST_WAIT));
         self.holds = processors.acquire(limit);
         self.since = Some(stdx::time::now());
+        true
+    }
+
+    /// Gives the slot back before a wait for anything else than a processor. The next look takes
+    /// one again.
+    pub(super) fn rest(&mut self) {
+        if let (Some(processors), true) = (&self.processors, std::mem::take(&mut self.holds)) {
+            processors.release();
+        }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let (Some(processors), true) = (&self.processors, self.holds) {
-            processors.release();
-        }
+        self.rest();
     }
 }
 
@@ -243,6 +249,25 @@ mod tests {
         assert_eq!(processors.usage().waiting, 0);
         processors.release();
         assert!(processors.acquire(Duration::ZERO), "no slot was lost");
+    }
+
+    #[test]
+    fn an_operation_that_rests_has_no_slot() {
+        let processors = Processors::new(1);
+        let mut turn = Turn::of(Some(Arc::clone(&processors)));
+        turn.since = stdx::time::now().checked_sub(2 * SLICE);
+        turn.look(None);
+        assert_eq!(processors.usage().held, 1);
+        turn.rest();
+        assert_eq!(processors.usage().held, 0);
+        turn.rest();
+        assert!(processors.acquire(Duration::ZERO), "it is returned once");
+        turn.since = stdx::time::now().checked_sub(2 * SLICE);
+        turn.look(Some(Duration::ZERO));
+        assert!(
+            !turn.holds && processors.usage().waits == 1,
+            "it needs one again"
+        );
     }
 
     #[test]

@@ -102,6 +102,10 @@ impl Regex {
         if start > text.len() {
             return Ok(None);
         }
+        if !text.is_char_boundary(start) {
+            // The match before ended within a character, as `\C` does.
+            return Err(failed("bad offset into UTF string"));
+        }
         let compiled = &self.0.compiled;
         let length = text.len() - start;
         let groups = metered(length, |pace| compiled.captures_at(text, start, pace))?;
@@ -188,9 +192,13 @@ fn metered<T>(
     match (stopped, outcome) {
         (Some(error), _) => Err(error),
         (None, Ok(value)) => Ok(value),
-        (None, Err(error)) => Err(Error::new(
-            Code(51156),
-            format!("Error occurred while executing the regular expression: {error}"),
-        )),
+        (None, Err(error)) => Err(failed(error)),
     }
+}
+
+fn failed(error: impl std::fmt::Display) -> Error {
+    Error::new(
+        Code(51156),
+        format!("Error occurred while executing the regular expression: {error}"),
+    )
 }

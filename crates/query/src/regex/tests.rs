@@ -45,6 +45,8 @@ fn groups_have_places() {
     assert_eq!(found.groups, [Some(1..2), None, Some(2..4)]);
     assert_eq!(regex.captures_at("zabb", 2).unwrap(), None);
     assert_eq!(regex.captures_at("zabb", 9).unwrap(), None);
+    let within = regex.captures_at("\u{e9}", 1).unwrap_err();
+    assert_eq!(within.code.0, 51156, "a start within a character");
 }
 
 #[test]

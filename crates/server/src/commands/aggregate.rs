@@ -91,7 +91,7 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
     })
 }
 
-/// The largest pipeline, in bytes, that is kept from authorization to execution. The request may
+/// The largest command, in bytes, whose request is kept from authorization to execution. The request may
 /// wait for admission meanwhile, outside of the limits of memory.
 const KEPT: usize = 64 << 10;
 
@@ -106,7 +106,9 @@ fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
         Ok((accesses, read)) => {
             let bypass = bypasses(sent.arguments);
             pipeline::needs(&accesses, bypass, &mut needed.wanted)?;
-            needed.pipeline = Some(read).filter(|read| read.pipeline.as_bytes().len() <= KEPT);
+            let body = sent.message.map(|message| message.body().as_bytes().len());
+            let small = body.is_some_and(|bytes| bytes <= KEPT);
+            needed.pipeline = small.then_some(read);
             Ok(())
         }
         Err(error) => {

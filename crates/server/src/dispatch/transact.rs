@@ -8,7 +8,7 @@ use query::meter::{Held, decoded_size};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::command::{CONTINUES, ENDS, STREAMS, WRITE_ERRORS};
+use crate::command::{CONTINUES, ENDS, Lane, STREAMS, WRITE_ERRORS};
 use crate::request::{self, Request, failure};
 
 /// Bodies up to this many bytes are not measured before they are decoded.
@@ -27,9 +27,10 @@ fn tree(request: &Request) -> Result<usize> {
 /// Run a command within its limits. The reply, and whether its transaction must end.
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let budget = Arc::clone(&request.server.memory);
-    let processors = Arc::clone(&request.server.processors);
-    let meter = op.meter(Some(budget)).with_processors(Some(processors));
-    let _measured = meter.enter();
+    // The other lanes never wait: they are on the thread of a socket, or end what others wait for.
+    let turns = request.command.lane == Lane::Storage;
+    let processors = turns.then(|| Arc::clone(&request.server.processors));
+    let _measured = op.meter(Some(budget)).with_processors(processors).enter();
     let mut decoded = Held::new();
     decoded.require("A command", tree(request)?)?;
     request::run(request, op)
