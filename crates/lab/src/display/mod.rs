@@ -1,4 +1,4 @@
-//! Showing a run: bars on a terminal, plain lines when piped, one JSON object a line with `--json`.
+//! Shows a run: bars on a terminal, plain lines when piped, one JSON object per line with `--json`.
 
 mod bars;
 mod json;

@@ -1,4 +1,4 @@
-//! The same words for every display.
+//! Text shared by all displays.
 
 use lab_report::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use stdx::ByteSize;

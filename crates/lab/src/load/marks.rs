@@ -1,4 +1,4 @@
-//! How far a step had come at which moment: for the first and the last tenth, and for intervals.
+//! Progress of a step over time: for the first and the last tenth, and for intervals.
 
 /// Pairs (seconds, operations done), both ascending.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! When the next operation should begin.
+//! The schedule of operation start times.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,13 @@
-//! What every target is to the load: a database that is connected to, filled, queried and checked.
+//! The interface between the load and every target: a database that is connected to, filled,
+//! queried and checked.
 //!
-//! The workload is written once, against these traits: an embedded engine answers them with calls,
-//! a server through its driver. A new kind of server is one implementation of both.
+//! The workload is written once, against these traits: an embedded engine implements them with
+//! calls, a server through its driver. A new kind of server is one implementation of both.
 //!
-//! - D1. A connection belongs to one client of the load; connections share nothing they change.
-//! - D2. Rows are numbered; what a row holds is a pure function of its number, so a connection is
-//!   told numbers and makes the rows itself. Making rows happens within [`Meter::generate`] or
-//!   [`Connection::fill`], never within the time of an operation.
+//! - D1. A connection belongs to one client of the load; connections share no mutable state.
+//! - D2. Rows are numbered; the contents of a row are a pure function of its number, so a
+//!   connection receives numbers and generates the rows itself. Rows are generated within
+//!   [`Meter::generate`] or [`Connection::fill`], never within the time of an operation.
 
 use std::ops::Range;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What comparing a target with the workload's model found, whatever the target is.
+//! Results of comparing any target with the workload's model.
 
 use lab_report::record::Integrity;
 use stdx::{Rng, time};

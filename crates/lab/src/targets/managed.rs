@@ -1,7 +1,7 @@
 //! `serve`: this program's own document server, started for the run in a private directory and
-//! inside the run's limits, and measured through the driver. What it costs beside the embedded
-//! engine of the same name is what the server costs. `serve:tls=1` has the connections encrypted,
-//! with a certificate made for the run.
+//! inside the run's limits, and measured through the driver. Its difference to the embedded engine
+//! of the same name is the cost of the server. `serve:tls=1` encrypts the connections, with a
+//! certificate made for the run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

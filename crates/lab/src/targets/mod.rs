@@ -1,9 +1,9 @@
 //! Targets: what is measured. A target never knows the experiment.
 //!
 //! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
-//! server is one through its driver, whether it runs already or is started for the run: this
-//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load they are all
-//! a [`Database`]. Another kind of server is a module with its address, a `Database` and a
+//! server is a target through its driver, already running or started for the run. Servers are this
+//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load, each is a
+//! [`Database`]. Another kind of server is a module with its address, a `Database` and a
 //! [`Connection`], and a line in [`open`] and [`answers`].
 
 mod database;

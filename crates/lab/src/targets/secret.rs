@@ -1,5 +1,5 @@
-//! Secrets of servers the laboratory starts: made for the run, in the server's directory, readable
-//! by the server alone, gone with it.
+//! Secrets of servers the laboratory starts: created for the run in the server's directory,
+//! readable by the server alone, deleted with it.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;

@@ -1,8 +1,8 @@
-//! What was acknowledged, written down where a kill of this process does not reach: a file for each
-//! client, to which the numbers of the rows of every commit are appended once it has returned.
+//! Logs acknowledged commits in files that survive a kill of this process. Each client has its own
+//! files and appends the numbers of the rows of every commit once it has returned.
 //!
 //! I1: a row is in a file only after its commit returned. I2: the files of a client are in the
-//! order of its commits. What was written survives the process, since it is in the page cache.
+//! order of its commits. Written data survives the process, since it is in the page cache.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};

@@ -1,4 +1,4 @@
-//! The client that builds the three indexes, one after the other, or the rows anew.
+//! The client that builds the three indexes, one after the other, or rewrites the rows.
 
 use crate::targets::Meter as _;
 

@@ -1,4 +1,4 @@
-//! Counts what a client of tables writes, once it is committed.
+//! Counts what a client of tables writes, after the commit.
 
 use crate::workload::table::{Row, Table, Value, pick, row_bytes};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};

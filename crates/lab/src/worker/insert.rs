@@ -1,4 +1,4 @@
-//! Clients that insert rows, and delete the oldest ones behind them.
+//! Clients that insert rows and delete the oldest ones.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

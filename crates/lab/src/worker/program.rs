@@ -1,4 +1,4 @@
-//! Clients of programs: workloads on tables of their own.
+//! Clients of programs: workloads that declare their own tables.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The client that reads the rows and every index from end to end.
 //!
-//! A *query* of a scan is the next [`SCAN_PIECE`] entries, or what is left, so that rates and
-//! latencies are of pieces of one size.
+//! A *query* of a scan reads the next [`SCAN_PIECE`] entries, or the rest if there are fewer, so
+//! that rates and latencies refer to pieces of one size.
 
 use super::meter::Turn;
 use super::step::Shared;

@@ -1,4 +1,4 @@
-//! The open target and what the workload knows is in it.
+//! The open target and what the workload expects in it.
 
 use super::program::Running;
 use crate::protocol::Open;

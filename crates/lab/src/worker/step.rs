@@ -1,4 +1,4 @@
-//! One step: clients in threads, and a ticker that tells the lab how it goes.
+//! One step: clients in threads, and a ticker that reports progress to the lab.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

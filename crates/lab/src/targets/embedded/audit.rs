@@ -1,8 +1,8 @@
-//! What a killed store holds, against what was acknowledged before the kill.
+//! Compares the contents of a killed store with what was acknowledged before the kill.
 //!
-//! Rows are scanned once in the order of their numbers: each is made again and compared, and the
-//! hashes of its index keys are added up and compared with those of the index trees, so a row
-//! without its entries, or entries without their row, are found as well.
+//! Rows are scanned once in the order of their numbers. Each is generated again and compared, and
+//! the hashes of its index keys are summed and compared with those of the index trees; this also
+//! finds a row without its entries, or entries without their row.
 
 use kv::{Direction, KeyRange};
 use stdx::{hash, time};

@@ -1,4 +1,4 @@
-//! A store that was changed behind the workload's back, and operations on it.
+//! A store modified without the workload's knowledge, and operations on it.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Is the store what the workload's model says? Every row is made again and compared; the index
-//! trees are compared by number and by the sum of the hashes of their keys.
+//! Compares the store with the workload's model. Every row is generated again and compared; the
+//! index trees are compared by number of entries and by the sum of the hashes of their keys.
 
 use kv::{Direction, KeyRange, TreeId};
 use lab_report::record::Integrity;

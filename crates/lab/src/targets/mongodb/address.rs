@@ -1,8 +1,8 @@
 //! Addresses of servers: `mongodb://[USER@]HOST[:PORT][,..][/DB][?options]`.
 //!
-//! The database is where the rows go (default [`DATABASE`]), so whoever is in the address is looked
-//! up in `admin` unless `authSource` says otherwise. The password of that user comes from the
-//! environment, because the address is kept in the results.
+//! The database holds the rows (default [`DATABASE`]), not the users: the user of the address is
+//! looked up in `admin` unless `authSource` names another database. The password of that user comes
+//! from the environment, because the address is kept in the results.
 
 use std::env;
 use std::time::Duration;

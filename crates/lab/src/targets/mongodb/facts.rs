@@ -1,7 +1,8 @@
-//! What a server says of itself, and what of it can be believed.
+//! Facts a server reports about itself, and which of them can be trusted.
 //!
-//! Its process is on this machine if `/proc` has a process of the number it names that began when
-//! the server says it did: numbers are given again, and a container's numbers mean nothing here.
+//! The server's process is on this machine if `/proc` has a process with the reported id that
+//! started at the time the server reports: the kernel reuses ids, and a container's ids mean
+//! nothing here.
 
 use std::fs;
 use std::path::{Path, PathBuf};

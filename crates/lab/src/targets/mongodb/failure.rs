@@ -1,4 +1,4 @@
-//! Errors of the driver as sentences that say what to do next.
+//! Converts errors of the driver into messages that state what to do next.
 
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 

@@ -1,5 +1,6 @@
-//! Is the collection what the workload's model says? The rows and the entries of every index are
-//! counted, each by its own index; a sample of the rows is made again and compared byte by byte.
+//! Compares the collection with the workload's model. The rows and the entries of every index are
+//! counted, each by its own index; a sample of the rows is generated again and compared byte by
+//! byte.
 
 use bson::{Document, doc};
 use lab_report::record::Integrity;

@@ -1,4 +1,4 @@
-//! The server, the table of the rows, and what is asked of both as a whole.
+//! The server, the table of the rows, and the operations on both as a whole.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What MariaDB and PostgreSQL say differently: a statement is written once, with these pieces.
+//! SQL that differs between MariaDB and PostgreSQL: statements are written once, with these pieces.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! What a server says of itself: its version, its process, and every setting with its default.
+//! Facts a server reports about itself: its version, its process, and every setting with its
+//! default.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,15 +1,16 @@
 //! Servers the laboratory starts: `mariadb[:engine=NAME,OPTION=VALUE..]` and
-//! `postgres[:OPTION=VALUE..]`: where their programs are, how their directories are made, and the
+//! `postgres[:OPTION=VALUE..]`. Locates their programs, creates their directories, and chooses the
 //! settings that make them comparable with the other targets.
 //!
-//! Memory: the cache of the storage engine that is measured gets what `--cache` says, every other
-//! cache of the server the least it works with. I/O: past the page cache where the engine can and
-//! the run caps anything. What is not said here is the server's own default; the user's options
-//! come last, and so win.
+//! Memory: the cache of the measured storage engine gets the size given by `--cache`, every other
+//! cache of the server the smallest size it works with. I/O: bypasses the page cache where the
+//! engine can and the run caps anything. A setting not listed here has the server's own default;
+//! the user's options come last, and so win.
 //!
-//! `encrypt=1` has the data encrypted at rest, where the storage engine can, with a key made for
-//! the run. `tls=1` has the connections encrypted, with a certificate made for the run; they go
-//! over TCP then, and do with `tls=0` too, so that the two compare: a socket is not encrypted.
+//! `encrypt=1` encrypts the data at rest, where the storage engine can, with a key made for the
+//! run. `tls=1` encrypts the connections, with a certificate made for the run. With `tls=1`
+//! connections use TCP; with `tls=0` they use TCP too, so that the two compare: a socket is not
+//! encrypted.
 
 mod mariadb;
 mod postgres;

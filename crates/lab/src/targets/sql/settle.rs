@@ -1,4 +1,4 @@
-//! Letting a server pay what it owes, as its manual says it is asked to.
+//! Lets a server finish its pending work, in the way its manual describes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What servers tell of their engines' work: bytes by reason, caches, what is owed.
+//! Statistics that servers report about their engines: bytes by reason, caches, pending work.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Values of columns, and how each driver takes and gives them.
+//! Column values, and how each driver encodes and decodes them.
 
 use std::error::Error;
 

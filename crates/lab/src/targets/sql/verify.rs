@@ -1,6 +1,6 @@
-//! Is the table what the workload's model says? Rows and entries are counted, each by its own
-//! index, with the sum of a field that all of them hold; a sample of the rows is made again and
-//! compared.
+//! Compares the table with the workload's model. Rows and entries are counted, each by its own
+//! index, with the sum of a field that all of them hold; a sample of the rows is generated again
+//! and compared.
 
 use lab_report::record::Integrity;
 

@@ -1,5 +1,5 @@
-//! One connection to a server, whichever protocol it speaks: texts and values go out, rows come
-//! back. Statements with values are prepared once and kept by their text.
+//! One connection to a server, independent of its protocol: sends statements and values, receives
+//! rows. Statements with values are prepared once and cached by their text.
 
 use super::address::{Address, Protocol};
 use super::value::Value;

@@ -1,14 +1,14 @@
 //! Rows as bytes: keys whose byte order is the order of their values, and values.
 //!
-//! - An integer in a key is its sign and length in one byte (128 + bytes for what is not negative,
-//!   127 - bytes for what is), then its bytes big-endian, without leading ones that say nothing.
+//! - An integer in a key is its sign and length in one byte (128 + bytes for a non-negative one,
+//!   127 - bytes for a negative one), then its bytes big-endian, without redundant leading bytes.
 //! - A double is its bits, big-endian: all flipped if it is negative, else the sign alone.
 //! - Texts and bytes end with `00 00`, and `00` within them is written `00 FF`, so that a prefix
 //!   comes before what it begins.
 //! - A column that may be null has a byte before its value, 0 for null and 1 for a value.
 //!
-//! In values integers are zigzag varints, doubles 8 bytes, texts and bytes have their length before
-//! them, and every column has a byte that says null (0) or not (1) where it may be null.
+//! In values, integers are zigzag varints, doubles are 8 bytes, texts and bytes are prefixed with
+//! their length, and every column that may be null has a byte before it: 0 for null, 1 for a value.
 
 use crate::workload::table::{Column, Kind, Value, at};
 

@@ -1,5 +1,6 @@
-//! Tables over an embedded engine: a tree for the rows of each table, by primary key, and one for
-//! the entries of each index: its columns and the primary key, with the stored columns as value.
+//! Tables over an embedded engine. Each table has one tree for its rows, by primary key, and one
+//! tree per index for its entries: the index columns and the primary key as key, the stored columns
+//! as value.
 
 mod client;
 mod codec;

@@ -1,4 +1,4 @@
-//! What the general layer owes, on the engine in memory and on betree.
+//! The contract of the general layer, on the in-memory engine and on betree.
 
 use std::path::Path;
 

@@ -1,10 +1,10 @@
 //! Tables as collections: a row is a document whose `_id` is the primary key, an embedded document
 //! of its columns where there are several.
 //!
-//! Columns of the key that a secondary index names are stored once more at the top, since an index
-//! cannot take them from within `_id` and be covered. An index ends with `_id`, so that entries of
-//! one value are in the order of the primary key, and with what is stored with it. The collections
-//! have a prefix that is the laboratory's own.
+//! Columns of the key that a secondary index names are stored once more at the top level, since an
+//! index cannot take them from within `_id` and be covering. An index ends with `_id`, so that
+//! entries of one value are in the order of the primary key, followed by the stored columns. The
+//! collections have a prefix that is reserved for the laboratory.
 
 mod client;
 mod document;

@@ -1,5 +1,5 @@
-//! The tables a workload declares, on an SQL server: a table for each, its indexes with the columns
-//! of the primary key behind their own, so that every order that may be asked for is one index's.
+//! The tables a workload declares, on an SQL server. Each becomes one SQL table; each index ends
+//! with the columns of the primary key, so that one index provides every order a range can request.
 //!
 //! Transactions are at snapshot isolation everywhere: `REPEATABLE READ` with
 //! `innodb_snapshot_isolation` where MariaDB has it, MyRocks' and PostgreSQL's `REPEATABLE READ`.
