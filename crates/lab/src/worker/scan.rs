@@ -29,7 +29,7 @@ fn parts(shared: &Shared<'_>) -> Result<(), String> {
         if found == rows || !session.keeps {
             continue;
         }
-        // The time was up: what was not read cannot be missed.
+        // The time was up: unread entries are not missing.
         if shared.stopped() {
             break;
         }
