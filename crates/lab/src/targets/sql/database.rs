@@ -22,14 +22,14 @@ use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 use crate::workload::tables::Tables;
 
-/// A look at the server's state may take this share of the time.
+/// Maximum share of the time that polling the server's state may take: one part in this number.
 const LOOK_SHARE: u32 = 20;
 
-/// Bytes of the table of the insert benchmark with its indexes, among the counters: no count, but
-/// what there is.
+/// Bytes of the table of the insert benchmark with its indexes, among the counters: a gauge, not a
+/// count.
 pub(crate) const TABLE_BYTES: &str = "table_bytes";
 
-/// The question for the size of the table's file in InnoDB.
+/// The query for the size of the table's file in InnoDB.
 fn tablespace() -> String {
     format!(
         "SELECT CAST(FILE_SIZE AS UNSIGNED) FROM information_schema.INNODB_SYS_TABLESPACES WHERE \

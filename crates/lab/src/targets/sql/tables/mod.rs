@@ -42,7 +42,7 @@ impl SqlTables {
         }
     }
 
-    /// The names of the tables in the server.
+    /// The table names on the server.
     pub(super) fn names(&self) -> Vec<String> {
         self.known
             .read()
@@ -101,11 +101,11 @@ impl Tables for SqlTables {
         match self.address.protocol {
             Protocol::MySql => {
                 wire.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
-                // Older releases do not have it, and MySQL never had.
+                // Older releases do not support it, and MySQL never did.
                 let _ = wire.run("SET SESSION innodb_snapshot_isolation = ON");
             }
             Protocol::Postgres => {
-                // A scan in the order of a key is by that key.
+                // A scan in key order uses that key's index.
                 wire.run("SET enable_seqscan = off")?;
             }
         }
