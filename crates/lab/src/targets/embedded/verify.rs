@@ -10,7 +10,7 @@ use crate::targets::database::Live;
 use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;
 
-/// Compare all of it.
+/// Compare the whole store.
 pub(super) fn verify(database: &Embedded, live: Live) -> Integrity {
     let integrity = Findings::of(live, |findings| {
         let mut check = Check {

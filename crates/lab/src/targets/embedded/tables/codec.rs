@@ -12,7 +12,7 @@
 
 use crate::workload::table::{Column, Kind, Value, at};
 
-/// What is wrong with bytes.
+/// Error message for invalid bytes.
 pub(super) const DAMAGED: &str = "a row cannot be read: it is damaged";
 
 /// Append a value to a key.
@@ -48,7 +48,7 @@ fn put_int(n: i64, key: &mut Vec<u8>) {
 }
 
 fn put_float(x: f64, key: &mut Vec<u8>) {
-    // Zero has one place.
+    // Encode -0.0 as 0.0.
     let bits = (x + 0.0).to_bits();
     let ordered = if bits >> 63 == 1 {
         !bits
@@ -68,7 +68,7 @@ fn put_escaped(bytes: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(&[0, 0]);
 }
 
-/// Take a column's value from the front of a key.
+/// Decode a column's value from the front of a key.
 pub(super) fn take_key(column: &Column, key: &mut &[u8]) -> Option<Value> {
     if column.nullable && byte(key)? == 0 {
         return Some(Value::Null);
@@ -187,7 +187,7 @@ fn take_varint(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Take the columns at `positions` from a value into their places in `row`.
+/// Decode the columns at `positions` from a value into `row`.
 pub(super) fn take_value(
     columns: &[Column],
     positions: &[usize],
@@ -213,7 +213,7 @@ pub(super) fn take_value(
             }
             Kind::Text => {
                 let text = std::str::from_utf8(take_bytes(from)?).ok()?;
-                // The memory of the row before is used again.
+                // Reuse the memory of the previous row.
                 match place {
                     Value::Text(old) => {
                         old.clear();

@@ -21,14 +21,14 @@ use super::database::Server;
 use crate::workload::table::Table;
 use crate::workload::tables::{TableClient, Tables};
 
-/// What the names of our collections begin with.
+/// Prefix of the names of the laboratory's collections.
 const PREFIX: &str = "romanesco_lab_";
 
 /// A table and its collection.
 pub(super) struct Made {
     table: Table,
     rows: Collection<RawDocumentBuf>,
-    /// Columns of the key that are stored at the top as well.
+    /// Columns of the key that are also stored at the top level.
     twice: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Made {
         };
         Made {
             rows: database.collection_with_options(&name, options),
-            // A single column is `_id` itself, and every index ends with that.
+            // A single column is `_id` itself, and every index ends with it.
             twice: table.key.iter().filter(named).copied().collect(),
             table: table.clone(),
         }
