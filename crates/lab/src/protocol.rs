@@ -239,7 +239,7 @@ pub struct Tick {
 /// The end of an interval.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Interval {
-    /// From 1.
+    /// The number of the interval, from 1.
     pub interval: u32,
     /// Rows in the store.
     pub rows: u64,

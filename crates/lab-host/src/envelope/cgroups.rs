@@ -60,7 +60,7 @@ impl Controller {
 pub enum Access {
     /// Groups may be created below `parent`.
     Usable {
-        /// Of this version.
+        /// The version of the interface.
         version: Version,
         /// The directory of the parent group.
         parent: PathBuf,

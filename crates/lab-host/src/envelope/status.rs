@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use lab_report::record::LimitKind;
 
-/// Which control groups an envelope uses.
+/// The control groups that an envelope uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -102,7 +102,7 @@ impl LimitStatus {
 /// The limits that an envelope enforces and those that it could not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvelopeStatus {
-    /// Which control groups are used.
+    /// The control groups in use.
     pub mode: Mode,
     /// Every limit, requested or not.
     pub limits: Vec<LimitStatus>,

@@ -1,4 +1,4 @@
-//! Tests of the envelope: fake cgroup trees, and real ones where there are rights.
+//! Tests of the envelope: fake cgroup trees, and real ones if the process has the permissions.
 
 use std::fs;
 use std::io::{ErrorKind, Write};

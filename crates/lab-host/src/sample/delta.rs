@@ -28,7 +28,7 @@ pub struct OsDelta {
     pub process_io: Option<ProcessIo>,
     /// Counters of the device, from the source in `device_source`.
     pub device: Option<DeviceIo>,
-    /// Where `device` comes from.
+    /// The source of `device`.
     pub device_source: DeviceSource,
     /// The group's own counters of the device. They appear with the group's first I/O, so a missing
     /// earlier count is taken as zero.

@@ -59,7 +59,7 @@ pub struct OsSample {
     pub memory: Option<CgroupMemory>,
     /// The device that holds the data, by the source named in `device_source`.
     pub device: Option<DeviceIo>,
-    /// Where `device` comes from.
+    /// The source of `device`.
     pub device_source: DeviceSource,
     /// The group's own counters of the same device: without journal, and in version 1 without
     /// buffered writes.

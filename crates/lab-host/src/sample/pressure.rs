@@ -39,7 +39,7 @@ impl PressureFiles {
         ))
     }
 
-    /// Of a version 2 group; version 1 has none.
+    /// The pressure files of a version 2 group; version 1 has none.
     pub(super) fn of_group(group: Option<(Version, &Path)>) -> PressureFiles {
         let Some((Version::V2, path)) = group else {
             return PressureFiles(None);

@@ -41,8 +41,8 @@ const MANY: u32 = 16;
 /// Clients of the steps that end with a kill or a power cut.
 const KILLED: u32 = 4;
 
-/// Ratio of the durations of a commit that waits for the disk and one that does not: steps with
-/// such commits have fewer rows by this factor.
+/// Assumed ratio of the durations of a commit that waits for the disk and one that does not: steps
+/// with such commits have fewer rows by this factor.
 const FEWER: u64 = 20;
 
 fn sizes(preset: Preset) -> Sizes {

@@ -568,7 +568,7 @@ pub(super) struct Watch<'a> {
     stalls: u64,
 }
 
-/// How long clients may be busy after the time of their step is up: one statement of each.
+/// Maximum seconds that clients may be busy after the end of their step: one statement each.
 const PATIENCE: f64 = 120.0;
 
 impl<'a> Watch<'a> {

@@ -29,7 +29,7 @@ pub struct Second {
     pub debt_bytes: Option<u64>,
     /// Stall seconds so far.
     pub stall_seconds: u64,
-    /// What the engine is doing.
+    /// The engine's current activity.
     pub activity: String,
 }
 

@@ -328,8 +328,8 @@ fn children(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// The contents of a log from `begin` on, where its server began; all of a log shorter than that,
-/// which the server truncated.
+/// The contents of a log from `begin` on, where the server's messages start; all of a log shorter
+/// than that, which the server truncated.
 fn messages(log: &Path, begin: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let begin = usize::try_from(begin).unwrap_or(usize::MAX);

@@ -129,7 +129,7 @@ fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.cgroup_memory_max = m.cgroup_max;
 }
 
-/// `None` where the process could not be seen.
+/// `None` if the process was not visible.
 fn cpu(delta: &OsDelta) -> Option<f64> {
     Some(delta.cpu_user_s? + delta.cpu_system_s?)
 }

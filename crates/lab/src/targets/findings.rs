@@ -27,7 +27,7 @@ pub(super) enum Found {
     Right,
     /// Present, with another value.
     Wrong,
-    /// Not there.
+    /// No such row.
     Missing,
 }
 

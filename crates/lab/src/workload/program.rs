@@ -73,7 +73,7 @@ impl Spec {
 /// The position of a client among the clients of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
-    /// From 0.
+    /// The number of this client, from 0.
     pub client: u32,
     /// The number of clients.
     pub clients: u32,

@@ -202,8 +202,7 @@ impl Private {
         }
     }
 
-    /// Its commit behavior at a level, and whether it compresses and bypasses the page cache on
-    /// reads, in terms of the server's own settings.
+    /// Its commit behavior at a durability level, in terms of the server's own settings.
     #[must_use]
     pub fn durability(&self, place: &Place<'_>) -> String {
         let ms = place.options.interval.as_millis();

@@ -18,7 +18,7 @@ pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 
-/// The names of the trees: the rows, and the three indexes.
+/// Names of the trees: the rows, and the three indexes.
 pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
 
 /// Maximum number of entries that a range query returns.

@@ -173,7 +173,7 @@ fn delivered(params: Params, o: i64) -> bool {
     o * 100 <= params.customers * DELIVERED
 }
 
-/// An order, its lines, and its row of new orders where it is not delivered.
+/// An order, its lines, and its row of new orders if it is not delivered.
 pub(super) fn order(params: Params, w: i64, d: i64, o: i64) -> (Row, Vec<Row>, Option<Row>) {
     let mut make = Maker::new(params, 5, [w, d, o]);
     let done = delivered(params, o);

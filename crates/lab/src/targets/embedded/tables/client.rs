@@ -107,7 +107,7 @@ fn table(made: &[Made], table: usize) -> Result<&Made, String> {
         .ok_or_else(|| "there is no such table".to_owned())
 }
 
-/// Write each index entry of a row that `old` lacks, and remove the entries that only `old` has.
+/// Write the index entries of `new` that `old` lacks, and delete those that only `old` has.
 fn entries(
     made: &Made,
     (old, new): (Option<&[Value]>, Option<&[Value]>),

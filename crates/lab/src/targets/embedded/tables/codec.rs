@@ -4,7 +4,7 @@
 //!   127 - bytes for a negative one), then its bytes big-endian, without redundant leading bytes.
 //! - A double is its bits, big-endian: all flipped if it is negative, else the sign alone.
 //! - Texts and bytes end with `00 00`, and `00` within them is written `00 FF`, so that a prefix
-//!   comes before what it begins.
+//!   sorts before longer values.
 //! - A column that may be null has a byte before its value, 0 for null and 1 for a value.
 //!
 //! In values, integers are zigzag varints, doubles are 8 bytes, texts and bytes are prefixed with

@@ -1,5 +1,5 @@
-//! Tables as collections: a row is a document whose `_id` is the primary key, an embedded document
-//! of its columns where there are several.
+//! Tables as collections: a row is a document whose `_id` is the primary key, which is an embedded
+//! document if it has several columns.
 //!
 //! Columns of the key that a secondary index names are stored once more at the top level, since an
 //! index cannot take them from within `_id` and be covering. An index ends with `_id`, so that
