@@ -1,5 +1,5 @@
-//! Calibration: what this machine's device gives, and how much two measurements of the same thing
-//! differ here (the A/A noise floor). Kept per host; every later run takes a copy.
+//! Calibration: the speed of this machine's device, and the difference between two measurements of
+//! the same thing here (the A/A noise floor). Stored per host; every later run takes a copy.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::probe::{CapCheck, ProbeResult};
 
-/// What is known of a host.
+/// Calibration of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
     /// [`SCHEMA`].
     pub schema: u32,
-    /// When, RFC 3339 in UTC.
+    /// Time of the calibration, RFC 3339 in UTC.
     pub at: String,
     /// The machine's fingerprint; a calibration of another machine is not used.
     pub host: String,
     /// The target of the A/A runs.
     pub target: String,
-    /// How often it was measured.
+    /// Number of repeats.
     pub repeats: u32,
     /// Relative noise floor by metric (0.03 = 3 %).
     pub noise: BTreeMap<String, f64>,
-    /// What the device gives.
+    /// Measured speed of the device.
     pub device: Option<ProbeResult>,
-    /// Whether I/O caps hold here; empty when they cannot be put in force.
+    /// Whether I/O caps hold here; empty if they cannot be applied.
     pub caps: Vec<CapCheck>,
 }
 
 impl Calibration {
-    /// A calibration made now.
+    /// Create a calibration with the current time.
     #[must_use]
     pub fn new(
         target: &str,
@@ -56,10 +56,10 @@ impl Calibration {
         }
     }
 
-    /// Keep it for later runs on this host. Returns where.
+    /// Store it for later runs on this host. Returns the path.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     pub fn keep(&self) -> Result<PathBuf> {
         let path = path().ok_or_else(|| {
             Error::new("no place to keep the calibration: set HOME or XDG_STATE_HOME")
@@ -72,7 +72,7 @@ impl Calibration {
     }
 }
 
-/// The calibration of this host, if there is one that can be read.
+/// The calibration of this host, if there is a readable one.
 #[must_use]
 pub fn stored() -> Option<Calibration> {
     let bytes = fs::read(path()?).ok()?;

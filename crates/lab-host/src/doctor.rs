@@ -1,7 +1,7 @@
-//! What will work on this machine, what will not, and what to do about it.
+//! Reports what works on this machine, what does not, and how to fix it.
 //!
-//! Every finding says what is so, what follows for results, and how to change it. Examining
-//! changes nothing but for a probe file of 4 KiB that is gone at once.
+//! Every finding states the fact, its consequence for results, and how to change it. The
+//! examination changes nothing except for a probe file of 4 KiB that is deleted at once.
 
 use std::fmt;
 use std::fs;
@@ -18,23 +18,23 @@ use crate::envelope::{Access, Cgroups, Controller, Version, data_device, device_
 use crate::host::Storage;
 use crate::probe;
 
-/// Free space below which the quick presets do not fit, 5 GiB: three targets of a few hundred MiB
-/// live data each, times a space amplification of two, plus results.
+/// Free space required by the quick presets, 5 GiB: three targets of a few hundred MiB live data
+/// each, times a space amplification of two, plus results.
 const FREE_MIN: u64 = 5 << 30;
 
-/// Open files below which engines of many small files stop: RocksDB's default database keeps
-/// about 1000 open under load.
+/// Limit of open files below which engines of many small files fail: RocksDB's default database
+/// keeps about 1000 open under load.
 const OPEN_FILES_MIN: u64 = 4096;
 
-/// How a finding bears on results.
+/// Effect of a finding on results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// As it should be.
+    /// No problem.
     Ok,
-    /// Runs work, with a restriction that results will state.
+    /// Runs work, with a restriction that results state.
     Warn,
-    /// Something a run needs does not work.
+    /// A requirement of runs is not met.
     Fail,
 }
 
@@ -48,18 +48,18 @@ impl fmt::Display for Status {
     }
 }
 
-/// One thing looked at.
+/// One result of the examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What part of the machine or program.
+    /// The part of the machine or program.
     pub area: String,
-    /// How it bears on results.
+    /// Its effect on results.
     pub status: Status,
-    /// What is so.
+    /// The fact.
     pub what: String,
-    /// What follows for results; empty when nothing does.
+    /// The consequence for results; empty if there is none.
     pub consequence: String,
-    /// What to do about it; empty when nothing needs doing.
+    /// The remedy; empty if none is needed.
     pub remedy: String,
 }
 
@@ -103,7 +103,7 @@ impl Default for Doctor {
 }
 
 impl Doctor {
-    /// A doctor who looks at a `/proc` and `/sys` found elsewhere.
+    /// A doctor that reads a `/proc` and `/sys` at other paths.
     #[must_use]
     pub fn at(proc_root: &Path, sys_root: &Path) -> Doctor {
         Doctor {
@@ -113,8 +113,8 @@ impl Doctor {
         }
     }
 
-    /// Look at everything a run with its data in `data_dir` depends on. `engines` are the engines
-    /// this program knows, compiled in or not.
+    /// Examine everything that a run with its data in `data_dir` depends on. `engines` are all
+    /// engines of this program, compiled in or not.
     #[must_use]
     pub fn examine(&self, data_dir: &Path, engines: &[&dyn Factory]) -> Vec<Finding> {
         let mut findings = vec![
@@ -212,7 +212,7 @@ impl Doctor {
     fn swap(&self) -> Finding {
         const AREA: &str = "swap";
         let text = fs::read_to_string(self.proc_root.join("swaps")).unwrap_or_default();
-        // The first line is a heading.
+        // The first line is a header.
         if text.lines().count() <= 1 {
             return Finding::ok(AREA, "off");
         }
@@ -234,7 +234,7 @@ fn version_name(version: Version) -> &'static str {
     }
 }
 
-/// What the data directory allows: room and direct I/O.
+/// Free space and direct I/O of the data directory.
 fn directory(data_dir: &Path) -> Vec<Finding> {
     let Some(directory) = crate::host::existing(data_dir) else {
         let what = format!("no directory at or above {}", data_dir.display());

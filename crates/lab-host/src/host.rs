@@ -1,8 +1,8 @@
-//! The machine a result was measured on: facts that explain figures, and warnings about what
-//! spoils them.
+//! The machine of a result: facts that explain the numbers, and warnings about what distorts them.
 //!
-//! Nothing that identifies a person or opens a door is collected: the host is named by a hash of
-//! its machine id, processes by their short names, and no environment variables are read.
+//! Nothing is collected that identifies a person or gives access to the machine: the host is named
+//! by a hash of its machine id, processes by their short names, and no environment variables are
+//! read.
 
 mod busy;
 mod capture;
@@ -25,53 +25,53 @@ pub use cpu::Cpu;
 pub use storage::Storage;
 pub(crate) use storage::existing;
 
-/// The load average above which the machine is not idle enough to measure on.
+/// The load average above which the machine is not idle enough for measurements.
 const LOAD_MAX: f64 = 0.5;
 
-/// Cores below which a load generator cannot have one of its own.
+/// Number of cores below which the load generator has no separate core.
 const CORES_MIN: usize = 3;
 
-/// The machine, as it was when collected. What cannot be learned is `None`.
+/// The machine at the time of collection. Unknown facts are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
-    /// Stable across reboots, differs between machines, tells neither name nor machine id.
+    /// Stable across reboots, differs between machines, reveals neither name nor machine id.
     pub fingerprint: String,
     /// The processor.
     pub cpu: Cpu,
     /// Installed memory, in bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory to be had without swapping, in bytes.
+    /// Memory available without swapping, in bytes.
     pub memory_available_bytes: Option<u64>,
     /// Swap, in bytes; 0 when off.
     pub swap_bytes: Option<u64>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// The distribution's own name for itself.
+    /// The distribution's name for itself.
     pub distribution: Option<String>,
-    /// What a hypervisor calls itself, or `hypervisor` when it only shows itself; `None` on bare
-    /// metal as far as can be seen.
+    /// The name of the hypervisor, or `hypervisor` if only its presence is visible; `None` on bare
+    /// metal as far as can be detected.
     pub virtualisation: Option<String>,
-    /// What holds the data directory.
+    /// The storage of the data directory.
     pub storage: Storage,
     /// Files of `/proc/sys/vm` that decide when dirty pages are written and memory is reclaimed.
     pub vm: BTreeMap<String, String>,
     /// The transparent huge page setting in force, such as `madvise`.
     pub transparent_huge_pages: Option<String>,
-    /// What control groups can be used.
+    /// The usable control groups.
     pub cgroups: Mode,
-    /// How many files a process may open; `None` for no limit.
+    /// Maximum number of open files of a process; `None` for no limit.
     pub open_files: Option<u64>,
     /// Load averages over 1, 5 and 15 minutes.
     pub load: Option<[f64; 3]>,
-    /// The clock the kernel reads, such as `tsc`.
+    /// The kernel's clock source, such as `tsc`.
     pub clock_source: Option<String>,
-    /// Other processes that used more than a tenth of a core meanwhile.
+    /// Other processes that used more than a tenth of a core during the collection.
     pub busy: Vec<BusyProcess>,
 }
 
 impl HostFacts {
-    /// Learn about this machine and what holds `data_dir`. Takes a quarter of a second, during
-    /// which it watches what other processes use.
+    /// Collect facts about this machine and the storage of `data_dir`. Takes a quarter of a second,
+    /// during which it measures the CPU use of other processes.
     #[must_use]
     pub fn collect(data_dir: &Path) -> HostFacts {
         let busy = busy::Watch::start();
@@ -98,7 +98,7 @@ impl HostFacts {
         }
     }
 
-    /// What a reader must know before trusting figures from this machine.
+    /// Warnings for a reader of numbers from this machine.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -137,7 +137,7 @@ impl HostFacts {
     }
 }
 
-/// The first line of a file, trimmed; `None` when there is none or it is empty.
+/// The first line of a file, trimmed; `None` if it is missing or empty.
 fn line(path: impl AsRef<Path>) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();
@@ -152,9 +152,9 @@ fn chosen(text: &str) -> String {
     inside.map_or(text, |(word, _)| word).to_owned()
 }
 
-/// A stable name of this machine that does not give its machine id away: a hash of the id under a
-/// key of ours, as machine-id(5) asks of programs, or of the host's name where there is no id; 16
-/// hexadecimal digits.
+/// A stable name of this machine that does not reveal its machine id: a hash of the id with a key
+/// of this program, as machine-id(5) requires of applications, or of the host name if there is no
+/// id; 16 hexadecimal digits.
 #[must_use]
 pub fn fingerprint() -> String {
     let id = line("/etc/machine-id")

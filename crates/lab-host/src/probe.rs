@@ -1,9 +1,9 @@
-//! A small probe of the device under a directory: how fast it is with nothing in between, and
-//! whether caps on it hold.
+//! A small probe of the device under a directory: its speed without the page cache, and whether
+//! caps on it hold.
 //!
-//! I/O goes around the page cache (`O_DIRECT`); where the file system refuses that, the probe runs
-//! buffered and says so, and its read figures then measure memory. The file is unlinked as soon as
-//! it is open, so nothing is left over however the probe ends.
+//! I/O bypasses the page cache (`O_DIRECT`); if the file system refuses that, the probe runs
+//! buffered and reports so, and its read rates then measure memory. The file is unlinked as soon as
+//! it is open, so it never remains, however the probe ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,26 +17,26 @@ use stdx::{ByteSize, Rng};
 
 use lab_report::record::{LimitKind, Limits};
 
-/// The largest probe file, 256 MiB: enough to leave the caches of a disk's own controller, small
-/// enough for any data directory.
+/// The largest probe file, 256 MiB: larger than the cache of a disk controller, small enough for
+/// any data directory.
 pub const FILE_MAX: ByteSize = ByteSize::mib(256);
 
 /// The smallest probe file, 1 MiB.
 const FILE_MIN: u64 = 1 << 20;
 
-/// The file for cap checks, 8 MiB, is written under the caps themselves: keep it small.
+/// The size of the file for cap checks, 8 MiB: it is written under the caps, so it is small.
 const CHECK_FILE: u64 = 8 << 20;
 
 const SMALL: usize = 4 << 10;
 const LARGE: usize = 256 << 10;
 
-/// What direct I/O must be aligned to in memory: the largest logical block in use.
+/// Memory alignment of direct I/O: the largest logical block size in use.
 const ALIGNMENT: usize = 4096;
 
-/// What a device does on its own.
+/// Speed of a device without caps.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeResult {
-    /// True when the page cache was out of the way.
+    /// True if the I/O bypassed the page cache.
     pub direct: bool,
     /// The size of the file probed, in bytes.
     pub file_bytes: u64,
@@ -53,13 +53,13 @@ pub struct ProbeResult {
 /// A distribution of durations, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Latency {
-    /// How many.
+    /// Number of durations.
     pub count: u64,
-    /// Half took no longer.
+    /// Median.
     pub p50_us: u64,
-    /// 99 in 100 took no longer.
+    /// 99th percentile.
     pub p99_us: u64,
-    /// The longest.
+    /// Maximum.
     pub max_us: u64,
 }
 
@@ -68,11 +68,11 @@ pub struct Latency {
 pub struct Rate {
     /// Operations done.
     pub operations: u64,
-    /// Bytes moved.
+    /// Bytes transferred.
     pub bytes: u64,
-    /// Over this time.
+    /// Elapsed time.
     pub elapsed: Duration,
-    /// True when the page cache was out of the way.
+    /// True if the I/O bypassed the page cache.
     pub direct: bool,
 }
 
@@ -95,11 +95,11 @@ impl Rate {
 pub struct DeviceProbe;
 
 impl DeviceProbe {
-    /// Probe in `dir` for about `duration` in all, with a file of `file_size` (between 1 MiB and
-    /// [`FILE_MAX`], whatever is asked).
+    /// Probe in `dir` for about `duration` in all, with a file of `file_size` (clamped to between 1
+    /// MiB and [`FILE_MAX`]).
     ///
     /// # Errors
-    /// The operating system's: no room, no right to write, a failing device.
+    /// An error of the operating system: no space, no permission to write, a failing device.
     pub fn run(dir: &Path, duration: Duration, file_size: ByteSize) -> io::Result<ProbeResult> {
         let size = file_size.bytes().clamp(FILE_MIN, FILE_MAX.bytes());
         let share = duration / 4;
@@ -121,11 +121,11 @@ impl DeviceProbe {
     }
 }
 
-/// Random reads of 4 KiB in `dir`, four at a time for `duration`: what a cap on read IOPS admits
-/// when called in the capped process.
+/// Random reads of 4 KiB in `dir`, four at a time for `duration`: the rate that a cap on read IOPS
+/// admits, if called in the capped process.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn direct_read_iops(dir: &Path, duration: Duration) -> io::Result<Rate> {
     let scratch = Scratch::create(dir)?;
     scratch.fill(CHECK_FILE, None)?;
@@ -135,17 +135,17 @@ pub fn direct_read_iops(dir: &Path, duration: Duration) -> io::Result<Rate> {
 /// Random overwrites of 4 KiB, as [`direct_read_iops`].
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn direct_write_iops(dir: &Path, duration: Duration) -> io::Result<Rate> {
     let scratch = Scratch::create(dir)?;
     scratch.fill(CHECK_FILE, None)?;
     scratch.random(&Job::new(Direction::Write, SMALL, 4, duration), CHECK_FILE)
 }
 
-/// One cap and what the device did under it.
+/// One cap and the measured rate of the device.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CapCheck {
-    /// Which cap.
+    /// The capped quantity.
     pub limit: LimitKind,
     /// Operations or bytes per second allowed.
     pub cap: u64,
@@ -154,14 +154,14 @@ pub struct CapCheck {
     /// The measured rate as a multiple of the cap. Above 1.05 the cap does not hold; well below
     /// 1, something else is tighter: the device, or another cap.
     pub ratio: f64,
-    /// False when only buffered I/O could be measured, which says nothing about a cap.
+    /// False if only buffered I/O could be measured, which proves nothing about a cap.
     pub direct: bool,
 }
 
-/// Measure every I/O cap of `limits` for `duration` each. Call it in the process the caps are on.
+/// Measure every I/O cap of `limits` for `duration` each. Call it in the capped process.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn check_caps(dir: &Path, limits: &Limits, duration: Duration) -> io::Result<Vec<CapCheck>> {
     let mut checks = Vec::new();
     let scratch = Scratch::create(dir)?;
@@ -191,10 +191,10 @@ pub fn check_caps(dir: &Path, limits: &Limits, duration: Duration) -> io::Result
     Ok(checks)
 }
 
-/// Whether files in `dir` can be read and written around the page cache.
+/// Whether direct I/O on files in `dir` works.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it does not.
 pub fn direct_io_works(dir: &Path) -> Result<(), String> {
     let scratch = Scratch::create(dir).map_err(|e| e.to_string())?;
     if !scratch.direct {
@@ -211,7 +211,7 @@ enum Direction {
     Write,
 }
 
-/// Random I/O to do.
+/// Parameters of random I/O.
 #[derive(Debug)]
 struct Job {
     direction: Direction,
@@ -231,7 +231,7 @@ impl Job {
     }
 }
 
-/// An unlinked file to probe with.
+/// An unlinked file for probes.
 #[derive(Debug)]
 struct Scratch {
     file: File,
@@ -251,7 +251,7 @@ impl Scratch {
                 direct: true,
             },
             Err(rustix::io::Errno::INVAL) => {
-                // A refused open may have left the file behind: no EXCL this time.
+                // A failed open may have left the file behind: no EXCL this time.
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true).truncate(true);
                 Scratch {
@@ -265,8 +265,8 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Write the first `size` bytes in sequence. Within `limit` of time if given: past it only as
-    /// much as later reads need, [`FILE_MIN`], is written.
+    /// Write the first `size` bytes sequentially, within `limit` if given: after it only the bytes
+    /// that later reads need, [`FILE_MIN`], are written.
     fn fill(&self, size: u64, limit: Option<Duration>) -> io::Result<Rate> {
         let buffer = AlignedBuffer::random(LARGE, 7);
         let begin = stdx::time::now();
@@ -360,7 +360,7 @@ impl Latency {
     }
 }
 
-/// A buffer whose first byte lies where direct I/O wants it.
+/// A buffer aligned for direct I/O.
 #[derive(Debug)]
 struct AlignedBuffer {
     bytes: Vec<u8>,

@@ -1,7 +1,7 @@
-//! Pages of stores as their files hold them: drawn (*map*) and packed by codecs (*codec*).
+//! Pages of stores as their files hold them: drawn (*map*) and compressed by codecs (*codec*).
 //!
-//! The formats of betree, LMDB, RocksDB, WiredTiger and InnoDB are known here and nowhere else in
-//! the laboratory.
+//! Only this crate of the laboratory knows the formats of betree, LMDB, RocksDB, WiredTiger and
+//! InnoDB.
 
 pub mod codec;
 pub mod map;

@@ -1,10 +1,10 @@
 //! The laboratory: which storage engine suits this workload on this hardware, and what does it
 //! cost?
 //!
-//! An *experiment* is a plan of steps; a *workload* makes rows and operations from a seed; a *load*
-//! drives them, closed or open loop, against a *target* in a worker process of its own, inside an
-//! envelope of enforced limits (`lab-host`). What was measured is stored, compared and shown by
-//! `lab-report`. The workload never knows the target; the target never knows the experiment.
+//! An *experiment* is a plan of steps; a *workload* generates rows and operations from a seed; a
+//! *load* runs them, closed or open loop, against a *target* in a separate worker process, inside
+//! an envelope of enforced limits (`lab-host`). `lab-report` stores, compares and shows the
+//! measurements. The workload never knows the target; the target never knows the experiment.
 
 pub mod display;
 pub mod experiment;

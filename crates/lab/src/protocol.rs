@@ -1,4 +1,4 @@
-//! What the lab and its worker say to each other: JSON, one message a line, requests on the
+//! The protocol between the lab and its worker: JSON, one message per line, requests on the
 //! worker's standard input and events on its standard output.
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use serde::{Deserialize, Serialize};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
-/// What the worker is asked to do. One at a time; each ends with one closing event.
+/// A request to the worker. One at a time; each ends with one final event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
-    /// Open the store (first of all). Ends with `opened`.
+    /// Open the store (the first request). Ends with `opened`.
     Open(Open),
-    /// Do a step. Ends with `finished`.
+    /// Run a step. Ends with `finished`.
     Step(Step),
     /// Let background work catch up. Ends with `settled`.
     Settle {
-        /// The most seconds it may take.
+        /// Maximum seconds.
         seconds_max: f64,
     },
     /// Compare the store with the workload's model. Ends with `verified`.
@@ -31,37 +31,38 @@ pub enum Request {
     /// Measure every I/O cap of `limits` from within the envelope; no store is needed. Ends with
     /// `caps`.
     Caps {
-        /// Where to put the file that is read and written.
+        /// Directory of the file that is read and written.
         directory: PathBuf,
         /// The caps.
         limits: Limits,
         /// Seconds for each cap.
         seconds: f64,
     },
-    /// Compare the store with what clients of a killed process were told. Ends with `audited`.
+    /// Compare the store with the commits acknowledged to clients of a killed process. Ends with
+    /// `audited`.
     Audit {
-        /// Where the clients wrote it down.
+        /// Directory in which the clients logged acknowledgements.
         acknowledged: PathBuf,
-        /// The sizes, by name, that its files had when the power was about to be cut.
+        /// The sizes of its files, by name, right before the power cut.
         before_cut: Option<BTreeMap<String, u64>>,
     },
-    /// Try codecs on what the files below a directory hold. Ends with `codecs`.
+    /// Try codecs on the contents of the files below a directory. Ends with `codecs`.
     Codecs {
         /// The directory.
         directory: PathBuf,
-        /// Seconds for each codec and size of block, each way.
+        /// Seconds for each codec and block size, each way.
         seconds: f64,
     },
     /// Close the store and end. Ends with `closed`.
     Close,
 }
 
-/// How the store is opened.
+/// Parameters of opening a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Open {
-    /// The engine's name; that of the kind of server where there is a `uri`.
+    /// The engine's name; that of the kind of server if there is a `uri`.
     pub engine: String,
-    /// The server to connect to; none for an engine in the worker itself.
+    /// The server to connect to; `None` for an engine in the worker itself.
     #[serde(default)]
     pub uri: Option<String>,
     /// The engine's directory.
@@ -72,17 +73,17 @@ pub struct Open {
     pub durability: Durability,
     /// The rows.
     pub rows: RowParams,
-    /// The workload with tables of its own, where the run has one.
+    /// The workload that declares its own tables, if the run has one.
     #[serde(default)]
     pub program: Option<Spec>,
-    /// Rows, from the first on, that the store holds already: it was closed and is opened again.
+    /// Number of first rows that the store already contains: it was closed and is opened again.
     #[serde(default)]
     pub there: u64,
-    /// The most connections of the load at once.
+    /// Maximum number of concurrent connections of the load.
     pub clients: u32,
-    /// Whether rows stay in a server when it is closed.
+    /// Whether rows stay on a server when it is closed.
     pub keep: bool,
-    /// Whether what a server holds is to be looked at, not made anew.
+    /// Whether to open the existing contents of a server instead of recreating them.
     #[serde(default)]
     pub found: bool,
 }
@@ -90,29 +91,29 @@ pub struct Open {
 /// One step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// What to do.
+    /// The work of the step.
     pub work: Work,
-    /// Operations to do; 0: until the time is up.
+    /// Number of operations; 0: until the time is up.
     pub operations: u64,
-    /// The most seconds.
+    /// Maximum seconds.
     pub seconds_max: f64,
     /// Closed or open loop.
     pub load: LoadKind,
     /// Load threads.
     pub clients: u32,
-    /// Where clients write down what was acknowledged to them, for a step that ends with a kill.
+    /// Directory in which clients log acknowledgements, for a step that ends with a kill.
     #[serde(default)]
     pub acknowledged: Option<PathBuf>,
-    /// What a workload with tables of its own left before this step.
+    /// The data of a workload with its own tables before this step.
     #[serde(default)]
     pub before: Before,
-    /// Other in steps that begin with the same rows and clients, so that their clients do not draw
-    /// the same numbers.
+    /// Differs between steps that start with the same rows and clients, so that their clients do
+    /// not draw the same random numbers.
     #[serde(default)]
     pub salt: u8,
 }
 
-/// What a workload with tables of its own has in the target.
+/// The data of a workload with its own tables in the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
     /// Rows.
@@ -121,58 +122,58 @@ pub struct Before {
     pub bytes: u64,
 }
 
-/// What one client was told.
+/// The commits acknowledged to one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// The rows acknowledged to it, in the order of its commits.
+    /// The acknowledged rows, in the order of the client's commits.
     pub rows: Vec<u64>,
-    /// So many of the first must be there. Those behind were acknowledged while the power was being
-    /// cut.
+    /// Number of first rows that must be present. The rows after them were acknowledged during the
+    /// power cut.
     pub due: usize,
 }
 
 #[cfg(test)]
 impl Told {
-    /// A client that was told these rows.
+    /// A client to which these rows were acknowledged.
     pub(crate) fn of(rows: &[u64], due: usize) -> Told {
         let rows = rows.to_vec();
         Told { rows, due }
     }
 }
 
-/// What a killed store holds, against what was acknowledged before.
+/// Comparison of a killed store with the rows acknowledged before.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Rows whose commit had returned, before the power began to be cut if it was.
+    /// Rows whose commit had returned, before the start of the power cut if there was one.
     pub acknowledged: u64,
     /// Rows in the store.
     pub found: u64,
-    /// Rows acknowledged that are not in the store.
+    /// Acknowledged rows that are not in the store.
     pub lost: u64,
-    /// Rows in the store that were not acknowledged: their commit was under way.
+    /// Rows in the store that were not acknowledged: their commit was in progress.
     pub unacknowledged: u64,
-    /// Of the lost, those that a later commit of the same client outlived.
+    /// Lost rows for which a later commit of the same client survived.
     pub gaps: u64,
-    /// What is wrong whatever was lost: damaged rows, indexes that do not fit, rows nobody wrote.
+    /// Faults independent of losses: damaged rows, inconsistent indexes, rows that no client wrote.
     pub faults: Vec<String>,
     /// Seconds it took.
     pub seconds: f64,
 }
 
-/// What the worker tells.
+/// An event of the worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
     /// The target is open.
     Opened {
-        /// Seconds it took, recovery included.
+        /// Elapsed seconds, recovery included.
         #[serde(default)]
         seconds: f64,
-        /// What a server said of itself.
+        /// Facts that a server reported about itself.
         #[serde(default)]
         server: Option<Box<ServerFacts>>,
     },
-    /// A second went by.
+    /// One second passed.
     Tick(Box<Tick>),
     /// An interval of a load ended.
     Interval(Interval),
@@ -180,17 +181,17 @@ pub enum Event {
     Finished(Box<Finished>),
     /// Settling ended.
     Settled {
-        /// Seconds it took.
+        /// Elapsed seconds.
         seconds: f64,
-        /// Whether it was cut off by its limit.
+        /// Whether the time limit ended it.
         cut: bool,
-        /// Whether the target does not say what it owes: nothing was waited for.
+        /// Whether the target does not report its pending work: there was no wait.
         #[serde(default)]
         unknown: bool,
     },
     /// The check ended.
     Verified(Integrity),
-    /// What the device did under each cap.
+    /// The measured rate of the device under each cap.
     Caps {
         /// One check per cap.
         checks: Vec<CapCheck>,
@@ -199,14 +200,14 @@ pub enum Event {
     Audited(Audit),
     /// The codecs were tried.
     Codecs {
-        /// One for each codec and size of block.
+        /// One result for each codec and block size.
         tried: Vec<Tried>,
     },
     /// The store is closed.
     Closed,
     /// The request failed; the worker ends.
     Failed {
-        /// What happened and what to do next.
+        /// The error, and what to do next.
         message: String,
     },
 }
@@ -214,56 +215,56 @@ pub enum Event {
 /// The state at the end of a second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tick {
-    /// Seconds since the step (or the settling) began.
+    /// Seconds since the step (or the settling) started.
     pub t: f64,
-    /// Rows written since the step began.
+    /// Rows written since the step started.
     pub rows: u64,
-    /// Queries done since the step began.
+    /// Queries completed since the step started.
     pub queries: u64,
     /// Median latency of the step's main operation in the last second, in milliseconds.
     pub p50_ms: Option<f64>,
     /// 99th percentile.
     pub p99_ms: Option<f64>,
-    /// Longest, those under way counted with their age.
+    /// Maximum latency; an operation in progress counts with its age.
     pub max_ms: Option<f64>,
-    /// CPU of the load generator since the step began, in seconds: spent making rows, or all of the
-    /// worker's where the target is a server.
+    /// CPU seconds of the load generator since the step started: for generating rows, or all of the
+    /// worker's if the target is a server.
     pub client_cpu_seconds: f64,
-    /// What the engine says of itself.
+    /// The engine's reported statistics.
     pub stats: EngineStats,
-    /// The size of a server's data, in bytes, where the lab cannot see its files.
+    /// The size of a server's data, in bytes, if the lab cannot see its files.
     pub file_bytes: Option<u64>,
 }
 
 /// The end of an interval.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Interval {
-    /// From 1.
+    /// The number of the interval, from 1.
     pub interval: u32,
     /// Rows in the store.
     pub rows: u64,
     /// Rows written in the interval.
     pub rows_written: u64,
-    /// When it ended, in seconds since the step began.
+    /// End of the interval, in seconds since the step started.
     pub t: f64,
-    /// Seconds it took.
+    /// Duration in seconds.
     pub seconds: f64,
     /// Rows per second in its last 5 %.
     pub exit_rate: f64,
     /// The longest commit, in seconds.
     pub max_stall_seconds: f64,
-    /// Queries done in it.
+    /// Queries completed in it.
     pub queries: u64,
-    /// Their mean latency in milliseconds.
+    /// Mean latency of the queries in milliseconds.
     pub query_mean_ms: f64,
-    /// 99th percentile of their latency in milliseconds.
+    /// 99th percentile of the latency of the queries in milliseconds.
     pub query_p99_ms: f64,
 }
 
 /// The result of a step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Finished {
-    /// Why it ended.
+    /// The reason for its end.
     pub ended: Ended,
     /// Rows written.
     pub rows: u64,
@@ -277,13 +278,13 @@ pub struct Finished {
     pub seconds: f64,
     /// Main operations per second over the first tenth of them.
     pub rate_first_tenth: f64,
-    /// Over the last tenth.
+    /// The same over the last tenth.
     pub rate_last_tenth: f64,
     /// Latency of the main operation in microseconds, as text.
     pub histogram: String,
-    /// Latency of queries beside a load, as text.
+    /// Latency of queries during a load, as text.
     pub query_histogram: Option<String>,
-    /// CPU of the load generator, in seconds: as in [`Tick`].
+    /// CPU seconds of the load generator: as in [`Tick`].
     pub client_cpu_seconds: f64,
     /// Bytes of keys and values written.
     pub logical_bytes: u64,
@@ -291,32 +292,32 @@ pub struct Finished {
     pub live_bytes: u64,
     /// Rows in the store.
     pub live_rows: u64,
-    /// Wrong answers the clients got; the first few.
+    /// The first few wrong results that clients received.
     pub wrong: Vec<String>,
-    /// Operations of an open loop that were due when its time was up and had not begun; counted
+    /// Operations of an open loop that were due when its time was up and had not started; counted
     /// for mixes.
     #[serde(default)]
     pub behind: u64,
-    /// The workload's own numbers.
+    /// Numbers specific to the workload.
     #[serde(default)]
     pub extra: BTreeMap<String, f64>,
 }
 
-/// A server that answered, as a worker tells of it.
+/// A connected server, as a worker reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
-    /// Its version, with the product's name where it says one.
+    /// Its version, with the product's name if it reports one.
     pub version: String,
-    /// Its process, if it runs on this machine and that was verified.
+    /// Its process id, if it runs on this machine and that was verified.
     pub pid: Option<u32>,
-    /// Where its data are, if it runs on this machine and says so.
+    /// Its data directory, if it runs on this machine and reports it.
     pub data_dir: Option<PathBuf>,
     /// Its settings, by name.
     pub options: Vec<(String, String)>,
-    /// All of its settings with their defaults, from a server that tells both.
+    /// All of its settings with their defaults, if the server reports both.
     #[serde(default)]
     pub settings: Vec<Configured>,
-    /// What a reader must know.
+    /// Notes for the reader of a report.
     pub notes: Vec<String>,
 }
 
@@ -327,7 +328,7 @@ pub struct Configured {
     pub name: String,
     /// Its value.
     pub value: String,
-    /// What it is unless it is set; `None` where the server does not say.
+    /// Its default; `None` if the server does not report it.
     pub default: Option<String>,
 }
 

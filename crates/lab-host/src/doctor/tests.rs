@@ -4,7 +4,7 @@ use kv::{Capabilities, Engine, EngineOptions, OptionDoc};
 
 use super::*;
 
-/// An engine that is known and perhaps compiled in.
+/// A fake engine, compiled in or not.
 struct Fake(bool);
 
 impl Factory for Fake {

@@ -1,8 +1,8 @@
-//! Which control groups there are and where new ones may be made.
+//! Detects the control groups of this system and where new ones may be created.
 //!
-//! Each controller is looked for on its own, because hybrid systems mount some in version 1 and
-//! leave others to version 2. In version 1 the parent of new groups is the group this process is
-//! in. In version 2 a group with processes cannot pass controllers on ("no internal processes",
+//! Each controller is detected separately, because hybrid systems mount some in version 1 and leave
+//! others to version 2. In version 1 the parent of new groups is the group of this process. In
+//! version 2 a group with processes cannot pass controllers on ("no internal processes",
 //! cgroups(7)), so the parent is the nearest ancestor that can.
 
 use std::fs;
@@ -20,11 +20,11 @@ use super::status::Mode;
 pub enum Version {
     /// One hierarchy per controller.
     V1,
-    /// One hierarchy for all.
+    /// One hierarchy for all controllers.
     V2,
 }
 
-/// What limits one kind of resource.
+/// A controller: limits one kind of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Controller {
@@ -35,7 +35,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Its name in a version.
+    /// Its name in a version of the interface.
     #[must_use]
     pub const fn name(self, version: Version) -> &'static str {
         match (self, version) {
@@ -45,7 +45,7 @@ impl Controller {
         }
     }
 
-    /// A file every version 1 group has when the kernel was built with the limits we need.
+    /// A file that every version 1 group has if the kernel supports the limits in use.
     const fn v1_file(self) -> &'static str {
         match self {
             Controller::Memory => "memory.limit_in_bytes",
@@ -58,9 +58,9 @@ impl Controller {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Groups may be made below `parent`.
+    /// Groups may be created below `parent`.
     Usable {
-        /// Of this version.
+        /// The version of the interface.
         version: Version,
         /// The directory of the parent group.
         parent: PathBuf,
@@ -73,13 +73,13 @@ pub enum Access {
 }
 
 impl Access {
-    /// True when groups may be made.
+    /// True if groups may be created.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         matches!(self, Access::Usable { .. })
     }
 
-    /// Why it cannot be used; empty when it can.
+    /// Why it cannot be used; empty if it can.
     #[must_use]
     pub fn reason(&self) -> &str {
         match self {
@@ -115,14 +115,14 @@ pub struct Cgroups {
 }
 
 impl Cgroups {
-    /// Look at `/proc` and `/sys`. Never fails: what is missing is the reason a controller is
+    /// Read `/proc` and `/sys`. Never fails: a missing file becomes the reason why a controller is
     /// unusable.
     #[must_use]
     pub fn detect() -> Cgroups {
         Cgroups::detect_at(Path::new("/proc"), Path::new("/sys"))
     }
 
-    /// Look at a `/proc` and a `/sys` found elsewhere.
+    /// Read a `/proc` and a `/sys` at other paths.
     #[must_use]
     pub fn detect_at(proc_root: &Path, sys_root: &Path) -> Cgroups {
         let (memory, io) = match Seen::read(proc_root) {
@@ -139,7 +139,7 @@ impl Cgroups {
         }
     }
 
-    /// Whether `controller` can be used, and where or why not.
+    /// Whether `controller` can be used, and its parent group or the reason why not.
     #[must_use]
     pub fn access(&self, controller: Controller) -> &Access {
         match controller {
@@ -148,7 +148,7 @@ impl Cgroups {
         }
     }
 
-    /// Which versions the usable controllers are in.
+    /// The versions of the usable controllers.
     #[must_use]
     pub fn mode(&self) -> Mode {
         let uses = |version| {
@@ -172,7 +172,7 @@ impl Cgroups {
         &self.sys_root
     }
 
-    /// The directories below which groups of ours may lie.
+    /// The directories that may contain groups of the laboratory.
     pub(super) fn parents(&self) -> Vec<&Path> {
         let mut parents = Vec::new();
         for access in [&self.memory, &self.io] {
@@ -186,7 +186,7 @@ impl Cgroups {
     }
 }
 
-/// What `/proc` says about mounts and about this process.
+/// The contents of `/proc` about mounts and about this process.
 struct Seen {
     mounts: Vec<Mount>,
     own: String,
@@ -277,7 +277,7 @@ impl Seen {
         mounts::directory_of(mount, &own)
     }
 
-    /// The nearest of our group and its ancestors that offers the most of `wanted`.
+    /// Of this process's group and its ancestors, the nearest one that offers the most of `wanted`.
     fn v2_parent(&self, wanted: &[Controller]) -> Option<PathBuf> {
         let mount = self.v2_mount()?;
         let own = self.v2_own(mount);
@@ -294,7 +294,7 @@ impl Seen {
     }
 }
 
-/// Whether groups made in `parent` of `mount` can have controller `name`, else why not.
+/// Whether groups created in `parent` of `mount` can have controller `name`; else the reason.
 fn offers(mount: &Mount, parent: &Path, name: &str) -> Result<(), String> {
     writable(mount, parent)?;
     let lists = |file: &str| {
@@ -311,7 +311,7 @@ fn offers(mount: &Mount, parent: &Path, name: &str) -> Result<(), String> {
              (try systemd-run --scope -p Delegate=yes), bound to version 1, or not in the kernel"
         ));
     }
-    // The root of the hierarchy, which alone has no cgroup.type, may keep its processes.
+    // The root of the hierarchy may keep its processes; it is the only group without cgroup.type.
     let is_root = !parent.join("cgroup.type").exists();
     let processes = fs::read_to_string(parent.join("cgroup.procs")).unwrap_or_default();
     if !is_root && !processes.trim().is_empty() {

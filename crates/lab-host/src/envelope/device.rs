@@ -1,4 +1,4 @@
-//! Block devices as the throttling controllers want them: whole disks.
+//! Finds the whole disks that the throttling controllers require.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use super::mounts;
 /// The whole disk that `device` is or is a partition of. The kernel refuses limits on partitions.
 ///
 /// # Errors
-/// Why there is none: a file system without a block device, or a device `/sys` does not know.
+/// Why there is none: a file system without a block device, or a device unknown to `/sys`.
 pub fn whole_disk(sys_root: &Path, device: DeviceId) -> Result<DeviceId, String> {
     if device.major == 0 {
         return Err("its file system has no block device (tmpfs, overlay or network)".to_owned());
@@ -35,8 +35,8 @@ pub fn device_name(sys_root: &Path, device: DeviceId) -> Option<String> {
     Some(directory.file_name()?.to_str()?.to_owned())
 }
 
-/// The block device that holds `path`, also for file systems that hide it behind an anonymous
-/// number (btrfs), by what is mounted there.
+/// The block device that holds `path`. For file systems that hide it behind an anonymous device
+/// number (btrfs), it is found by the source of the mount.
 ///
 /// # Errors
 /// Why there is none.

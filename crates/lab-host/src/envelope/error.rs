@@ -1,42 +1,42 @@
-//! What can go wrong with an envelope.
+//! Errors of envelopes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// The result of what an envelope does.
+/// The result of an operation of an envelope.
 pub type Result<T> = std::result::Result<T, EnvelopeError>;
 
-/// Why an envelope could not be made or entered.
+/// Why an envelope could not be created or entered.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
-    /// A limit that no run can keep to.
+    /// A limit that no run can keep.
     #[error("{0}")]
     Limit(String),
     /// The kernel refused to read, write or create something.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was tried, such as `write 4096 to`.
+        /// The failed operation, such as `write 4096 to`.
         action: String,
-        /// On which file or directory.
+        /// The file or directory.
         path: PathBuf,
-        /// Why it failed.
+        /// The cause.
         source: io::Error,
     },
-    /// A limit was written and reads back otherwise.
+    /// A limit was written and a different value was read back.
     #[error(
         "{} was set to {wanted} but {found} is in force; {hint}", path.display()
     )]
     NotInForce {
         /// The file that holds the limit.
         path: PathBuf,
-        /// The limit asked for.
+        /// The requested limit.
         wanted: u64,
-        /// What the kernel answered.
+        /// The value that the kernel returned.
         found: String,
-        /// What to do about it.
+        /// What to do next.
         hint: String,
     },
     /// The process to admit does not exist (any more).

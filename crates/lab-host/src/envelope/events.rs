@@ -1,4 +1,4 @@
-//! What happened at a memory limit.
+//! Events at a memory limit.
 
 use std::fs;
 use std::path::Path;
@@ -7,19 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use super::cgroups::Version;
 
-/// Counts since the group was made.
+/// Counts since the creation of the group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryEvents {
-    /// How often an allocation ran into the limit and something had to be reclaimed. High counts
-    /// are normal for a worker whose data is larger than its memory.
+    /// Number of allocations that reached the limit and forced the kernel to reclaim memory. High
+    /// counts are normal for a worker whose data is larger than its memory.
     pub limit_hits: Option<u64>,
-    /// Processes ended by the out-of-memory killer. Anything but 0 invalidates a run.
+    /// Processes killed by the out-of-memory killer. Any value but 0 invalidates a run.
     pub oom_kills: Option<u64>,
-    /// The most that was ever in use, in bytes.
+    /// Peak usage, in bytes.
     pub peak_bytes: Option<u64>,
 }
 
-/// Read the events of a group; `None` when it shows none of them.
+/// Read the events of a group; `None` if the kernel shows none of them.
 pub(super) fn read(version: Version, group: &Path) -> Option<MemoryEvents> {
     let text = |file: &str| fs::read_to_string(group.join(file)).ok();
     let number = |file: &str| -> Option<u64> { text(file)?.trim().parse().ok() };

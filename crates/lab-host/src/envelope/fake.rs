@@ -43,7 +43,7 @@ impl Fake {
         fs::write(path, text).unwrap();
     }
 
-    /// Mount a version 1 hierarchy whose groups have `files`; we are in its group `/own`.
+    /// Mount a version 1 hierarchy whose groups have `files`; this process is in its group `/own`.
     pub(super) fn v1(mut self, controller: &str, options: &str, files: &[&str]) -> Fake {
         let point = self.path(&format!("cg/{controller}"));
         self.mountinfo += &format!(
@@ -57,7 +57,7 @@ impl Fake {
         self
     }
 
-    /// Mount version 2; we are in its group `/slice/own`, `controllers` reach `/slice` and
+    /// Mount version 2; this process is in its group `/slice/own`, `controllers` reach `/slice` and
     /// `passed_on` reach the groups below it.
     pub(super) fn v2(mut self, controllers: &str, passed_on: &str) -> Fake {
         self.mountinfo += &format!(
@@ -91,8 +91,8 @@ impl Fake {
     }
 }
 
-/// The files of a new group of any kind. Ordinary files read back what was written, which is what
-/// a kernel that honours the limit does.
+/// The files of a new group of any kind. Ordinary files return the value that was written, as a
+/// kernel that applies the limit does.
 pub(super) fn scaffold(group: &Path) {
     let empty = [
         "cgroup.procs",

@@ -12,16 +12,16 @@ use super::cgroups::{Cgroups, Controller, Version};
 use super::error::{EnvelopeError, Result};
 use super::mounts;
 
-/// What the names of all our groups begin with.
+/// Prefix of the names of all groups of the laboratory.
 pub(super) const PREFIX: &str = "romanesco-";
 
-/// How often a group is tried to be removed, and how long between: a killed process leaves its
-/// group only when the kernel has torn it down, which takes as long as freeing its memory, and as
-/// long as the disk that it waits for.
+/// Number of attempts to remove a group, and the pause between them: a killed process leaves its
+/// group only after the kernel has torn it down, which includes freeing its memory and waiting for
+/// its pending disk I/O.
 const REMOVE_TRIES: u32 = 1000;
 const REMOVE_PAUSE: Duration = Duration::from_millis(10);
 
-/// A group made by us, removed when dropped.
+/// A group created by this process, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Group {
     path: PathBuf,
@@ -44,10 +44,10 @@ impl Group {
         &self.path
     }
 
-    /// Move a process in.
+    /// Move a process into the group.
     pub(super) fn admit(&self, pid: u32) -> Result<()> {
         if pid == 0 {
-            // The kernel would take 0 for the writer, which is us.
+            // The kernel would interpret 0 as the writer, which is this process.
             return Err(EnvelopeError::Gone {
                 pid,
                 group: self.path.clone(),
@@ -67,7 +67,7 @@ impl Group {
         }
     }
 
-    /// Check that `/proc/PID/cgroup` lists the process here.
+    /// Check that `/proc/PID/cgroup` lists the process in this group.
     pub(super) fn confirm(
         &self,
         pid: u32,
@@ -99,7 +99,7 @@ impl Drop for Group {
     }
 }
 
-/// End the processes in a group and remove it. This process itself is moved to the parent instead.
+/// Kill the processes in a group and remove it. This process itself is moved to the parent instead.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..REMOVE_TRIES {
@@ -134,11 +134,11 @@ fn empty(path: &Path) {
     for pid in processes(path) {
         if pid == std::process::id() {
             let parent = path.with_file_name("cgroup.procs");
-            // Failing that, the group stays and says so by its name.
+            // If that fails, the group remains, and its name identifies it.
             let _ = write_control(&parent, &pid.to_string());
             continue;
         }
-        // Pid 0 stands for a process of another namespace: not ours to end.
+        // Pid 0 is a process of another pid namespace, which this process must not kill.
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             // It may have ended by itself meanwhile.
@@ -159,7 +159,7 @@ pub(super) fn processes(path: &Path) -> Vec<u32> {
 pub(super) fn write_control(file: &Path, value: &str) -> Result<()> {
     let write = || {
         let mut control = OpenOptions::new().write(true).truncate(true).open(file)?;
-        // One call: the kernel takes each write as a whole value.
+        // One write call: the kernel takes each write as a whole value.
         control.write_all(value.as_bytes())
     };
     write().map_err(|e| EnvelopeError::io(format!("write {value:?} to"), file, e))

@@ -5,7 +5,7 @@
 //! `romanesco-<pid of the laboratory>-<n>`. Invariants:
 //!
 //! - I1. A limit is reported as verified only after it was read back from the kernel, within
-//!   [`TOLERANCE_PERCENT`] of what was asked, outer groups included.
+//!   [`TOLERANCE_PERCENT`] of the requested value, outer groups included.
 //! - I2. A limit that cannot be enforced is in [`EnvelopeStatus`] with the reason; it is never
 //!   silently absent.
 //! - I3. The groups lie below the group this process is in (or the nearest ancestor that can
@@ -54,8 +54,9 @@ pub use status::{EnvelopeStatus, LimitStatus, Mode, Outcome};
 use group::Group;
 use lab_report::record::{BUFFERED_WRITES, LimitKind, Limits};
 
-/// How far what the kernel reports back may lie from what was asked, in percent. Memory limits
-/// are rounded to pages (4 KiB; 64 KiB on some machines: 0.1 % of the smallest limit).
+/// Maximum difference between a requested limit and the value read back from the kernel, in
+/// percent. Memory limits are rounded to pages (4 KiB; 64 KiB on some machines: 0.1 % of the
+/// smallest limit).
 pub const TOLERANCE_PERCENT: u64 = 2;
 
 /// The next `<n>` of a group's name in this process.
@@ -74,18 +75,18 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Make the groups, write the limits, read them back.
+    /// Create the groups, write the limits, and read them back.
     ///
-    /// `device` holds the data (see [`vfs::device_of`]); a partition stands for its whole disk,
-    /// which is what the kernel throttles. Limits whose controller is not usable are reported as
-    /// not capped in [`Envelope::status`], not as an error: ask
-    /// [`EnvelopeStatus::fully_enforced`]. Groups are made for usable controllers even without
+    /// `device` holds the data (see [`vfs::device_of`]); for a partition the whole disk is capped,
+    /// because the kernel throttles whole disks. Limits whose controller is not usable are reported
+    /// as not capped in [`Envelope::status`], not as an error: check
+    /// [`EnvelopeStatus::fully_enforced`]. Groups are created for usable controllers even without
     /// limits, because sampling reads their counters.
     ///
     /// # Errors
-    /// [`EnvelopeError::Limit`] when the limits are not sensible, [`EnvelopeError::Io`] when the
-    /// kernel refuses a group or a limit, [`EnvelopeError::NotInForce`] when it reads back
-    /// otherwise. Nothing is left behind.
+    /// [`EnvelopeError::Limit`] if the limits are not sensible, [`EnvelopeError::Io`] if the kernel
+    /// rejects a group or a limit, [`EnvelopeError::NotInForce`] if a different value is read back.
+    /// No group is left behind.
     pub fn create(
         cgroups: &Cgroups,
         limits: &Limits,
@@ -111,8 +112,8 @@ impl Envelope {
         Ok(envelope)
     }
 
-    /// No groups at all: the worker runs uncapped, and every limit of `limits` is reported as not
-    /// capped for `reason`.
+    /// An envelope without groups: the worker runs uncapped, and every limit of `limits` is
+    /// reported as not capped for `reason`.
     pub fn uncapped(limits: &Limits, reason: &str) -> Envelope {
         let mut status = EnvelopeStatus::new(Mode::None);
         status.warnings.push(format!("uncapped: {reason}"));
@@ -130,7 +131,7 @@ impl Envelope {
         }
     }
 
-    /// Put other limits on input and output in force and read them back. That on memory stays.
+    /// Replace the I/O limits and read them back. The memory limit stays.
     ///
     /// # Errors
     /// As [`Envelope::create`].
@@ -163,11 +164,11 @@ impl Envelope {
     }
 
     /// Move process `pid`, with all its threads, into the groups. Children it starts later are
-    /// born in them. Without groups this does nothing.
+    /// created in them. Without groups this does nothing.
     ///
     /// # Errors
-    /// [`EnvelopeError::Gone`] when there is no such process, [`EnvelopeError::Io`] when the
-    /// kernel refuses, [`EnvelopeError::NotAdmitted`] when `/proc/PID/cgroup` does not confirm it.
+    /// [`EnvelopeError::Gone`] if there is no such process, [`EnvelopeError::Io`] if the kernel
+    /// rejects the move, [`EnvelopeError::NotAdmitted`] if `/proc/PID/cgroup` does not confirm it.
     pub fn admit(&self, pid: u32) -> Result<()> {
         for (version, controller, group) in self.groups() {
             group.admit(pid)?;
@@ -176,13 +177,13 @@ impl Envelope {
         Ok(())
     }
 
-    /// What is in force and what is not, for the report.
+    /// The limits that are in force and those that are not, for the report.
     #[must_use]
     pub fn status(&self) -> &EnvelopeStatus {
         &self.status
     }
 
-    /// What happened at the memory limit so far; `None` without a memory group.
+    /// Events at the memory limit so far; `None` without a memory group.
     #[must_use]
     pub fn memory_events(&self) -> Option<MemoryEvents> {
         let (version, group) = self.memory.as_ref()?;

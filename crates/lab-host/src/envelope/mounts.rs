@@ -1,5 +1,5 @@
-//! Where things are mounted (`/proc/PID/mountinfo`) and which groups a process is in
-//! (`/proc/PID/cgroup`). See proc(5) and cgroups(7) for the formats.
+//! Parses the mounts (`/proc/PID/mountinfo`) and the groups (`/proc/PID/cgroup`) of a process. See
+//! proc(5) and cgroups(7) for the formats.
 
 use std::fs;
 use std::io;
@@ -10,15 +10,15 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) struct Mount {
     /// The device number of the mounted file system, as `major:minor`.
     pub(crate) device: String,
-    /// The directory of the file system that is mounted.
+    /// The directory within the file system that is mounted.
     pub(crate) root: PathBuf,
-    /// Where.
+    /// The mount point.
     pub(crate) point: PathBuf,
     /// The mount's own options and those of the file system, comma-separated.
     pub(crate) options: String,
     /// The file system's type.
     pub(crate) kind: String,
-    /// What is mounted, such as `/dev/vda1`.
+    /// The source of the mount, such as `/dev/vda1`.
     pub(crate) source: String,
 }
 

@@ -1,4 +1,4 @@
-//! Groups left behind by laboratories that were killed.
+//! Removes groups left behind by killed laboratories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::cgroups::Cgroups;
 use super::group::{self, PREFIX};
 
-/// Remove the groups whose laboratory no longer lives, ending what still runs in them. Returns
-/// the directories removed. Groups that hold processes of another pid namespace are left alone,
-/// for their owner's pid means nothing here.
+/// Remove the groups whose laboratory no longer runs, and kill the processes in them. Returns the
+/// removed directories. Groups that hold processes of another pid namespace stay, because their
+/// owner's pid means nothing here.
 pub fn remove_stale(cgroups: &Cgroups) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     for parent in cgroups.parents() {

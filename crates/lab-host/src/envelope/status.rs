@@ -1,4 +1,4 @@
-//! What an envelope enforces, in a form that results keep and reports print.
+//! The limits that an envelope enforces, in a form that results store and reports print.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use lab_report::record::LimitKind;
 
-/// Which control groups an envelope uses.
+/// The control groups that an envelope uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -33,32 +33,32 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What became of one limit.
+/// State of one limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
-    /// Nobody asked for it.
+    /// Not requested.
     NotRequested,
     /// In force: written, and read back as `effective`.
     Verified {
-        /// What the kernel answered.
+        /// The value that the kernel returned.
         effective: u64,
     },
-    /// Asked for and not in force.
+    /// Requested and not in force.
     NotCapped {
         /// Why not.
         reason: String,
     },
 }
 
-/// One limit: what was asked and what is in force.
+/// One limit: its requested value and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitStatus {
-    /// Of what.
+    /// The limited quantity.
     pub limit: LimitKind,
-    /// What was asked for, in bytes, bytes per second or operations per second.
+    /// The requested value, in bytes, bytes per second or operations per second.
     pub requested: Option<u64>,
-    /// What became of it.
+    /// The state.
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -80,7 +80,7 @@ impl LimitStatus {
         }
     }
 
-    /// Not capped for `reason`, or not requested when `requested` is `None`.
+    /// Not capped for `reason`, or not requested if `requested` is `None`.
     pub(crate) fn not_capped(
         limit: LimitKind,
         requested: Option<u64>,
@@ -99,10 +99,10 @@ impl LimitStatus {
     }
 }
 
-/// What an envelope enforces and what it could not.
+/// The limits that an envelope enforces and those that it could not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvelopeStatus {
-    /// Which control groups are used.
+    /// The control groups in use.
     pub mode: Mode,
     /// Every limit, requested or not.
     pub limits: Vec<LimitStatus>,
@@ -110,7 +110,7 @@ pub struct EnvelopeStatus {
     pub device: Option<String>,
     /// The directories of the groups.
     pub groups: Vec<PathBuf>,
-    /// What the reader of a result must know, such as that buffered writes are not capped.
+    /// Notes for the reader of a result, such as that buffered writes are not capped.
     pub warnings: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ impl EnvelopeStatus {
         }
     }
 
-    /// True when every limit that was asked for is in force and verified (also when none was).
+    /// True if every requested limit is in force and verified (also if none was requested).
     #[must_use]
     pub fn fully_enforced(&self) -> bool {
         !self
@@ -134,7 +134,7 @@ impl EnvelopeStatus {
             .any(|l| matches!(l.outcome, Outcome::NotCapped { .. }))
     }
 
-    /// Whether operations are capped: reads and writes.
+    /// Whether operations per second are capped, for reads and for writes.
     #[must_use]
     pub fn caps_operations(&self) -> bool {
         [LimitKind::ReadIops, LimitKind::WriteIops]
@@ -153,7 +153,7 @@ impl EnvelopeStatus {
 }
 
 impl fmt::Display for EnvelopeStatus {
-    /// One line per limit that was asked for, then the warnings.
+    /// One line per requested limit, then the warnings.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.mode)?;
         if let Some(device) = &self.device {

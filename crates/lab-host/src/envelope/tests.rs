@@ -1,4 +1,4 @@
-//! Tests of the envelope: fake cgroup trees, and real ones where there are rights.
+//! Tests of the envelope: fake cgroup trees, and real ones if the process has the permissions.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
@@ -76,7 +76,7 @@ fn v2_limits_go_to_one_group_below_the_ancestor_that_can_hold_it() {
     assert!(status.fully_enforced(), "{status}");
     assert_eq!(status.groups.len(), 1);
     let group = status.groups[0].clone();
-    // Our own group holds processes, so it is the slice above it that must pass `io` on.
+    // This process's group holds processes, so the slice above it must pass `io` on.
     assert_eq!(group.parent().unwrap(), fake.path("cg2/slice"));
     assert_eq!(envelope.memory_group(), envelope.io_group());
     let read = |path: PathBuf| fs::read_to_string(path).unwrap();
@@ -267,7 +267,7 @@ fn waiting_child() -> Child {
     command.spawn().unwrap()
 }
 
-/// What a test of the real thing may expect here.
+/// The control groups for a test on the real kernel; `None` if it cannot run here.
 fn real(controller: Controller) -> Option<Cgroups> {
     let cgroups = Cgroups::detect();
     let access = cgroups.access(controller);
@@ -348,7 +348,8 @@ fn a_real_group_of_a_killed_laboratory_is_removed_with_its_worker() {
         fs::create_dir(&path)?;
         fs::write(path.join("cgroup.procs"), worker.id().to_string())
     };
-    // A run that another test begins meanwhile removes the group as we do, be it still empty.
+    // A run that another test starts meanwhile removes the group, as this one does, if it is still
+    // empty.
     while moved().is_err_and(|e| e.kind() == ErrorKind::NotFound) {}
     remove_stale(&cgroups);
     assert!(!path.exists());
@@ -401,7 +402,7 @@ fn real_io_limits_are_in_force_on_the_device_of_the_data() {
 
 const CHECK_DIR: &str = "LAB_TEST_CHECK_CAPS_IN";
 
-/// Not a test by itself: the worker of the test below, which runs this binary again.
+/// Not a test itself: the worker of the test below, which executes this binary again.
 #[test]
 fn worker_that_checks_its_caps() {
     let Some(dir) = std::env::var_os(CHECK_DIR) else {
@@ -415,7 +416,7 @@ fn worker_that_checks_its_caps() {
     println!("\nCHECKS {}", serde_json::to_string(&checks).unwrap());
 }
 
-/// A cap must not be exceeded however fast the device is; a slow or busy device may stay below.
+/// A cap must hold however fast the device is; a slow or busy device may stay below it.
 #[test]
 fn a_worker_cannot_exceed_its_real_io_caps() {
     let Some(cgroups) = real(Controller::Io) else {

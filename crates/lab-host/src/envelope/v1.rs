@@ -16,7 +16,7 @@ use super::within_tolerance;
 /// tolerance of the smallest limit.
 const SWAP_SLACK: u64 = 1 << 20;
 
-/// Cap memory, and memory plus swap where the kernel accounts swap. Returns what is in force.
+/// Cap memory, and memory plus swap if the kernel accounts swap. Returns the limit in force.
 pub(super) fn cap_memory(group: &Group, bytes: u64) -> Result<u64> {
     let file = group.path().join("memory.limit_in_bytes");
     write_control(&file, &bytes.to_string())?;
@@ -31,7 +31,7 @@ pub(super) fn cap_memory(group: &Group, bytes: u64) -> Result<u64> {
         write_control(&swappiness, "0")?;
     }
     let own = read_number(&file)?;
-    // An outer group may hold less than we were given.
+    // An outer group may have a lower limit.
     let stat = read_control(&group.path().join("memory.stat"))?;
     let outer = stat
         .lines()
@@ -58,7 +58,7 @@ pub(super) fn cap_io(group: &Path, limits: &Limits, disk: DeviceId) -> Result<Ve
     Ok(rows)
 }
 
-/// Take every cap on `disk` away: the kernel reads 0 as none.
+/// Remove every cap on `disk`: the kernel interprets 0 as no cap.
 pub(super) fn uncap_io(group: &Path, disk: DeviceId) -> Result<()> {
     for (kind, _) in Limits::default().io() {
         write_control(&group.join(file_of(kind)), &format!("{disk} 0"))?;

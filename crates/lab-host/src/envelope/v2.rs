@@ -12,8 +12,8 @@ use super::group::{Group, read_control, read_number, write_control};
 use super::status::LimitStatus;
 use super::within_tolerance;
 
-/// Make sure groups below `parent` get `controller`. It stays passed on afterwards: others may
-/// have come to rely on it.
+/// Ensure that groups below `parent` get `controller`. It stays enabled afterwards, because other
+/// groups may depend on it by then.
 pub(super) fn delegate(parent: &Path, controller: Controller) -> Result<()> {
     let name = controller.name(Version::V2);
     let file = parent.join("cgroup.subtree_control");
@@ -24,7 +24,7 @@ pub(super) fn delegate(parent: &Path, controller: Controller) -> Result<()> {
     write_control(&file, &format!("+{name}"))
 }
 
-/// Cap memory and close swap. Returns what is in force, the limits of outer groups included.
+/// Cap memory and disable swap. Returns the limit in force, the limits of outer groups included.
 pub(super) fn cap_memory(group: &Group, bytes: u64) -> Result<u64> {
     let file = group.path().join("memory.max");
     write_control(&file, &bytes.to_string())?;
@@ -38,7 +38,7 @@ pub(super) fn cap_memory(group: &Group, bytes: u64) -> Result<u64> {
     }
     let mut effective = read_number(&file)?;
     for outer in group.path().ancestors().skip(1) {
-        // The root of the hierarchy has no limit, and directories above it no such file.
+        // The root of the hierarchy has no limit, and directories above it do not have this file.
         let Ok(text) = fs::read_to_string(outer.join("memory.max")) else {
             break;
         };
@@ -78,7 +78,7 @@ pub(super) fn cap_io(group: &Path, limits: &Limits, disk: DeviceId) -> Result<Ve
     Ok(rows)
 }
 
-/// Take every cap on `disk` away.
+/// Remove every cap on `disk`.
 pub(super) fn uncap_io(group: &Path, disk: DeviceId) -> Result<()> {
     let mut line = disk.to_string();
     for (kind, _) in Limits::default().io() {

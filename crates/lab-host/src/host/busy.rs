@@ -1,4 +1,4 @@
-//! What other processes use the processor.
+//! Measures the CPU use of other processes.
 
 use std::collections::HashMap;
 use std::fs;
@@ -6,24 +6,24 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-/// How long is watched: 25 ticks of the kernel's 10 ms accounting.
+/// Duration of the measurement: 25 ticks of the kernel's 10 ms accounting.
 const WATCH: Duration = Duration::from_millis(250);
 
 /// The share of a core, in percent, above which a process is reported.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// A process that used the processor while the host was looked at.
+/// A process that used the processor during the collection of facts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusyProcess {
     /// Its id.
     pub pid: u32,
-    /// Its short name; arguments are left out, for they may hold secrets.
+    /// Its short name; arguments are omitted, because they may contain secrets.
     pub name: String,
     /// Its share of one core, in percent.
     pub cpu_percent: f64,
 }
 
-/// A first look at all processes.
+/// The first sample of all processes.
 #[derive(Debug)]
 pub(super) struct Watch {
     begin: Instant,
@@ -38,7 +38,7 @@ impl Watch {
         }
     }
 
-    /// Wait until the watch is over and name who was busy, busiest first.
+    /// Wait until the measurement is over and return the busy processes, busiest first.
     pub(super) fn finish(self) -> Vec<BusyProcess> {
         stdx::time::sleep(WATCH.saturating_sub(self.begin.elapsed()));
         let seconds = self.begin.elapsed().as_secs_f64();

@@ -1,5 +1,5 @@
-//! Raw kernel texts for the result directory, so that a question nobody thought of can still be
-//! answered later.
+//! Copies raw kernel files into the result directory, so that unforeseen questions can be answered
+//! later.
 
 use std::fs;
 use std::io;
@@ -8,14 +8,14 @@ use std::path::Path;
 use super::{existing, vm_settings};
 use crate::envelope::{Cgroups, Controller, data_device, mounts, whole_disk};
 
-/// The most that is kept of one text, 256 KiB: `/proc/cpuinfo` of a large server fits.
+/// Maximum size of one text, 256 KiB: `/proc/cpuinfo` of a large server fits.
 const TEXT_MAX: usize = 256 << 10;
 
 /// Write the texts into `directory`, which is created. Returns the names of the files written;
-/// what the kernel does not show is left out. No environment variables, no command lines.
+/// files that the kernel does not provide are omitted. No environment variables, no command lines.
 ///
 /// # Errors
-/// The operating system's, when `directory` cannot be written.
+/// An error of the operating system, if `directory` cannot be written.
 pub fn capture_env(directory: &Path, data_dir: &Path) -> io::Result<Vec<String>> {
     vfs::ensure_dir(directory)?;
     let mut written = Vec::new();

@@ -9,7 +9,7 @@ use super::line;
 /// The processor of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// As it calls itself.
+    /// The processor's name for itself.
     pub model: Option<String>,
     /// Logical cores this process may use.
     pub cores: usize,
@@ -17,7 +17,7 @@ pub struct Cpu {
     pub mhz: Option<f64>,
     /// The highest frequency, in MHz, where the kernel manages it.
     pub max_mhz: Option<f64>,
-    /// How the kernel picks a frequency, such as `performance`.
+    /// The kernel's frequency governor, such as `performance`.
     pub governor: Option<String>,
     /// The first core's level 2 cache, as the kernel writes it: `1024K`.
     pub l2: Option<String>,

@@ -1,4 +1,4 @@
-//! What holds the data directory: file system, device, and how the kernel drives it.
+//! The storage of the data directory: file system, device, and kernel settings of the device.
 
 use std::fs;
 use std::path::Path;
@@ -9,40 +9,41 @@ use stdx::ByteSize;
 use super::{chosen, line};
 use crate::envelope::{data_device, device_name, mounts, whole_disk};
 
-/// File systems that live in memory or stack on others, where device figures mean nothing.
+/// File systems in memory or stacked on others, for which device numbers mean nothing.
 const NOT_A_DISK: [&str; 5] = ["tmpfs", "ramfs", "overlay", "fuse", "9p"];
 
-/// Where data are kept. What cannot be learned is `None`.
+/// The storage of the data. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// The file system's type.
     pub filesystem: Option<String>,
-    /// How it is mounted.
+    /// The mount options.
     pub mount_options: Option<String>,
     /// Bytes an unprivileged process may still write.
     pub free_bytes: Option<u64>,
     /// The whole disk's name, such as `nvme0n1`.
     pub disk: Option<String>,
-    /// The disk's numbers, as `major:minor`.
+    /// The device number of the disk, as `major:minor`.
     pub device: Option<String>,
     /// The disk's size, in bytes.
     pub disk_bytes: Option<u64>,
-    /// The disk's own name for itself.
+    /// The disk's model name.
     pub model: Option<String>,
-    /// True when it spins, as far as the kernel knows.
+    /// True if the disk is rotational, as far as the kernel knows.
     pub rotational: Option<bool>,
     /// The I/O scheduler in force.
     pub scheduler: Option<String>,
-    /// Requests that may queue.
+    /// Maximum number of queued requests.
     pub nr_requests: Option<u64>,
-    /// How far ahead the kernel reads, in KiB.
+    /// Read-ahead of the kernel, in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// `write back` when the disk has a cache that must be flushed.
+    /// `write back` if the disk has a cache that must be flushed.
     pub write_cache: Option<String>,
 }
 
 impl Storage {
-    /// Learn what holds `data_dir`, or the nearest directory above it that exists.
+    /// Collect facts about the storage of `data_dir`, or of the nearest existing directory above
+    /// it.
     #[must_use]
     pub fn collect(data_dir: &Path) -> Storage {
         let Some(directory) = existing(data_dir) else {
@@ -79,7 +80,7 @@ impl Storage {
         self.write_cache = line(disk.join("queue/write_cache"));
     }
 
-    /// True when the data are in memory or on a stacked file system.
+    /// True if the data is in memory or on a stacked file system.
     #[must_use]
     pub fn is_not_a_disk(&self) -> bool {
         let kind = self.filesystem.as_deref().unwrap_or_default();
@@ -101,7 +102,7 @@ impl Storage {
                 "no block device is known below {kind}: I/O is not counted"
             ));
         }
-        // Virtual disks often call themselves rotational without being so.
+        // Virtual disks often report to be rotational although they are not.
         if self.rotational == Some(true) {
             warnings.push("the disk says it is rotational: expect seeks to dominate".to_owned());
         }
@@ -124,7 +125,7 @@ impl Storage {
     }
 }
 
-/// The nearest directory at or above `path` that exists, without links.
+/// The nearest existing directory at or above `path`, with links resolved.
 pub(crate) fn existing(path: &Path) -> Option<std::path::PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     absolute.ancestors().find_map(|p| fs::canonicalize(p).ok())

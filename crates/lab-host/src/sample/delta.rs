@@ -1,4 +1,4 @@
-//! What happened between two samples.
+//! The difference between two samples.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::pressure::{Pressure, PressureTotals};
 use super::process::{ContextSwitches, ProcessIo};
 use super::{DeviceSource, OsSample};
 
-/// The growth of every counter from one sample to a later one. Gauges (memory, sizes) are in the
-/// samples themselves. `None` when either sample lacks the counter, or when it ran backwards
-/// (another process or group, a wrapped counter).
+/// The increase of every counter from one sample to a later one. Gauges (memory, sizes) are in the
+/// samples themselves. `None` if either sample lacks the counter, or if it decreased (another
+/// process or group, a wrapped counter).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OsDelta {
-    /// Between the two.
+    /// Time between the two samples.
     pub elapsed: Duration,
     /// Processor seconds in user mode.
     pub cpu_user_s: Option<f64>,
@@ -26,23 +26,23 @@ pub struct OsDelta {
     pub switches: Option<ContextSwitches>,
     /// The process's own I/O counters.
     pub process_io: Option<ProcessIo>,
-    /// The device, by `device_source`.
+    /// Counters of the device, from the source in `device_source`.
     pub device: Option<DeviceIo>,
-    /// Where `device` comes from.
+    /// The source of `device`.
     pub device_source: DeviceSource,
-    /// The group's own counters of the device. They appear with the group's first I/O, so an
-    /// absent earlier count is taken for the zero it was.
+    /// The group's own counters of the device. They appear with the group's first I/O, so a missing
+    /// earlier count is taken as zero.
     pub group_io: Option<DeviceIo>,
     /// Microseconds lost in the whole system.
     pub pressure: Pressure,
     /// Microseconds lost in the worker's group.
     pub group_pressure: Pressure,
-    /// Growth of the space the data occupies, in bytes; negative when it shrank.
+    /// Growth of the space of the data on disk, in bytes; negative if it shrank.
     pub allocated_bytes: Option<i64>,
 }
 
 impl OsSample {
-    /// What happened since `earlier`.
+    /// The difference from `earlier` to this sample.
     #[must_use]
     pub fn since(&self, earlier: &OsSample) -> OsDelta {
         let process = self.process.as_ref().zip(earlier.process.as_ref());

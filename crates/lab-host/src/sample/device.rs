@@ -7,7 +7,7 @@ use vfs::DeviceId;
 
 use super::source::Source;
 
-/// The kernel's unit in these counters, whatever the disk's own sector size.
+/// The kernel's unit in these counters, independent of the disk's sector size.
 const SECTOR: u64 = 512;
 
 /// Completed I/O.
@@ -25,17 +25,17 @@ pub struct DeviceIo {
     pub discard_bytes: Option<u64>,
     /// Cache flushes.
     pub flushes: Option<u64>,
-    /// Milliseconds reads took, summed over reads.
+    /// Total milliseconds of all reads.
     pub read_ms: Option<u64>,
-    /// Milliseconds writes took, summed over writes.
+    /// Total milliseconds of all writes.
     pub write_ms: Option<u64>,
-    /// Milliseconds during which the device had work.
+    /// Milliseconds during which the device was busy.
     pub busy_ms: Option<u64>,
     /// Milliseconds times I/O in flight.
     pub queue_ms: Option<u64>,
 }
 
-/// Where a sample's device counters come from; see the module documentation.
+/// The source of a sample's device counters; see the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceSource {
@@ -48,7 +48,7 @@ pub enum DeviceSource {
     None,
 }
 
-/// The best of what was read.
+/// The most reliable of the available counters.
 pub(super) fn truth(
     disk: Option<DeviceIo>,
     group: Option<DeviceIo>,

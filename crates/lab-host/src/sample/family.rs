@@ -1,9 +1,9 @@
-//! A process with those it began: PostgreSQL has one for each connection. They are one sample, as
+//! A process with its children: PostgreSQL has one child per connection. They are one sample, as
 //! the threads of other servers are.
 //!
-//! A process that ended is counted by the kernel in the one that waited for it, processor and I/O
-//! both; what it had switched when last seen stays in the sum, so that this does not run backwards
-//! either (S2). Memory that processes share is counted once: the most that one of them has of it.
+//! The kernel adds the processor time and I/O of an ended process to the parent that waited for it;
+//! its last seen context switches stay in the sum, so that this does not decrease either (S2).
+//! Memory that processes share is counted once: the largest share that one of them has of it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ pub(super) struct Family {
     children: Source,
     others: HashMap<u32, Member>,
     ended: Option<ContextSwitches>,
-    /// Processor seconds told last: one that ends between two readings is missed by neither for
-    /// long, but for one sample it may be.
+    /// Processor seconds last reported. The time of a process that ends between two readings may be
+    /// missing from one sample, but not for longer.
     told: (f64, f64),
 }
 
@@ -45,7 +45,7 @@ impl Member {
         Some(self.last)
     }
 
-    /// Resident bytes it shares with others: field 3 of statm, see proc(5).
+    /// Resident bytes shared with other processes: field 3 of statm, see proc(5).
     fn shared(&mut self) -> u64 {
         let pages = self.memory.read().and_then(|text| {
             let mut fields = text.split_ascii_whitespace();
@@ -68,7 +68,7 @@ impl Family {
         }
     }
 
-    /// `None` once the first process is gone.
+    /// `None` once the first process has ended.
     pub(super) fn read(&mut self) -> Option<ProcessSample> {
         let mut first = self.first.read()?;
         let (user, system) = self.first.files.waited_for().unwrap_or_default();
@@ -98,7 +98,7 @@ impl Family {
             let proc_root = &self.proc_root;
             let member = self.others.entry(pid);
             let member = member.or_insert_with(|| Member::new(proc_root, pid));
-            // It may end between the listing and the reading: it counts as last seen.
+            // The process may end between listing and reading: then its last sample counts.
             let sample = member.read().unwrap_or(member.last);
             let with_others = member.shared();
             own += sample.rss_bytes.saturating_sub(with_others);

@@ -1,21 +1,21 @@
-//! What the kernel tells about a worker: processor, memory, I/O, pressure, sizes.
+//! Kernel counters of a worker: processor, memory, I/O, pressure, sizes.
 //!
-//! A [`Sampler`] reads everything at once as an [`OsSample`]: counters as they stand, gauges as
-//! they are; the difference of two samples is an [`OsDelta`]. Invariants:
+//! A [`Sampler`] reads everything at once as an [`OsSample`]: counters and gauges with their
+//! current values; the difference of two samples is an [`OsDelta`]. Invariants:
 //!
 //! - S1. What the kernel does not show is `None`, never 0.
 //! - S2. Counters never run backwards while the process lives, although threads end meanwhile.
 //! - S3. A sample never fails: a process that is gone leaves `None`.
 //!
-//! Which device counters are the truth. `/proc/PID/io` counts buffered writes when pages are
-//! dirtied, not when they reach the device, and misses what the file system adds. Group counters
-//! miss more than they seem to: version 1 charges what the flusher writes back to the root group,
-//! and its throttle counts nothing at all until a limit was once set on the device; version 2
-//! charges writeback to the writer; and both charge a journal that a kernel thread writes to that
-//! thread. So the counters of the *whole disk* are the truth for bytes and operations
-//! ([`DeviceSource::WholeDisk`]): they miss nothing, at the price of including other tenants of
-//! the disk, and an otherwise idle disk is what a run needs anyway. Group counters are given
-//! beside them, and are used as a lower bound only where no disk is visible.
+//! Which device counters are reliable. `/proc/PID/io` counts buffered writes when pages are
+//! dirtied, not when they reach the device, and omits what the file system adds. Group counters
+//! omit more than it seems: version 1 charges writeback by the flusher to the root group, and its
+//! throttle counts nothing until a limit was set on the device once; version 2 charges writeback to
+//! the writer; and both charge a journal that a kernel thread writes to that thread. So the
+//! counters of the *whole disk* are authoritative for bytes and operations
+//! ([`DeviceSource::WholeDisk`]): they omit nothing, at the price of including other tenants of the
+//! disk, and a run needs an otherwise idle disk anyway. Group counters are reported beside them,
+//! and are used as a lower bound only if no disk is visible.
 
 mod cgroup;
 mod delta;
@@ -47,22 +47,22 @@ use device::DiskStat;
 use family::Family;
 use pressure::PressureFiles;
 
-/// Everything the kernel tells at one moment. Counters count since the process, the group or the
-/// machine started, whichever they belong to.
+/// All kernel counters and gauges at one moment. Counters count since the start of the process, the
+/// group or the machine to which they belong.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OsSample {
-    /// When: time since the sampler was made.
+    /// Time since the creation of the sampler.
     pub at: Duration,
-    /// The process; `None` once it is gone.
+    /// The process; `None` once it has ended.
     pub process: Option<ProcessSample>,
     /// Memory of the worker's group.
     pub memory: Option<CgroupMemory>,
     /// The device that holds the data, by the source named in `device_source`.
     pub device: Option<DeviceIo>,
-    /// Where `device` comes from.
+    /// The source of `device`.
     pub device_source: DeviceSource,
-    /// What the group's own counters say of the same device: without journal, and in version 1
-    /// without buffered writes.
+    /// The group's own counters of the same device: without journal, and in version 1 without
+    /// buffered writes.
     pub group_io: Option<DeviceIo>,
     /// Pressure stall information of the whole system.
     pub pressure: Pressure,
@@ -75,11 +75,11 @@ pub struct OsSample {
 /// The files below the data directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSize {
-    /// How many.
+    /// Number of files.
     pub files: u64,
     /// The sum of their lengths, in bytes.
     pub length_bytes: u64,
-    /// What they occupy on disk, in bytes.
+    /// Their space on disk, in bytes.
     pub allocated_bytes: u64,
 }
 
@@ -98,14 +98,14 @@ pub struct Sampler {
     disk_name: Option<String>,
 }
 
-/// The files of a process. None has number 0, so nothing is read where there is none.
+/// The files of a process. No process has id 0, so nothing is read without a process.
 fn process(pid: Option<u32>) -> Family {
     Family::new(Path::new("/proc"), pid.unwrap_or(0))
 }
 
 impl Sampler {
-    /// A sampler of process `pid`, if it is one that can be seen, running in `envelope`, with its
-    /// data in `data_dir` on `device`.
+    /// A sampler of process `pid`, if it is visible, running in `envelope`, with its data in
+    /// `data_dir` on `device`.
     #[must_use]
     pub fn new(
         pid: Option<u32>,
@@ -139,7 +139,7 @@ impl Sampler {
         self.disk_name.as_deref()
     }
 
-    /// Read everything.
+    /// Take a sample.
     pub fn sample(&mut self) -> OsSample {
         let disk = self.disk.as_mut().and_then(DiskStat::read);
         let group_io = self.group_io.as_mut().and_then(GroupIo::read);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::source::Source;
 use crate::envelope::Version;
 
-/// Microseconds lost, cumulative.
+/// Cumulative stall time in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureTotals {
     /// At least one task waited.
@@ -16,18 +16,18 @@ pub struct PressureTotals {
     pub full_us: Option<u64>,
 }
 
-/// The three pressures; each `None` where the kernel does not tell it.
+/// The three pressures; each `None` if the kernel does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
     /// Waiting for a processor.
     pub cpu: Option<PressureTotals>,
     /// Waiting for I/O.
     pub io: Option<PressureTotals>,
-    /// Waiting for memory: reclaim, and reading back what was reclaimed.
+    /// Waiting for memory: reclaim, and reading reclaimed pages back.
     pub memory: Option<PressureTotals>,
 }
 
-/// Three pressure files, if there are any.
+/// The three pressure files, as far as they exist.
 #[derive(Debug)]
 pub(super) struct PressureFiles(Option<[Source; 3]>);
 
@@ -39,7 +39,7 @@ impl PressureFiles {
         ))
     }
 
-    /// Of a version 2 group; version 1 has none.
+    /// The pressure files of a version 2 group; version 1 has none.
     pub(super) fn of_group(group: Option<(Version, &Path)>) -> PressureFiles {
         let Some((Version::V2, path)) = group else {
             return PressureFiles(None);

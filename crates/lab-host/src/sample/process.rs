@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 
-/// What the kernel tells of one process, all its threads included.
+/// Kernel counters of one process, all its threads included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSample {
     /// Processor seconds in user mode.
@@ -25,16 +25,16 @@ pub struct ProcessSample {
     pub virtual_bytes: u64,
     /// Context switches.
     pub switches: Option<ContextSwitches>,
-    /// The process's own I/O counters; `None` without the right to read them.
+    /// The process's own I/O counters; `None` without permission to read them.
     pub io: Option<ProcessIo>,
 }
 
 /// Context switches of all threads, ended ones included as far as they were seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSwitches {
-    /// The thread waited for something.
+    /// The thread blocked.
     pub voluntary: u64,
-    /// Another took the processor.
+    /// Another thread preempted it.
     pub involuntary: u64,
 }
 
@@ -84,13 +84,13 @@ impl ProcessFiles {
         Some(sample)
     }
 
-    /// Processor seconds, user and system, of the processes it began and waited for.
+    /// Processor seconds, user and system, of the child processes it waited for.
     pub(super) fn waited_for(&mut self) -> Option<(f64, f64)> {
         parse_waited_for(self.stat.read()?)
     }
 
-    /// The sum over the threads. What a thread that ended had counted when last seen stays in the
-    /// sum, so that it never runs backwards (S2).
+    /// The sum over the threads. The last seen count of a thread that ended stays in the sum, so
+    /// that the sum never decreases (S2).
     fn switches(&mut self) -> Option<ContextSwitches> {
         let entries = fs::read_dir(&self.tasks).ok()?;
         let mut seen = HashMap::with_capacity(self.last_seen.len());
@@ -100,7 +100,7 @@ impl ProcessFiles {
             let Some(tid) = name.to_str().and_then(|n| n.parse().ok()) else {
                 continue;
             };
-            // A thread may end between the listing and the reading: it counts as last seen.
+            // A thread may end between listing and reading: then its last count is used.
             let path = entry.path().join("status");
             if let Some(switches) = read_status(&path, &mut self.text) {
                 sum = sum.plus(switches);
@@ -202,16 +202,16 @@ fn parse_io(text: &str) -> Option<ProcessIo> {
     })
 }
 
-/// What this process itself has used.
+/// Resource usage of this process itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SelfUsage {
     /// Processor seconds, user and system.
     pub cpu_s: f64,
-    /// The most resident memory so far, in bytes.
+    /// Peak resident memory so far, in bytes.
     pub rss_peak_bytes: Option<u64>,
 }
 
-/// What this process (the laboratory) has used so far; `None` without `/proc`.
+/// Resource usage of this process (the laboratory) so far; `None` without `/proc`.
 #[must_use]
 pub fn self_usage() -> Option<SelfUsage> {
     let stat = parse_stat(&fs::read_to_string("/proc/self/stat").ok()?)?;

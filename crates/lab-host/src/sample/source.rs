@@ -1,15 +1,15 @@
-//! Kernel files that are read again and again.
+//! Kernel files that are read repeatedly.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// The most that is read of one file, 64 KiB: the longest (`memory.stat`, `io.stat` of many
-/// disks) have a few KiB.
+/// Maximum bytes read of one file, 64 KiB: the longest (`memory.stat`, `io.stat` of many disks)
+/// have a few KiB.
 const LIMIT: usize = 64 << 10;
 
-/// A file kept open, and the buffer for what it says. The kernel makes the text anew for each
-/// read from its beginning.
+/// A file kept open, with a buffer for its contents. The kernel generates the text again for each
+/// read from the start.
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
@@ -30,7 +30,7 @@ impl Source {
         Source::new(directory.join(name))
     }
 
-    /// What the file says now; `None` when it cannot be read.
+    /// The current contents of the file; `None` if it cannot be read.
     pub(super) fn read(&mut self) -> Option<&str> {
         if self.file.is_none() {
             self.file = File::open(&self.path).ok();
@@ -39,7 +39,7 @@ impl Source {
         let length = match fill(file, &mut self.buffer) {
             Some(length) => length,
             None => {
-                // The process or group behind it is gone: do not hold on to it.
+                // The process or group of the file has ended: close it.
                 self.file = None;
                 return None;
             }
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// Read a file from its beginning, growing `buffer` as needed; `None` on failure.
+/// Read a file from its start, growing `buffer` as needed; `None` on failure.
 fn fill(file: &File, buffer: &mut Vec<u8>) -> Option<usize> {
     if buffer.is_empty() {
         buffer.resize(4096, 0);

@@ -9,7 +9,7 @@ use lab_report::record::Limits;
 use super::*;
 use crate::envelope::{Cgroups, data_device};
 
-/// A sampler of this process, whose data are in `dir`.
+/// A sampler of this process, with its data in `dir`.
 fn of_self(dir: &Path) -> Sampler {
     let envelope = Envelope::uncapped(&Limits::default(), "a test");
     Sampler::new(
@@ -124,7 +124,7 @@ fn the_group_of_a_worker_is_sampled() {
     assert!(memory.dirty_bytes.is_some() && memory.writeback_bytes.is_some());
 }
 
-/// Answers "what does one sample cost with 30 threads?"; the figure is printed, not asserted.
+/// Answers "what does one sample cost with 30 threads?"; the number is printed, not asserted.
 #[test]
 fn the_cost_of_a_sample_with_thirty_threads() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The codecs, each behind the same two calls.
+//! The codecs, each behind the same two functions.
 
 use std::io::{Read, Write};
 
@@ -12,17 +12,17 @@ pub trait Codec: Sync {
     /// Compress `block` into `out`, which is cleared first.
     ///
     /// # Errors
-    /// The codec's own.
+    /// An error of the codec.
     fn compress(&self, block: &[u8], out: &mut Vec<u8>) -> Result<()>;
 
-    /// Give back a block of `length` bytes in `out`, which is cleared first.
+    /// Decompress a block of `length` bytes into `out`, which is cleared first.
     ///
     /// # Errors
-    /// The codec's own.
+    /// An error of the codec.
     fn decompress(&self, small: &[u8], length: usize, out: &mut Vec<u8>) -> Result<()>;
 }
 
-/// All codecs that are compared.
+/// All codecs of the comparison.
 #[must_use]
 pub fn all() -> [&'static dyn Codec; 7] {
     [
@@ -36,7 +36,7 @@ pub fn all() -> [&'static dyn Codec; 7] {
     ]
 }
 
-/// A copy: the ceiling of speed.
+/// A copy: the upper limit of speed.
 struct Plain;
 
 impl Codec for Plain {

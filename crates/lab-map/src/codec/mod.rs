@@ -1,9 +1,9 @@
-//! Codecs on what the files of a store hold: how much smaller it gets, how fast, each way.
+//! Compares codecs on the files of a store: compression ratio, and speed each way.
 //!
-//! - C1. Every block is decompressed and compared with what was compressed: a codec that does not
-//!   give back its input has no ratio worth printing (a published comparison was wrong by a factor
-//!   of two for want of this).
-//! - C2. Blocks are real: they come from the largest files of a store, logs and zeros left out.
+//! - C1. Every block is decompressed and compared with the original: a codec that does not restore
+//!   its input has no ratio worth printing (a published comparison without this check was wrong by
+//!   a factor of two).
+//! - C2. Blocks are real: they come from the largest files of a store, without logs and zeros.
 
 mod codecs;
 mod sample;
@@ -21,30 +21,30 @@ pub use codecs::{Codec, all};
 use lab_report::error::Result;
 use lab_report::record::experiment::compression::BLOCKS;
 
-/// Runs of each measurement; the median counts.
+/// Runs of each measurement; the result is their median.
 const RUNS: usize = 3;
 
-/// What came of a codec at a size of block.
+/// Result of a codec at a block size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// The codec.
     pub codec: String,
     /// Bytes of a block.
     pub block: u32,
-    /// Bytes before by bytes after.
+    /// Uncompressed bytes divided by compressed bytes.
     pub ratio: f64,
-    /// Million bytes compressed a second.
+    /// Million bytes compressed per second.
     pub compress: f64,
-    /// Million bytes given back a second.
+    /// Million bytes decompressed per second.
     pub decompress: f64,
-    /// Blocks that came back other than they were.
+    /// Blocks that were not restored exactly.
     pub wrong: u64,
 }
 
 /// Try all codecs on the files below a directory, for `seconds` each way and run.
 ///
 /// # Errors
-/// There is nothing to compress, or it cannot be read; a codec refuses.
+/// If there is no data to compress or it cannot be read, or a codec fails.
 pub fn on_files(directory: &Path, each: Duration) -> Result<Vec<Tried>> {
     let bytes = sample::of(directory)?;
     let mut tried = Vec::new();
@@ -56,7 +56,7 @@ pub fn on_files(directory: &Path, each: Duration) -> Result<Vec<Tried>> {
     Ok(tried)
 }
 
-/// Try one codec at one size of block.
+/// Try one codec at one block size.
 fn one(codec: &dyn Codec, bytes: &[u8], block: u32, each: Duration) -> Result<Tried> {
     let size = block as usize;
     let blocks: Vec<&[u8]> = bytes.chunks(size).collect();
@@ -91,13 +91,13 @@ fn one(codec: &dyn Codec, bytes: &[u8], block: u32, each: Duration) -> Result<Tr
     })
 }
 
-/// Million bytes a second of `work` on all items in turn: the median of some runs.
+/// Million bytes per second of `work` on all items in turn: the median of [`RUNS`] runs.
 fn speed<T>(each: Duration, items: &[T], work: &mut dyn FnMut(&T) -> Result<usize>) -> Result<f64> {
     let mut rates = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {
         let start = time::now();
         let mut done = 0_usize;
-        // At least once through everything, so that each run is of the same bytes.
+        // At least one pass over all items, so that each run covers the same bytes.
         loop {
             for item in items {
                 done += std::hint::black_box(work(item)?);

@@ -1,4 +1,4 @@
-//! Bytes that an engine wrote, for codecs to be tried on.
+//! Samples of bytes that an engine wrote, as input for codecs.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use lab_report::error::{Error, Result};
 
-/// Bytes that are tried at most: enough for steady speeds, and small beside any limit of memory.
+/// Maximum size of a sample: enough for steady speeds, and small compared with any memory limit.
 const BYTES: usize = 4 << 20;
-/// Pieces in which they are taken, from all over the files.
+/// Size of the pieces of a sample, which are spread over the files.
 const PIECE: usize = 128 << 10;
-/// Directories below directories that are looked into.
+/// Maximum depth of nested directories.
 const DEPTH: u32 = 3;
 
-/// Pieces of the data files below `directory`, a little of each part of them.
+/// Pieces of the data files below `directory`, spread evenly over them.
 pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
     let mut files = Vec::new();
     list(directory, DEPTH, &mut files)?;
@@ -27,7 +27,7 @@ pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
         .collect();
     let mut bytes = Vec::new();
     let step = (pieces.len() * PIECE).div_ceil(BYTES).max(1);
-    // Where one piece is zeros, the next may not be.
+    // If one piece is zeros, the next may contain data.
     for start in 0..step {
         for (path, offset) in pieces.iter().skip(start).step_by(step) {
             if BYTES <= bytes.len() {
@@ -49,13 +49,13 @@ pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
 fn take(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let fail = |e: &std::io::Error| Error::io("read", path, e);
     let file = match File::open(path) {
-        // Or have been merged away.
+        // The file may have been merged away.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|e| fail(&e))?,
     };
     let mut piece = vec![0; PIECE];
     match file.read_exact_at(&mut piece, offset) {
-        // A file of a store that works may have become shorter.
+        // A file of a running store may have been truncated.
         Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(()),
         other => other.map_err(|e| fail(&e))?,
     }
@@ -66,7 +66,7 @@ fn take(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// The files of data: no logs, no locks.
+/// The data files, without logs and locks.
 fn list(directory: &Path, depth: u32, files: &mut Vec<(PathBuf, u64)>) -> Result<()> {
     let fail = |e: &std::io::Error| Error::io("read", directory, e);
     for entry in fs::read_dir(directory).map_err(|e| fail(&e))? {

@@ -1,4 +1,4 @@
-//! A store of betree: its data file unit by unit, and its buckets in key order.
+//! A store of betree: its data file in allocation units, and its buckets in key order.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use lab_report::record::map::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel,
 
 use super::bytes::percent;
 
-/// The unit in which the engine gives out its file.
+/// Allocation unit of the data file.
 const UNIT: u64 = 4096;
 
 /// Draw the store in `directory` into `map`.
@@ -24,7 +24,7 @@ pub(super) fn draw(map: &mut Map, directory: &Path) -> Result<()> {
         .map(|r| r.offset + r.length)
         .max()
         .unwrap_or(0);
-    // A file can have more units than cells are worth keeping in memory one by one.
+    // A file can have too many units to keep one cell in memory for each.
     let each = length.div_ceil(UNIT).div_ceil(CELLS_MAX as u64).max(1) * UNIT;
     let mut cells = Vec::new();
     let mut next = regions.iter().peekable();
@@ -91,7 +91,7 @@ fn cell(
     }
 }
 
-/// The buckets of each tree in key order: how much is in place, how much waits above it.
+/// The buckets of each tree in key order: bytes in place, and bytes pending above them.
 fn buckets(map: &mut Map, found: &AtRest, owners: &[String]) {
     let size = |b: &Bucket| b.base_bytes + b.delta_bytes;
     let most = found.buckets.iter().map(size).max().unwrap_or(0);

@@ -1,6 +1,6 @@
-//! Numbers out of untrusted bytes, and files read a page at a time.
+//! Decodes numbers from untrusted bytes, and reads files page by page.
 //!
-//! Nothing here panics on a short or wrong input: what is not there is `None` or 0.
+//! No function here panics on a short or wrong input: missing data is `None` or 0.
 
 use std::fs::File;
 use std::io;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use lab_report::error::{Error, Result};
 
-/// A file that is only read.
+/// A file opened read-only.
 pub(super) struct Source {
     file: File,
     pub(super) path: PathBuf,
-    /// Its length when it was opened.
+    /// Its length at the time it was opened.
     pub(super) length: u64,
 }
 
@@ -29,7 +29,7 @@ impl Source {
         })
     }
 
-    /// Read at `offset`; what lies beyond the end is zeros. Returns how much was there.
+    /// Read at `offset`; bytes beyond the end are zeros. Returns the number of bytes read.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// Big-endian numbers at `at`; 0 where there are none.
+/// Big-endian numbers at `at`; 0 beyond the end.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_be_bytes)
 }
@@ -60,7 +60,7 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> u64 {
     array(bytes, at).map_or(0, u64::from_be_bytes)
 }
 
-/// Little-endian numbers at `at`; 0 where there are none.
+/// Little-endian numbers at `at`; 0 beyond the end.
 pub(super) fn le16(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_le_bytes)
 }
@@ -100,14 +100,14 @@ impl<'a> Varints<'a> {
         Some(taken)
     }
 
-    /// Bytes with their length before them.
+    /// Bytes with a length prefix.
     pub(super) fn slice(&mut self) -> Option<&'a [u8]> {
         let length = self.next()?;
         self.take(length)
     }
 }
 
-/// A share as per cent.
+/// A share in percent.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,4 +1,4 @@
-//! What lies at a path: by the name of its engine where it has one, else by what is there.
+//! Detects the store at a path: from the name of its engine if there is one, else from the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use lab_report::error::{Error, Result};
 use super::bytes::Source;
 use super::{innodb, lmdb, wiredtiger};
 
-/// Files of a directory of tablespaces that are drawn, the largest first.
+/// Maximum number of drawn tablespaces of a directory, the largest first.
 pub(super) const TABLES_MAX: usize = 16;
 
-/// What can be drawn.
+/// A store that can be drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The directory of a store of betree.
@@ -26,7 +26,7 @@ pub(super) enum Found {
     InnoDb(Vec<PathBuf>),
 }
 
-/// Find out.
+/// Detect the store at `path`.
 pub(super) fn detect(path: &Path) -> Result<Found> {
     let data = fs::metadata(path).map_err(|e| Error::io("read", path, &e))?;
     if data.is_dir() {
@@ -100,7 +100,7 @@ fn directory(path: &Path) -> Result<Found> {
     if !tables.is_empty() {
         return Ok(Found::InnoDb(tables));
     }
-    // MyRocks leaves its directory where it is loaded, tables or not.
+    // MyRocks creates its directory when it is loaded, even without tables.
     if has("#rocksdb/CURRENT") {
         return Ok(Found::RocksDb(path.join("#rocksdb")));
     }
@@ -111,7 +111,7 @@ fn directory(path: &Path) -> Result<Found> {
              keeps",
         );
     }
-    // A server that the laboratory started has its data below.
+    // A server that the laboratory started has its data in this subdirectory.
     let data = path.join("data");
     if data.join("ibdata1").is_file() {
         return directory(&data);
@@ -119,7 +119,7 @@ fn directory(path: &Path) -> Result<Found> {
     refuse(path, "no store is in this directory")
 }
 
-/// The trees of a store of WiredTiger; its own files are not drawn.
+/// The trees of a WiredTiger store; its internal files are not drawn.
 fn wired(directory: &Path) -> Result<Found> {
     let tree = |path: &PathBuf| {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
@@ -137,7 +137,8 @@ fn tablespaces(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = list(path)?.into_iter().filter(ibd).collect();
     if path.join("ibdata1").is_file() {
         for below in list(path)?.iter().filter(|p| p.is_dir()) {
-            // The server's own tables are small and of no interest; one of them may be asked for.
+            // Skip the server's own databases, which are small and of no interest. The path may
+            // still name one.
             let own = ["mysql", "sys", "performance_schema"];
             if !own.iter().any(|name| below.ends_with(name)) {
                 found.extend(list(below)?.into_iter().filter(ibd));
@@ -149,7 +150,7 @@ fn tablespaces(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What a directory holds, by name.
+/// The entries of a directory, sorted by name.
 fn list(directory: &Path) -> Result<Vec<PathBuf>> {
     let fail = |e: &std::io::Error| Error::io("read", directory, e);
     let mut all = Vec::new();

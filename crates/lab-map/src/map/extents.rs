@@ -1,4 +1,4 @@
-//! Where files lie on their device, as the file system tells.
+//! The extents of files on their device, as the file system reports them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use lab_report::record::map::{FileExtents, Piece};
 
 use super::name;
 
-/// Pieces of a file that are kept one by one.
+/// Maximum number of extents stored per file.
 const PIECES_MAX: usize = 256;
-/// Pieces that are counted.
+/// Maximum number of extents counted.
 const COUNTED_MAX: usize = 100_000;
-/// Files of a store of RocksDB that are looked at, the largest first.
+/// Maximum number of files of a RocksDB store that are examined, the largest first.
 const FILES_MAX: usize = 32;
 
-/// The extents of a file; `None` where the file system does not say.
+/// The extents of a file; `None` if the file system does not report them.
 pub(super) fn of(path: &Path) -> Option<FileExtents> {
     let file = File::open(path).ok()?;
     let bytes = file.metadata().ok()?.len();
@@ -27,7 +27,7 @@ pub(super) fn of(path: &Path) -> Option<FileExtents> {
             length: extent.length,
         };
         match pieces.last_mut() {
-            // The file system splits what is long.
+            // The file system splits long extents.
             Some(last)
                 if last.logical + last.length == next.logical
                     && last.physical + last.length == next.physical =>
@@ -47,7 +47,7 @@ pub(super) fn of(path: &Path) -> Option<FileExtents> {
     })
 }
 
-/// The files of data in a directory of RocksDB.
+/// The data files in a RocksDB directory.
 pub(super) fn tables(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries

@@ -1,11 +1,12 @@
-//! Whether somebody holds a file, asked of the kernel's list of locks: nothing is locked or
-//! created by asking.
+//! Finds the process that locks a file, in the kernel's list of locks: the query itself neither
+//! locks nor creates anything.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The process that holds a lock on `path`, if one does and the kernel tells.
+/// The process that holds a lock on `path`; `None` if there is none or the kernel does not report
+/// it.
 pub(super) fn holder(path: &Path) -> Option<i32> {
     let data = fs::metadata(path).ok()?;
     let locks = fs::read_to_string("/proc/locks").ok()?;

@@ -1,7 +1,6 @@
-//! A tablespace of InnoDB (`.ibd`, `ibdata1`), page by page, as MariaDB and MySQL write it.
+//! An InnoDB tablespace (`.ibd`, `ibdata1`), page by page, as MariaDB and MySQL write it.
 //!
-//! Where things stand in a page (big-endian), after MariaDB's `fil0fil.h`, `page0types.h` and
-//! `fsp0fsp.h`:
+//! Layout of a page (big-endian), after MariaDB's `fil0fil.h`, `page0types.h` and `fsp0fsp.h`:
 //! ```text
 //!   0 checksum 4   4 page number 4   24 type 2   34 tablespace 4
 //!  38 of an index page: directory slots 2, heap top 2, ... 46 garbage 2, ... 64 level 2, index 8
@@ -9,7 +8,7 @@
 //! 150 of page 0 and each page-size-th page: descriptors of extents, each with a state at +20 and
 //!     two bits a page from +24 on, of which the first says that the page is free
 //! ```
-//! A freed page keeps what it held, so what is free is asked of the descriptors. With the format
+//! A freed page keeps its contents, so free pages are found in the descriptors. With the format
 //! `full_crc32` (MariaDB 10.5 and later) the last four bytes of a page are its CRC-32C: pages that
 //! do not match are shown as unknown.
 
@@ -22,18 +21,18 @@ use super::bytes::{Source, be16, be32, be64, percent};
 
 /// The type of page 0.
 const FSP_HDR: u16 = 8;
-/// The marker of `full_crc32` in the flags.
+/// The flag of `full_crc32`.
 const FULL_CRC32: u32 = 1 << 4;
-/// Where the descriptors begin.
+/// Offset of the first descriptor.
 const DESCRIPTORS: usize = 150;
-/// Bytes of a descriptor before its bits.
+/// Bytes of a descriptor before its bitmap.
 const DESCRIPTOR_HEAD: usize = 24;
-/// Where an index page's records begin.
+/// Offset of the first record of an index page.
 const RECORDS: u32 = 120;
-/// Indexes that are told apart by colour and name; the rest share one.
+/// Maximum number of indexes with a separate colour and name; the rest share one.
 const INDEXES_MAX: usize = 64;
 
-/// What page 0 says.
+/// Fields of page 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     space: u32,
@@ -44,7 +43,7 @@ struct Header {
     flags: u32,
 }
 
-/// Whether a file begins as a tablespace does.
+/// Whether the start of a file is that of a tablespace.
 pub(super) fn begins(head: &[u8]) -> bool {
     header(head).is_some()
 }
@@ -82,7 +81,7 @@ impl Header {
         ((1 << 20) / self.page_bytes).max(64)
     }
 
-    /// Whether the bytes of a page are what was written.
+    /// Whether the checksum of a page matches.
     fn intact(self, page: &[u8]) -> bool {
         let Some((body, sum)) = page.split_last_chunk::<4>() else {
             return false;
@@ -91,7 +90,7 @@ impl Header {
     }
 }
 
-/// What was found of an index.
+/// Totals of an index.
 #[derive(Default)]
 struct Index {
     id: u64,
@@ -101,18 +100,18 @@ struct Index {
     used: u64,
 }
 
-/// The page under the reader.
+/// The current page.
 struct Page<'a> {
     number: u64,
     bytes: &'a [u8],
 }
 
-/// Everything found while the file is read from its first page to its last.
+/// Results collected while the file is read from its first page to its last.
 struct Survey {
     header: Header,
-    /// Of each page whether it is free, as far as descriptors were met.
+    /// Whether each page is free, as far as its descriptor was read.
     free: Vec<bool>,
-    /// In the order in which they were met.
+    /// In the order in which they were found.
     indexes: Vec<Index>,
     cells: Vec<Cell>,
     damaged: u64,
@@ -169,14 +168,14 @@ impl Survey {
         self.cells.push(cell);
     }
 
-    /// Read what the descriptors of a page say of the pages from it on.
+    /// Read the descriptors of a page; they describe the pages from it on.
     fn descriptors(&mut self, page: &Page<'_>) {
         let extent = self.header.extent_pages();
         let size = DESCRIPTOR_HEAD + extent / 4;
         let limit = u64::from(self.header.free_limit);
         for index in 0..self.header.page_bytes / extent {
             let at = DESCRIPTORS + index * size;
-            // 0: never initialised; 1: free as a whole.
+            // 0: never initialized; 1: completely free.
             let state = be32(page.bytes, at + 20);
             for place in 0..extent {
                 let bits = page.bytes.get(at + DESCRIPTOR_HEAD + place / 4);
@@ -192,7 +191,7 @@ impl Survey {
         let bytes = page.bytes;
         let kind = be16(bytes, 24);
         let right = u64::from(be32(bytes, 4)) == page.number;
-        // A page that was given out but never written is zeros.
+        // A page that was allocated but never written is zeros.
         if kind == 0 {
             return Cell {
                 used: Some(0),
@@ -200,7 +199,7 @@ impl Survey {
             };
         }
         if kind & 0x8000 != 0 || matches!(kind, 34_354 | 37_401) {
-            // Compressed or encrypted as a whole: there is something, and no more to tell.
+            // Compressed or encrypted as a whole: the page is in use, but its contents are unknown.
             return Cell::of(Kind::Data);
         }
         if !right || !self.header.intact(bytes) {
@@ -223,7 +222,7 @@ impl Survey {
         let level = be16(bytes, 64);
         let id = be64(bytes, 66);
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        // The top of the heap of a 64 KiB page does not fit when it is full to the brim.
+        // The heap top of a completely full 64 KiB page does not fit in its field.
         let used = top.max(RECORDS) + 2 * slots + 8;
         let used = used.saturating_sub(garbage).min(size);
         let place = self.place_of(id);
@@ -243,7 +242,7 @@ impl Survey {
         }
     }
 
-    /// The place of an index among those met; one more serves for all beyond [`INDEXES_MAX`].
+    /// The position of an index among those found; all beyond [`INDEXES_MAX`] share one more.
     fn place_of(&mut self, id: u64) -> usize {
         if let Some(place) = self.indexes.iter().position(|index| index.id == id) {
             return place;

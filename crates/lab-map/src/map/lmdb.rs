@@ -1,9 +1,9 @@
-//! A file of LMDB (`data.mdb`), page by page.
+//! An LMDB file (`data.mdb`), page by page.
 //!
 //! The newer of the two meta pages names two trees: the list of free pages, and the catalog of the
-//! named trees. All trees are walked from their roots, so that a page is known by who points at it;
-//! pages on the list are free, and pages beyond the last were never used. Little-endian, after
-//! LMDB's `mdb.c` (0.9):
+//! named trees. All trees are walked from their roots, so that the owner of a page is known from
+//! the page that points at it; pages on the list are free, and pages beyond the last were never
+//! used. Little-endian, after LMDB's `mdb.c` (0.9):
 //! ```text
 //! page  number 8, pad 2, flags 2 (1 branch, 2 leaf, 4 overflow, 8 meta, 32 leaf of fixed keys),
 //!       lower 2, upper 2 (or pages 4 of an overflow), then slots of 2
@@ -24,16 +24,16 @@ const HEADER: usize = 16;
 const BRANCH: u16 = 1;
 const LEAF: u16 = 2;
 const NODE: usize = 8;
-/// The tree in which this program keeps the names of the others.
+/// The tree in which this program stores the names of the other trees.
 const CATALOG: &str = "catalog";
 /// The root of a tree without pages.
 const NONE: u64 = u64::MAX;
-/// No tree is deeper (LMDB's own limit).
+/// Maximum depth of a tree (LMDB's own limit).
 const DEPTH_MAX: u32 = 32;
-/// Trees that are told apart.
+/// Maximum number of trees that are shown separately.
 const TREES_MAX: usize = 128;
 
-/// Whether a file begins as one of LMDB's does.
+/// Whether the start of a file is that of an LMDB file.
 pub(super) fn begins(head: &[u8]) -> bool {
     le32(head, HEADER) == MAGIC && le16(head, 10) & 8 != 0
 }
@@ -99,7 +99,7 @@ struct Walk<'a> {
     cells: Vec<Cell>,
     trees: Vec<TreeSum>,
     used: Vec<u64>,
-    /// Pages that are not what they should be.
+    /// Number of invalid pages.
     wrong: u64,
 }
 
@@ -159,8 +159,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Read a page and draw it; `None` when it is not a page of a tree, or was met before (a file
-    /// that lies about itself must not be walked in circles).
+    /// Read a page and draw it; `None` if it is not a page of a tree, or was visited before (a
+    /// corrupt file must not cause an endless walk).
     fn page(&mut self, number: u64, tree: usize) -> Result<Option<Vec<u8>>> {
         let size = self.meta.page_bytes;
         let place = usize::try_from(number).unwrap_or(usize::MAX);
@@ -200,7 +200,7 @@ impl Walk<'_> {
         Ok(Some(page))
     }
 
-    /// Visit a tree; `each` gets the nodes of its leaves.
+    /// Visit a tree; `each` receives the nodes of its leaves.
     fn walk(
         &mut self,
         root: u64,
@@ -258,7 +258,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The list of free pages: each entry is a number of pages and their numbers.
+    /// The list of free pages: each entry is a count of pages and their numbers.
     fn free_list(&mut self, root: u64, tree: usize, depth: u32) -> Result<()> {
         self.walk(root, tree, depth, &mut |walk, node| {
             let own;
@@ -276,7 +276,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A value that has pages of its own.
+    /// A value in overflow pages.
     fn large(&self, node: &Node<'_>) -> Result<Vec<u8>> {
         let size = self.meta.page_bytes as u64;
         let at = le64(node.data, 0).saturating_mul(size) + HEADER as u64;
@@ -306,7 +306,7 @@ impl Walk<'_> {
                     let tree = String::from_utf8_lossy(node.key).into_owned();
                     named.push((tree, u32::from_be_bytes(*slot)));
                 }
-                // Duplicates in a tree of their own.
+                // Duplicates in a separate tree.
                 if node.flags & 6 == 6 {
                     let below = Tree::at(node.data, 0);
                     walk.walk(below.root, place, u32::from(tree.depth), &mut |_, _| Ok(()))?;
@@ -314,7 +314,8 @@ impl Walk<'_> {
                 Ok(())
             })?;
         }
-        // This program's own stores call their trees `t0`, `t1` ..., and keep the names apart.
+        // This program's own stores call their trees `t0`, `t1` ..., and keep the names in the
+        // catalog.
         for (name, slot) in named {
             let slot = format!("t{slot}");
             let mut trees = self.trees.iter_mut();
@@ -367,17 +368,17 @@ impl Walk<'_> {
 struct Node<'a> {
     flags: u16,
     key: &'a [u8],
-    /// The value, or in its place the number of the first page that holds it.
+    /// The value, or the number of the first overflow page that holds it.
     data: &'a [u8],
     /// The length of the value.
     length: u32,
-    /// Of a branch: the page below.
+    /// Of a branch node: the child page.
     child: u64,
 }
 
 fn nodes(page: &[u8]) -> impl Iterator<Item = Node<'_>> {
     let flags = le16(page, 10);
-    // Leaves of fixed keys have no nodes, and no more to tell.
+    // Leaves of fixed-size keys have no nodes, so they give no further information.
     let plain = flags & 32 == 0;
     let lower = usize::from(le16(page, 12));
     let slots = if plain {

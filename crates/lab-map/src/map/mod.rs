@@ -1,12 +1,12 @@
-//! Fragmentation maps: how full the pages of a store are, what is free between them, and where its
-//! files lie on the device.
+//! Fragmentation maps: the fill of a store's pages, the free space between them, and the location
+//! of its files on the device.
 //!
-//! Read-only throughout: files are read as they are, nothing is opened through its engine, locked
-//! or written. What a running store has in memory is therefore not drawn, and the map says whose it
-//! is.
+//! Read-only throughout: no file is opened through its engine, locked or written. Data that a
+//! running store has only in memory is therefore not drawn, and the map names the process that
+//! holds the store.
 //!
-//! Bytes of files are untrusted: lengths are checked before memory is asked for, walks cannot go in
-//! circles, and what makes no sense is drawn as unknown.
+//! Bytes of files are untrusted: lengths are checked before memory is allocated, walks cannot loop,
+//! and invalid data is drawn as unknown.
 
 mod betree;
 mod bytes;
@@ -32,10 +32,10 @@ use detect::{Found, TABLES_MAX, detect};
 use lab_report::error::Result;
 use lab_report::record::map::Map;
 
-/// Draw what lies at `path`: the directory of a store, or one of its files.
+/// Draw the store at `path`: its directory, or one of its files.
 ///
 /// # Errors
-/// What lies there is no store of a known engine, or cannot be read; the message says which.
+/// If `path` is no store of a known engine or cannot be read; the message states which.
 pub fn read(path: &Path) -> Result<Map> {
     let found = detect(path)?;
     let mut map = Map::new(found.name(), path);
@@ -100,7 +100,7 @@ impl Found {
         }
     }
 
-    /// The files that a process with the store open holds a lock on.
+    /// The files that a process locks while it has the store open.
     fn locks(&self) -> Vec<PathBuf> {
         let beside = |directory: &Path| vec![directory.join("LOCK")];
         match self {

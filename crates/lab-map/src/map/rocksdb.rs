@@ -1,7 +1,7 @@
-//! A store of RocksDB: levels by key ranges, from its manifest and the properties of its files.
+//! A RocksDB store: levels by key ranges, from its manifest and the properties of its files.
 //!
-//! The manifest is a log of edits: which files there are, of which family and level, and from which
-//! to which key. A file's own properties say how many of its entries are deletions. Nothing is
+//! The manifest is a log of edits: the files, their column family and level, and their first and
+//! last key. A file's properties include the number of deletions among its entries. Nothing is
 //! opened for writing; a running store only appends to its manifest and never changes a file.
 //!
 //! After RocksDB's `log_format.h`, `version_edit.cc` and `format.cc`: blocks of 32 KiB, records of
@@ -18,17 +18,17 @@ use lab_report::record::map::{COLUMNS, Cell, Kind, Lines, Map, Panel, TreeSum};
 use super::bytes::{Source, Varints, le16, le32, le64, percent};
 
 const BLOCK: usize = 32 << 10;
-/// A manifest cannot be larger (RocksDB's own default rolls it at 1 GiB; ours bounds the memory).
+/// Maximum size of a manifest (RocksDB's default rolls it at 1 GiB; this limit bounds the memory).
 const MANIFEST_MAX: u64 = 256 << 20;
-/// The properties and the index of blocks cannot be larger.
+/// Maximum size of the properties and of the metaindex block.
 const META_MAX: u64 = 16 << 20;
-/// What marks the end of a file in RocksDB's own format.
+/// Magic number at the end of a file in RocksDB's own format.
 const FOOTER_MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 const FOOTER: u64 = 53;
-/// Levels that are drawn.
+/// Maximum number of levels that are drawn.
 const LEVELS_MAX: usize = 16;
 
-/// A file of data.
+/// A data file.
 #[derive(Clone, Debug, Default)]
 struct Table {
     family: u64,
@@ -36,11 +36,11 @@ struct Table {
     bytes: u64,
     low: Vec<u8>,
     high: Vec<u8>,
-    /// Entries, and how many of them are deletions.
+    /// Number of entries, and number of deletions among them.
     entries: Option<(u64, u64)>,
 }
 
-/// What the edits come to.
+/// The state after all edits.
 #[derive(Default)]
 struct Version {
     families: BTreeMap<u64, String>,
@@ -105,7 +105,7 @@ fn logs(map: &mut Map, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The records of a log, up to the first that is damaged or unfinished.
+/// The records of a log, up to the first that is damaged or incomplete.
 fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut whole: Vec<u8> = Vec::new();
@@ -142,13 +142,14 @@ fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Checksums are stored so that a checksum of bytes with checksums in them is no trivial number.
+/// Checksums are stored masked, because the checksum of data that contains its own checksum is
+/// degenerate.
 fn mask(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
 
 impl Version {
-    /// Take in an edit; `None` when it has something unknown in it.
+    /// Apply an edit; `None` if it has an unknown tag.
     fn apply(&mut self, edit: &[u8]) -> Option<()> {
         let mut rest = Varints(edit);
         let mut family = 0;
@@ -159,14 +160,14 @@ impl Version {
         while !rest.0.is_empty() {
             let tag = rest.next()?;
             match tag {
-                // Comparator, and the same of a tree's name: a text.
+                // Comparator, or the name of a column family: a text.
                 1 => {
                     rest.slice()?;
                 }
                 2..=4 | 9 | 10 | 203 | 300 => {
                     rest.next()?;
                 }
-                // Where the merge went on in a level: level and key.
+                // Compaction cursor of a level: level and key.
                 5 => {
                     rest.next()?;
                     rest.slice()?;
@@ -176,7 +177,7 @@ impl Version {
                 200 => family = rest.next()?,
                 201 => named = Some(String::from_utf8_lossy(rest.slice()?).into_owned()),
                 202 => dropped = true,
-                // Tags that may be skipped have this bit, and their length before them.
+                // Tags that may be skipped have this bit set, and a length prefix.
                 tag if tag & (1 << 13) != 0 => {
                     rest.slice()?;
                 }
@@ -210,7 +211,7 @@ fn table(rest: &mut Varints<'_>, tag: u64) -> Option<(u64, Table)> {
     }
     let bytes = rest.next()?;
     let key = |stored: &[u8]| {
-        // Behind a key stand its sequence number and type.
+        // A key is followed by its sequence number and type.
         let own = stored.len().saturating_sub(8);
         stored.get(..own).unwrap_or_default().to_vec()
     };
@@ -235,7 +236,7 @@ fn table(rest: &mut Varints<'_>, tag: u64) -> Option<(u64, Table)> {
     Some((number, table))
 }
 
-/// Entries and deletions as a file's properties say; `None` where they are not found.
+/// Numbers of entries and deletions from a file's properties; `None` if they are not found.
 fn properties(source: &Source) -> Result<Option<(u64, u64)>> {
     let Some(at) = source.length.checked_sub(FOOTER) else {
         return Ok(None);
@@ -246,10 +247,10 @@ fn properties(source: &Source) -> Result<Option<(u64, u64)>> {
         return Ok(None);
     }
     let index = if le32(&footer, 41) < 6 {
-        // The handle of the index of blocks comes first.
+        // The handle of the metaindex block comes first.
         handle(&mut Varints(footer.get(1..41).unwrap_or_default()))
     } else {
-        // Since format 6 it lies right before the footer, with 5 bytes behind it.
+        // Since format 6 it lies right before the footer, followed by 5 bytes.
         let length = u64::from(le32(&footer, 13));
         at.checked_sub(length + 5).map(|offset| (offset, length))
     };
@@ -281,7 +282,7 @@ fn handle(rest: &mut Varints<'_>) -> Option<(u64, u64)> {
     Some((rest.next()?, rest.next()?))
 }
 
-/// An uncompressed block; `None` if it is none.
+/// An uncompressed block; `None` if it is not one.
 fn read_block(source: &Source, (offset, length): (u64, u64)) -> Result<Option<Vec<u8>>> {
     let end = offset.checked_add(length);
     if META_MAX < length || end.is_none_or(|end| source.length < end) {
@@ -289,11 +290,11 @@ fn read_block(source: &Source, (offset, length): (u64, u64)) -> Result<Option<Ve
     }
     let mut bytes = vec![0; usize::try_from(length + 1).unwrap_or(0)];
     source.read(&mut bytes, offset)?;
-    // Its compression stands behind it.
+    // The block is followed by its compression type.
     Ok((bytes.pop() == Some(0)).then_some(bytes))
 }
 
-/// The entries of a block: each key shares a beginning with the one before.
+/// The entries of a block: each key shares a prefix with the previous one.
 fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     let mut all: Vec<(Vec<u8>, &[u8])> = Vec::new();
     let Some(tail) = block.len().checked_sub(4) else {
@@ -321,8 +322,8 @@ fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     all
 }
 
-/// The name of the tree that a column family is: ours have a digit and a colon before it, which
-/// say what the tree is made for.
+/// The name of the tree in a column family: this project's families have a digit and a colon before
+/// it, which encode the purpose of the tree.
 fn tree_name(family: &str) -> &str {
     match family.split_once(':') {
         Some(("0" | "1" | "2" | "3", name)) => name,
@@ -370,7 +371,7 @@ fn sum(name: &str, tables: &[&Table]) -> TreeSum {
 }
 
 /// Levels by key ranges. The ranges hold equal shares of the bytes of the largest level, so that
-/// one column is one part of the data whatever the keys look like.
+/// one column is the same share of the data for any distribution of keys.
 fn panel(name: &str, tables: &[&Table]) -> Panel {
     let scale = Scale::new(tables);
     let levels = tables.iter().map(|t| t.level).max().unwrap_or(0) + 1;
@@ -394,7 +395,7 @@ fn panel(name: &str, tables: &[&Table]) -> Panel {
     let shade = |(bytes, (entries, deleted)): (&u64, &(u64, u64))| Cell {
         owner: (0 < *bytes).then_some(0),
         used: (0 < *entries).then(|| 100 - percent(*deleted, *entries)),
-        // What is there is seen, however little.
+        // A non-empty range is visible, however small.
         weight: if *bytes == 0 {
             0
         } else {
@@ -422,8 +423,8 @@ fn panel(name: &str, tables: &[&Table]) -> Panel {
     }
 }
 
-/// The key ranges of the columns: files of the largest level in key order, each with the bytes up
-/// to its end.
+/// The key ranges of the columns: files of the largest level in key order, each with the cumulative
+/// bytes up to its end.
 struct Scale<'a> {
     files: Vec<(&'a [u8], u64)>,
     total: u64,
@@ -448,7 +449,7 @@ impl<'a> Scale<'a> {
         Scale { files, total }
     }
 
-    /// The columns from one key to another: all that the files they fall into cover.
+    /// The columns from one key to another: all columns of the files that contain them.
     fn columns(&self, low: &[u8], high: &[u8]) -> (usize, usize) {
         let file = |key: &[u8]| self.files.partition_point(|(end, _)| *end < key);
         let end = |file: usize| self.files.get(file).map_or(self.total, |(_, end)| *end);

@@ -1,5 +1,5 @@
-//! Maps on a terminal: one cell is one character. With colour the height of a block is what is in
-//! use and its colour whose it is; without, a digit is the tenths in use.
+//! Maps on a terminal: one cell is one character. With colour, the height of a block is the share
+//! in use and its colour is the owner; without, a digit is the share in use in tenths.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use stdx::ByteSize;
 use lab_report::record::map::{Cell, FileExtents, Kind, Map, Panel};
 use lab_report::report::svg::PALETTE;
 
-/// What the terminal can show.
+/// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
     /// ASCII alone.
@@ -19,15 +19,15 @@ pub enum Ink {
     TrueColour,
 }
 
-/// The nearest of the 256 colours to each of the palette.
+/// The nearest of the 256 colours to each colour of the palette.
 const NEAREST: [u8; 8] = [32, 208, 36, 175, 178, 75, 97, 245];
-/// Blocks of an eighth to eight eighths.
+/// Blocks from one eighth to eight eighths.
 const BLOCKS: [char; 8] = [
     '\u{2581}', '\u{2582}', '\u{2583}', '\u{2584}', '\u{2585}', '\u{2586}', '\u{2587}', '\u{2588}',
 ];
-/// Files whose extents are written.
+/// Maximum number of files whose extents are printed.
 const FILES_MAX: usize = 8;
-/// Characters of a file on the device.
+/// Width of the strip of a file on the device, in characters.
 const STRIP: usize = 64;
 
 /// The map as text.
@@ -62,7 +62,7 @@ pub fn text(map: &Map, ink: Ink) -> String {
     out
 }
 
-/// The sums in a sentence.
+/// The totals in a sentence.
 fn sums(map: &Map) -> String {
     let sums = &map.sums;
     let free = 100.0 * sums.free_bytes as f64 / (sums.file_bytes as f64).max(1.0);
@@ -176,11 +176,11 @@ fn paint(cell: &Cell, ink: Ink) -> Option<String> {
     }
 }
 
-/// `#rrggbb`, darker where there is less.
+/// `#rrggbb`, darker for a smaller weight.
 fn rgb(colour: &str, weight: u8) -> [u32; 3] {
     let number = u32::from_str_radix(colour.trim_start_matches('#'), 16).unwrap_or(0);
     let shade = 35 + u32::from(weight.min(100)) * 65 / 100;
-    // A little lighter than on paper: terminals are dark more often than not.
+    // A little lighter than on paper: most terminals are dark.
     [16, 8, 0].map(|shift| ((number >> shift & 0xff) * shade / 100 + 24).min(255))
 }
 

@@ -11,8 +11,8 @@ use stdx::rng::Rng;
 
 use super::*;
 
-/// A table of 767 rows with a long text in some, made by MariaDB 10.11: 14 leaves and a root of the
-/// primary index, one page of a secondary index, 14 pages of long texts.
+/// A table of 767 rows, some with a long text, written by MariaDB 10.11: 14 leaves and a root of
+/// the primary index, one page of a secondary index, 14 pages of long texts.
 const TABLESPACE: &[u8] = include_bytes!("testdata/innodb.ibd.gz");
 
 fn tablespace() -> Vec<u8> {
@@ -23,7 +23,7 @@ fn tablespace() -> Vec<u8> {
     bytes
 }
 
-/// The engines whose files are drawn.
+/// The engines whose files can be drawn.
 fn factories() -> [&'static dyn Factory; 4] {
     [
         kv_betree::factory(),
@@ -33,8 +33,7 @@ fn factories() -> [&'static dyn Factory; 4] {
     ]
 }
 
-/// A store with two trees, some of whose entries were deleted again, for each engine
-/// that is compiled in.
+/// A store with two trees and some deleted entries, for each engine that is compiled in.
 fn stores() -> Vec<(&'static str, tempfile::TempDir)> {
     let mut all = Vec::new();
     for factory in factories() {
@@ -98,7 +97,7 @@ fn every_engine_is_drawn_and_left_as_it_was() {
             let sum = map.trees.iter().find(|t| t.name == tree);
             assert!(sum.is_some_and(|t| 0 < t.bytes), "{name} {tree}: {map:?}");
         }
-        // 13,333 rows of 104 bytes and 20 of 20,000; betree stores what is alike once a page.
+        // 13,333 rows of 104 bytes and 20 of 20,000; betree stores common parts once per page.
         assert!(400_000 < map.sums.file_bytes, "{name}: {:?}", map.sums);
         assert!(map.sums.free_bytes < map.sums.file_bytes, "{name}");
         if let Some(fill) = map.sums.leaf_fill {
@@ -239,7 +238,7 @@ fn no_bytes_make_a_reader_panic_or_run_away() {
                 continue;
             }
             for _ in 0..=rng.below(20) {
-                // The head of a file matters more than the rest.
+                // Damage to the head of a file is the more interesting case.
                 let most = if rng.chance(0.5) { 8192 } else { bytes.len() };
                 let at = rng.index(most.min(bytes.len()));
                 bytes[at] = u8::try_from(rng.below(256)).unwrap();
@@ -248,7 +247,7 @@ fn no_bytes_make_a_reader_panic_or_run_away() {
                 bytes.truncate(rng.index(bytes.len()));
             }
             fs::write(path, &bytes).unwrap();
-            // Either is fine: a map that shows the damage, or a reason.
+            // Both are correct: a map that shows the damage, or an error.
             match read(dir.path()) {
                 Ok(map) => {
                     let _drawn = (text(&map, Ink::Plain), page(&map));

@@ -1,10 +1,10 @@
-//! Files of WiredTiger (`*.wt`), block by block.
+//! WiredTiger files (`*.wt`), block by block.
 //!
-//! A file is read from its second allocation unit on: where a unit begins a block whose CRC-32C
-//! holds, the block is drawn with what its page header says, and else the next unit is looked at.
-//! A block that was freed keeps its bytes until it is written again, so what is free is asked of
-//! the list that the newest checkpoint of the file names (`WiredTiger.wt` has it, as text). Where
-//! that list cannot be read, freed blocks look used, and the map says so.
+//! A file is read from its second allocation unit on. If a block with a valid CRC-32C starts at a
+//! unit, it is drawn as its page header describes; otherwise the scan continues with the next unit.
+//! A freed block keeps its bytes until it is overwritten, so free blocks are found in the list of
+//! the file's newest checkpoint (its address is in `WiredTiger.wt`, as text). If that list cannot
+//! be read, freed blocks look used, and the map states so.
 //!
 //! Little-endian, after WiredTiger's `block.h` and `btmem.h`:
 //! ```text
@@ -12,7 +12,7 @@
 //! block  record number 8, write generation 8, size in memory 4, entries 4, type 1, flags 1, pad 2,
 //!        size on disk 4, checksum 4, flags 1 (1: of all bytes, else of the first 64), pad 3
 //! ```
-//! The fill of a page is its size in memory against `leaf_page_max`: before compression.
+//! The fill of a page is its size in memory divided by `leaf_page_max`: before compression.
 
 use std::path::Path;
 
@@ -25,19 +25,19 @@ use super::wiredtiger_catalog::{Catalog, Entry};
 const MAGIC: u32 = 120_897;
 /// The smallest allocation unit.
 const UNIT_MIN: u64 = 512;
-/// Header of a page and of a block.
+/// Bytes of the page header and the block header.
 pub(super) const HEADERS: usize = 40;
-/// A block cannot be larger (WiredTiger's own limit is 512 MiB; ours bounds the memory).
+/// Maximum size of a block (WiredTiger's limit is 512 MiB; this limit bounds the memory).
 const BLOCK_MAX: u64 = 64 << 20;
-/// What is read of a file at once when looking for blocks.
+/// Bytes of a file that are read at once in the search for blocks.
 const WINDOW: usize = 1 << 20;
 
-/// Whether a file begins as one of WiredTiger's does.
+/// Whether the start of a file is that of a WiredTiger file.
 pub(super) fn begins(head: &[u8]) -> bool {
     le32(head, 0) == MAGIC && le16(head, 4) == 1
 }
 
-/// A block whose checksum holds.
+/// A block with a valid checksum.
 pub(super) struct Block<'a> {
     pub(super) offset: u64,
     /// The bytes of the page after its headers.
@@ -107,7 +107,7 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
     Ok(())
 }
 
-/// Put a file into the map.
+/// Add a file to the map.
 fn add(map: &mut Map, title: &str, (unit, leaf_max): (u64, u64), cells: &[Cell], sum: TreeSum) {
     let count = cells.len();
     let empty = cells.iter().filter(|c| c.kind == Kind::Free).count() as u64;
@@ -130,7 +130,7 @@ fn add(map: &mut Map, title: &str, (unit, leaf_max): (u64, u64), cells: &[Cell],
 }
 
 impl Block<'_> {
-    /// What its page holds.
+    /// The kind of its page.
     fn kind(&self) -> Kind {
         match self.kind {
             2 | 4 | 7 => Kind::Data,
@@ -157,14 +157,14 @@ fn fill(cells: &mut [Cell], from: u64, count: u64, cell: Cell) {
     }
 }
 
-/// Whether an offset is in one of the extents, which ascend.
+/// Whether an offset is in one of the extents, which are in ascending order.
 fn within(extents: &[(u64, u64)], offset: u64) -> bool {
     let after = extents.partition_point(|(start, _)| *start <= offset);
     let before = after.checked_sub(1).and_then(|at| extents.get(at));
     before.is_some_and(|(start, length)| offset - start < *length)
 }
 
-/// Visit every block whose checksum holds, with its length.
+/// Visit every block with a valid checksum, with its length.
 fn blocks(source: &Source, unit: u64, each: &mut dyn FnMut(&Block<'_>, u64)) -> Result<()> {
     let mut window = vec![0; WINDOW];
     let mut base = 0;
@@ -207,7 +207,7 @@ fn blocks(source: &Source, unit: u64, each: &mut dyn FnMut(&Block<'_>, u64)) -> 
     Ok(())
 }
 
-/// The block that these bytes are, if their checksum holds.
+/// Parse a block; `None` if its checksum is invalid.
 pub(super) fn block(bytes: &[u8], offset: u64) -> Option<Block<'_>> {
     let stored = le32(bytes, 32);
     let covered = match bytes.get(36)? & 1 {

@@ -1,7 +1,7 @@
-//! What `WiredTiger.wt` says of the other files: their sizes and where free blocks are listed.
+//! Reads from `WiredTiger.wt` the sizes of the other files and the addresses of their free lists.
 //!
-//! The catalog is a tree like others whose entries are text, `file:NAME` and its configuration. All
-//! its blocks are read, old ones too; of several descriptions of a file that of the highest write
+//! The catalog is an ordinary tree whose entries are text, `file:NAME` and its configuration. All
+//! its blocks are read, old ones too; of several entries for a file, the one with the highest write
 //! generation counts. A checkpoint's address is a cookie of packed numbers (after WiredTiger's
 //! `block_addr.c` and `intpack.i`): a version, then root, allocated, available and discarded blocks
 //! as offset, size and checksum each, in allocation units; then sizes.
@@ -13,46 +13,46 @@ use lab_report::error::Result;
 use super::bytes::Source;
 use super::wiredtiger::{Block, block};
 
-/// What begins a list of extents.
+/// First number of a list of extents.
 const LIST_MAGIC: u64 = 71_002;
-/// Extents of a list that are read at most: bounds the memory.
+/// Maximum number of extents read from a list: bounds the memory.
 const EXTENTS_MAX: usize = 1 << 22;
-/// A list of extents cannot be larger.
+/// Maximum size of a list of extents.
 const LIST_BYTES_MAX: u64 = 64 << 20;
 
-/// What is known of a file.
+/// The catalog entry of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The file.
+    /// The file name.
     file: String,
-    /// The tree in it, by the name it was given.
+    /// The name of the tree in it.
     pub(super) name: String,
     /// Bytes of an allocation unit.
     pub(super) unit: u64,
-    /// The most bytes of a leaf page in memory.
+    /// Maximum size of a leaf page in memory, in bytes.
     pub(super) leaf_page_max: u64,
     /// The address of the newest checkpoint.
     address: Vec<u8>,
     generation: u64,
 }
 
-/// All files.
+/// The entries of all files.
 #[derive(Default)]
 pub(super) struct Catalog(BTreeMap<String, Entry>);
 
 impl Catalog {
-    /// What is known of a file.
+    /// The entry of a file.
     pub(super) fn get(&self, name: &str) -> Option<&Entry> {
         self.0.get(name)
     }
 
-    /// Take in a block of `WiredTiger.wt`.
+    /// Add the entries of a block of `WiredTiger.wt`.
     pub(super) fn learn(&mut self, block: &Block<'_>) {
         let text = String::from_utf8_lossy(block.body);
         let mut rest = text.as_ref();
         while let Some(at) = rest.find("file:") {
             rest = rest.get(at + "file:".len()..).unwrap_or_default();
-            // A key ends with a zero; its value, the configuration, follows at once.
+            // A key ends with a zero; its value, the configuration, follows directly.
             let Some((name, after)) = rest.split_once('\0') else {
                 return;
             };
@@ -109,8 +109,8 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Entry {
-    /// The free extents of the file as its newest checkpoint lists them, ascending; `None` where
-    /// the list is not there.
+    /// The free extents of the file as its newest checkpoint lists them, ascending; `None` if there
+    /// is no list.
     pub(super) fn free(&self, source: &Source) -> Result<Option<Vec<(u64, u64)>>> {
         let Some((offset, length)) = self.list() else {
             return Ok(None);
@@ -130,11 +130,11 @@ impl Entry {
         Ok(block(&bytes, offset).and_then(|block| extents(block.body, source.length)))
     }
 
-    /// Where the list of available blocks is.
+    /// The address of the list of available blocks.
     fn list(&self) -> Option<(u64, u64)> {
         let mut packed = Packed(self.address.get(1..)?);
         let mut available = (0, 0);
-        // Root, allocated, available.
+        // Skip root, allocated; then available.
         for _ in 0..3 {
             let (offset, size) = (packed.next()?, packed.next()?);
             packed.next()?;
@@ -187,7 +187,7 @@ impl Packed<'_> {
                 let value = bytes.iter().fold(0_u64, |sum, b| sum << 8 | u64::from(*b));
                 value.checked_add(64 + 8192)
             }
-            // Negative numbers occur nowhere here.
+            // Negative numbers do not occur here.
             _ => None,
         }
     }

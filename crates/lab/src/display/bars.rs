@@ -29,7 +29,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 impl Bars {
-    /// Bars for a run that is about to begin.
+    /// Bars for a run that is about to start.
     #[must_use]
     pub fn new() -> Bars {
         let all = MultiProgress::new();
@@ -51,14 +51,14 @@ impl Bars {
     }
 
     fn print(&self, text: &str) {
-        // A terminal that is gone is no reason to end a run.
+        // A closed terminal does not end a run.
         let _ = self.all.println(text);
     }
 }
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        // What is printed next, perhaps an error, finds a clean terminal.
+        // The next output, perhaps an error, starts on a clean terminal.
         self.step.finish_and_clear();
         self.run.finish_and_clear();
     }

@@ -89,7 +89,7 @@ impl Progress for Lines {
     }
 }
 
-/// A cell's name for people.
+/// Display name of a cell.
 pub(super) fn cell_name(plan: &Plan, cell: Cell) -> String {
     let name = plan
         .targets

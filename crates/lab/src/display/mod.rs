@@ -1,4 +1,4 @@
-//! Showing a run: bars on a terminal, plain lines when piped, one JSON object a line with `--json`.
+//! Shows a run: bars on a terminal, plain lines when piped, one JSON object per line with `--json`.
 
 mod bars;
 mod json;
@@ -17,7 +17,7 @@ use crate::run::{Progress, Silent};
 /// How to show a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Bars where there is a terminal, else lines.
+    /// Bars on a terminal, else lines.
     Auto,
     /// JSON lines on standard output.
     Json,
@@ -25,20 +25,20 @@ pub enum Style {
     Quiet,
 }
 
-/// Print text and a line's end on standard output. A reader that is gone (`| head`) is no error.
+/// Print text and a newline on standard output. A closed pipe (`| head`) is no error.
 pub fn say(text: &str) {
     let mut out = stdout().lock();
-    // Nobody reads any more; the work itself goes on.
+    // The reader closed the pipe; the work itself continues.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Print a line on standard error, where it may be closed as well.
+/// Print a line on standard error; a closed pipe is no error.
 pub fn note(text: &str) {
-    // As for `say`.
+    // As in `say`.
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// The display of that style.
+/// The display of a style.
 #[must_use]
 pub fn display(style: Style) -> Box<dyn Progress> {
     match style {

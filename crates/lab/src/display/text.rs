@@ -1,4 +1,4 @@
-//! The same words for every display.
+//! Text shared by all displays.
 
 use lab_report::record::{LoadKind, Main, Operation, Plan, StepPlan, StepSummary, TargetSpec};
 use stdx::ByteSize;
@@ -7,7 +7,7 @@ use stdx::units::{count, seconds};
 use crate::run::{Second, unsupported};
 use crate::targets::{self, Kind};
 
-/// A plan as text: what would be done, how much room and time it needs.
+/// A plan as text: its steps, and the space and time it needs.
 #[must_use]
 pub fn plan_text(plan: &Plan) -> String {
     let mut lines = vec![format!(
@@ -59,7 +59,7 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.join("\n")
 }
 
-/// What a plan says of what a target cannot do: the steps that have one reason in one line.
+/// Lines about the steps that a target does not support: one line per reason.
 fn unsupported_text(plan: &Plan, target: &TargetSpec) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for step in &plan.steps {
@@ -81,7 +81,7 @@ fn unsupported_text(plan: &Plan, target: &TargetSpec) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// What a plan says of a step.
+/// Lines about a step.
 fn step_text(experiment: &str, step: &StepPlan) -> String {
     let pace = match step.load {
         LoadKind::Closed => String::new(),
@@ -100,7 +100,7 @@ fn step_text(experiment: &str, step: &StepPlan) -> String {
     )
 }
 
-/// What a plan says of a target that is a server.
+/// Line about a target that is a server.
 fn server_text(target: &TargetSpec) -> Option<String> {
     let name = &target.name;
     match targets::kind(target).ok()? {
@@ -189,7 +189,7 @@ pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
     )
 }
 
-/// The words of one second.
+/// The text of one second.
 pub(super) fn second_line(s: &Second) -> String {
     let mut parts = vec![format!("{:>7}/s", count(s.rate))];
     if s.settling {
@@ -219,7 +219,7 @@ pub(super) fn second_line(s: &Second) -> String {
     parts.join("  ")
 }
 
-/// Seconds left in a step, from what is done so far.
+/// Estimated seconds left in a step, from its progress so far.
 pub(super) fn eta(s: &Second, seconds_max: f64) -> f64 {
     let by_time = (seconds_max - s.t).max(0.0);
     if s.of == 0 || s.done == 0 || s.t <= 0.0 {

@@ -1,8 +1,8 @@
-//! `compression`: what codecs make of real pages of an engine, and what they cost inside it.
+//! `compression`: the ratio of codecs on real pages of an engine, and their cost inside it.
 //!
-//! The rows are the same but for how much of their payload is alike; each codec that an engine has
-//! gets a fresh store. After the load without compression the pages of its files are given to all
-//! codecs at several sizes of block, and every block must come back as it was.
+//! The rows differ only in the share of their payload that is constant; each codec of an engine
+//! gets a fresh store. After the load without compression all codecs compress the pages of its
+//! files at several block sizes, and every block must be restored exactly.
 
 use lab_report::record::experiment::compression::{COMPRESSORS, CONSTANT};
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -65,9 +65,9 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     steps
 }
 
-/// The setting of all steps on one store.
+/// The setting shared by all steps on one store.
 fn setting(constant: u8, compressor: &str) -> Setting {
-    // The seed is the run's.
+    // The seed is set by the run.
     let rows = RowParams {
         seed: 0,
         shape: Shape::Classic,
@@ -90,7 +90,7 @@ fn load(constant: u8, compressor: &str, sizes: &Sizes, params: &Params) -> StepP
         queries: None,
     };
     let rows = sizes.rows;
-    // All codecs, sizes and directions together take about as long as a query step or two.
+    // All codecs, sizes and directions together take about as long as one or two query steps.
     let each = sizes.query_seconds / 25.0;
     StepPlan {
         name: format!("load-{constant}-{compressor}"),

@@ -1,6 +1,6 @@
-//! `fill-factor`: how full pages are made when a table is rebuilt, and what becomes of them when
-//! rows keep coming and going at random. A page filled to the brim must split at once; one with
-//! room to spare takes more of the file from the beginning.
+//! `fill-factor`: the fill of pages after a rebuild of a table, and its change while rows are
+//! inserted and deleted at random. A completely full page must split at once; a page with free
+//! space makes the file larger from the start.
 
 use lab_report::record::experiment::fill_factor::{FILLS, ROUNDS, name};
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -33,12 +33,12 @@ const PAYLOAD: Payload = Payload {
     constant: 50,
 };
 
-/// Those of runs with fewer rows than [`FEW`].
+/// Fill factors of runs with fewer rows than [`FEW`].
 const FILLS_FEW: [u8; 2] = [75, 100];
 const FEW: u64 = 100_000;
 
-/// What the rounds exchange for each row: of the published procedure 4 M rows of 2 M, else as much
-/// as shows the rise of splits.
+/// Rows that the rounds exchange for each loaded row: the published procedure exchanges 4 M rows of
+/// 2 M; other runs exchange enough to show the rise of splits.
 pub(crate) const EXCHANGED: f64 = 2.0;
 const EXCHANGED_SCALED: f64 = 0.3;
 
@@ -60,7 +60,7 @@ fn sizes(preset: Preset) -> Sizes {
 
 fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     let fills: &[u8] = if sizes.rows < FEW { &FILLS_FEW } else { &FILLS };
-    // First as it is made without a word, which every engine can do.
+    // The first has no fill factor set, which every engine supports.
     let all = std::iter::once(None).chain(fills.iter().copied().map(Some));
     all.flat_map(|fill| of_fill(fill, sizes, params)).collect()
 }
@@ -102,7 +102,7 @@ fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     };
     let rows = sizes.rows;
     let about = format!("insert {rows} rows whose keys are a hash of their number{at}");
-    // An engine that cannot be asked to rebuild is drawn as it was loaded.
+    // An engine without a rebuild is drawn in its state after the load.
     let mut steps = vec![step("load", about, &load(false), rows, fill.is_none())];
     let about = format!("write the rows anew into their best form{at}");
     steps.push(step("rebuild", about, &Work::Rebuild, rows, true));

@@ -1,5 +1,5 @@
-//! `insert-vs-threads`: ten writers and three indexes, a first minute in memory and then far beyond
-//! it.
+//! `insert-vs-threads`: ten writers and three indexes, with data that fit memory in the first
+//! minute and then exceed it by far.
 
 use lab_report::record::experiment::insert_threads::{BEYOND, FIRST};
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -31,7 +31,7 @@ const WRITERS: u32 = 10;
 /// Rows of the interval table.
 const INTERVALS: u64 = 12;
 
-/// Sizes of the classic experiment, and as the time of a query that of the first minute.
+/// Sizes of the classic experiment; `query_seconds` is the duration of the first minute.
 fn sizes(preset: Preset) -> Sizes {
     let (query_seconds, memory_mib, cache_mib) = match preset {
         Preset::Smoke => (2.0, 128, 32),
@@ -75,7 +75,8 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
             },
         }
     };
-    // A row of the presets has 236 bytes with its index entries: so many fit half of the cap.
+    // A row of the presets has 236 bytes with its index entries: this number of rows fits half of
+    // the cap.
     let fit = (sizes.memory_mib << 19) / 236;
     let first = fit.min(sizes.rows / 4);
     let about = format!("insert {first} rows, which memory holds, by {WRITERS} clients");

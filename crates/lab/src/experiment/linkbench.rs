@@ -1,4 +1,4 @@
-//! `linkbench`: a social graph is loaded, then asked and changed by ten kinds of requests.
+//! `linkbench`: a social graph is loaded, then queried and changed by ten kinds of requests.
 
 use lab_report::record::linkbench::Mix;
 use lab_report::record::{Preset, Setting, StepPlan, Task};

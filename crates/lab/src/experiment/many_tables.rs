@@ -54,7 +54,7 @@ fn spec(sizes: &Sizes, _variant: &str, seed: u64) -> Spec {
 
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     let most = if variant == "full" { 10_000 } else { 1000 };
-    // A table has ten rows at least on average, or it would say nothing.
+    // At least ten rows per table on average; fewer would show nothing.
     let some = TABLES
         .into_iter()
         .filter(|n| *n <= most && n * 10 <= sizes.rows);

@@ -1,4 +1,4 @@
-//! Experiments: what is done, as plans of steps. An experiment never knows the engine.
+//! Experiments, as plans of steps. An experiment never knows the engine.
 
 mod classic;
 mod compression;
@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::workload::iibench::{Payload, Shape};
 
-/// The sizes a preset gives an experiment; every one can be overridden.
+/// The sizes of an experiment in a preset; every one can be overridden.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sizes {
     /// Rows of the first load.
@@ -38,7 +38,7 @@ pub struct Sizes {
     pub memory_mib: u64,
     /// Memory for the engine's cache and write buffers in MiB.
     pub cache_mib: u64,
-    /// The most seconds a load step may take.
+    /// Maximum seconds of a load step.
     pub load_seconds: f64,
     /// Seconds of a query step.
     pub query_seconds: f64,
@@ -69,7 +69,7 @@ impl Sizes {
     }
 }
 
-/// What a run of the insert benchmark can vary.
+/// The parameters of the insert benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Params {
     /// The keys of the indexes.
@@ -78,13 +78,13 @@ pub struct Params {
     pub payload: Payload,
     /// Rows in one transaction of the load.
     pub batch: u32,
-    /// Range queries per second beside the load of the classic experiment; 0: none.
+    /// Range queries per second during the load of the classic experiment; 0: none.
     pub queries: f64,
-    /// How many of the three indexes have entries.
+    /// Number of indexes, of the three, that have entries.
     pub indexes: u8,
 }
 
-/// A setting that an experiment makes itself, step by step, and that cannot be set for the run.
+/// A setting that an experiment controls itself, step by step, and that cannot be set for the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixed {
     /// `--durability`.
@@ -105,19 +105,19 @@ pub enum Fixed {
 pub struct Experiment {
     /// Its name on the command line.
     pub name: &'static str,
-    /// One line for people.
+    /// One-line description.
     pub about: &'static str,
-    /// Where its procedure comes from.
+    /// Source of its procedure.
     pub source: &'static str,
-    /// What it does by default.
+    /// Its default parameters.
     pub params: Params,
-    /// What it sets itself.
+    /// Settings that it controls itself.
     pub fixed: &'static [Fixed],
     /// The sizes of each preset.
     pub sizes: fn(Preset) -> Sizes,
     /// Its steps.
     pub steps: fn(&Sizes, &Params) -> Vec<StepPlan>,
-    /// What it has in their place where its workload has tables of its own.
+    /// Replaces the parameters and steps if its workload declares its own tables.
     pub program: Option<Programmed>,
 }
 
@@ -140,10 +140,10 @@ pub fn experiments() -> &'static [Experiment] {
     &ALL
 }
 
-/// The experiment of that name.
+/// The experiment of a name.
 ///
 /// # Errors
-/// A sentence with the nearest name.
+/// A message that suggests the nearest name.
 pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
     let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
     let found = experiments().iter().find(|e| e.name == name);
@@ -170,7 +170,7 @@ mod tests {
             assert_eq!(Operation::of(name, load, Main::Rows).per_second, "rows/s");
             assert_eq!(Operation::of(name, mix, Main::Queries).per_second, word);
             assert_eq!(Operation::of_mix(name, load), None);
-            // Of an experiment that is not known.
+            // An unknown experiment.
             let unknown = Operation::of("iibench-newer", mix, Main::Queries);
             assert_eq!(unknown, Operation::QUERY);
         }

@@ -28,14 +28,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
 };
 
-/// Clients of the steps.
+/// Numbers of clients of the steps.
 pub(crate) const CLIENTS: [u32; 6] = [1, 4, 16, 64, 256, 2048];
 
 fn sizes(preset: Preset) -> Sizes {
     let of = Sizes::once;
     match preset {
         Preset::Smoke => of(4000, 128, 32, 300.0, 1.0),
-        // Servers keep the better part of a megabyte for each client.
+        // Servers use almost a megabyte for each client.
         Preset::Quick => of(1_600_000, 384, 64, 900.0, 8.0),
         Preset::Standard => of(10_000_000, 2048, 256, 7200.0, 60.0),
         Preset::Published => of(200_000_000, 8 << 10, 5 << 10, 86_400.0, 300.0),
@@ -56,7 +56,7 @@ fn spec(sizes: &Sizes, _variant: &str, seed: u64) -> Spec {
 }
 
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
-    // As many as say something of so few rows.
+    // The highest number of clients that is meaningful for this number of rows.
     let most = match sizes.rows {
         ..100_000 => 4,
         100_000..5_000_000 => 256,
@@ -66,7 +66,7 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     by(sizes, variant, &few)
 }
 
-/// The load, and the transactions by each of these numbers of clients.
+/// The load, and the transactions with each of these numbers of clients.
 fn by(sizes: &Sizes, _variant: &str, clients: &[u32]) -> Vec<StepPlan> {
     let tables = tables(sizes);
     let about = format!("load {tables} tables of {} rows", sizes.rows / tables);

@@ -1,4 +1,4 @@
-//! From settings to a plan: every number that decides what a run does, resolved and checked.
+//! Turns settings into a plan: every number that determines a run, resolved and checked.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ const DISK_PER_BYTE: f64 = 2.5;
 const RATE_ASSUMED: f64 = 40_000.0;
 const RATE_ASSUMED_NULL: f64 = 2_000_000.0;
 
-/// The most a settle phase may take: 60 s, and a second for every million rows, up to 1200 s.
+/// Maximum seconds of a settle phase: 60 s plus one second per million rows, up to 1200 s.
 fn settle_seconds(rows: u64) -> f64 {
     (60.0 + rows as f64 / 1e6).min(1200.0)
 }
@@ -34,7 +34,7 @@ fn settle_seconds(rows: u64) -> f64 {
 /// Resolve a run.
 ///
 /// # Errors
-/// A sentence for every value that makes no sense, and for targets that cannot be had.
+/// A message for each invalid value and each unavailable target.
 pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
     check_fixed(experiment, settings)?;
     let preset = settings.preset.unwrap_or(Preset::Quick);
@@ -94,7 +94,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     Ok(plan)
 }
 
-/// The parameters of the workload as the plan keeps them, and its logical bytes.
+/// The parameters of the workload as the plan stores them, and its logical bytes.
 fn described(
     experiment: &Experiment,
     sizes: &Sizes,
@@ -109,7 +109,7 @@ fn described(
         }
         None => {
             let row_bytes = Generator::new(rows).logical_bytes(true);
-            // Steps after the first load insert as many rows as they delete.
+            // Steps after the first load insert the same number of rows as they delete.
             let described = serde_json::to_value(rows).expect("plain data");
             (described, whole(row_bytes * sizes.rows as f64))
         }
@@ -131,7 +131,7 @@ fn steps(
     for step in &mut steps {
         let mix = measured.contains(&step.name);
         pace(step, mix, settings);
-        // An experiment says what its rows look like, the run which of all such rows.
+        // The experiment sets the format of its rows, the run sets the seed.
         if let Some(rows) = step.setting.params.as_mut().and_then(|p| p.as_object_mut()) {
             let seed = settings.seed.unwrap_or(SEED);
             rows.insert("seed".to_owned(), seed.into());
@@ -145,8 +145,8 @@ fn steps(
     Ok(steps)
 }
 
-/// The steps of a workload with tables of its own, within the caps or by the clients asked for
-/// where it is those that steps differ in.
+/// The steps of a workload that declares its own tables, with the requested caps or numbers of
+/// clients if the steps differ in them.
 fn asked(
     name: &str,
     program: &Programmed,
@@ -173,7 +173,7 @@ fn asked(
     })
 }
 
-/// The clients of everything; the experiment's own where steps differ in them.
+/// The number of clients for all steps; the experiment's own if its steps differ in it.
 fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
     let program = experiment.program.as_ref();
     let usual = program.map_or(1, |p| p.clients);
@@ -191,7 +191,7 @@ fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
     }
 }
 
-/// Refuse settings that the experiment makes itself: they would say something else than is done.
+/// Reject settings that the experiment controls itself: they would not match the run.
 fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
     if experiment.program.is_some() {
         programmed::check(experiment.name, settings)?;
@@ -319,7 +319,7 @@ fn limits(experiment: &Experiment, sizes: &Sizes, settings: &Settings) -> Result
     })
 }
 
-/// The cap on operations that is on everything; none where steps have caps of their own.
+/// The cap on operations for all steps; `None` if steps have their own caps.
 fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)>> {
     let of_steps = |program: &Programmed| program.capped.is_some();
     if experiment.program.as_ref().is_some_and(of_steps) {
@@ -336,7 +336,7 @@ fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)
     }
 }
 
-/// The preset's cache, or the same share of another cap.
+/// The preset's cache, or the same share of a different memory cap.
 fn cache(sizes: &Sizes, settings: &Settings) -> ByteSize {
     let preset = ByteSize::mib(sizes.cache_mib);
     settings.cache.unwrap_or(match settings.mem {
@@ -400,8 +400,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Load steps and mixes that are measured follow `--rate`; query steps are closed-loop by their
-/// definition.
+/// Measured load steps and mixes follow `--rate`; query steps are closed-loop by definition.
 fn pace(step: &mut StepPlan, mix: bool, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
     if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads || mix) {
@@ -415,7 +414,7 @@ fn pace(step: &mut StepPlan, mix: bool, settings: &Settings) {
     }
 }
 
-/// Interleaved: A B C, C B A, A B C, so that drift of the machine meets all targets alike.
+/// Interleaved: A B C, C B A, A B C, so that drift of the machine affects all targets alike.
 fn cells(targets: usize, repeats: u32) -> Vec<Cell> {
     let mut cells = Vec::new();
     for repeat in 1..=repeats {
@@ -445,7 +444,7 @@ fn estimate(plan: &Plan) -> f64 {
                 0 => step.seconds_max,
                 n => (n as f64 / rate).min(step.seconds_max),
             };
-            // Settling and checking take about as long again at most.
+            // Settling and checking take at most about as long again.
             sum += work * 1.3 + 2.0;
         }
     }

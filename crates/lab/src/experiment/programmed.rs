@@ -1,4 +1,4 @@
-//! Experiments whose workload has tables of its own: what they share.
+//! The common part of experiments whose workload declares its own tables.
 
 use lab_report::error::{Error, Result};
 use lab_report::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
@@ -7,43 +7,43 @@ use super::{Params, Settings, Sizes};
 use crate::workload::iibench::{Payload, Shape};
 use crate::workload::program::Spec;
 
-/// What such an experiment has in place of rows of the insert benchmark.
+/// What such an experiment has instead of rows of the insert benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Programmed {
     /// The variants of its workload by name (`--variant`), the default first.
     pub variants: &'static [&'static str],
-    /// Clients by default.
+    /// Default number of clients.
     pub clients: u32,
-    /// Whether data files are read and written around the page cache by default, where an engine
-    /// can.
+    /// Whether data files use direct I/O by default, where an engine supports it.
     pub direct: bool,
-    /// Whether a load that is cut by its time is of use: else `--time` leaves it alone.
+    /// Whether a load that its time limit ends early is useful: otherwise `--time` does not apply
+    /// to it.
     pub cut: bool,
     /// The workload of a variant, with a seed.
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
-    /// What `--iops` gives where caps are what the steps differ in: those within these caps, the
-    /// loosest first. Without it `--iops` is one cap, on everything.
+    /// If steps differ in their caps: returns the steps for the caps of `--iops`, the loosest
+    /// first. Otherwise `--iops` is one cap for all steps.
     pub capped: Option<Capped>,
-    /// What `--clients` gives where clients are what the steps differ in: those of these numbers,
-    /// the least first. Without it `--clients` is one number, for everything.
+    /// If steps differ in their number of clients: returns the steps for the numbers of
+    /// `--clients`, the lowest first. Otherwise `--clients` is one number for all steps.
     pub crowded: Option<Crowded>,
 }
 
-/// The steps of a variant within caps that were asked for.
+/// The steps of a variant for the requested caps.
 pub type Capped = fn(&Sizes, &str, &[u64]) -> Vec<StepPlan>;
 
-/// The steps of a variant by numbers of clients that were asked for.
+/// The steps of a variant for the requested numbers of clients.
 pub type Crowded = fn(&Sizes, &str, &[u32]) -> Vec<StepPlan>;
 
-/// The most clients of a step.
+/// Maximum number of clients of a step.
 const CLIENTS_MAX: u32 = 2048;
 
-/// The most caps of one run.
+/// Maximum number of caps of one run.
 const CAPS_MAX: usize = 32;
 
-/// Stands where the insert benchmark has its parameters.
+/// Placeholder for the parameters of the insert benchmark.
 pub(super) const NO_ROWS: Params = Params {
     shape: Shape::Classic,
     payload: Payload::CLASSIC,
@@ -57,7 +57,7 @@ pub(super) fn no_steps(_sizes: &Sizes, _params: &Params) -> Vec<StepPlan> {
     Vec::new()
 }
 
-/// The variant asked for; none for experiments that have none.
+/// The requested variant; `None` for experiments without variants.
 pub(super) fn variant(
     name: &str,
     programmed: Option<&Programmed>,
@@ -80,7 +80,7 @@ pub(super) fn variant(
     )))
 }
 
-/// Refuse settings of the insert benchmark's rows: they would do nothing.
+/// Reject settings of the insert benchmark's rows: they would have no effect.
 pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
     let set = [
         ("--payload", settings.payload.is_some()),
@@ -97,7 +97,7 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
     }
 }
 
-/// The caps that steps are to have, the loosest first, from what `--iops` says.
+/// The caps of the steps, the loosest first, from `--iops`.
 pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
     let fault = |text: String| Err(Error::new(format!("--iops: {text}")));
     if let Some((reads, writes)) = asked.iter().find(|(reads, writes)| reads != writes) {
@@ -115,14 +115,14 @@ pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
         return fault(format!("{} caps; at most {CAPS_MAX}", caps.len()));
     }
     for cap in &caps {
-        // Every cap is in force in its turn.
+        // Every cap is in force in one step.
         let limits = Limits::default().within(Some(*cap));
         limits.check().map_err(|e| Error::new(e.to_string()))?;
     }
     Ok(caps)
 }
 
-/// The numbers of clients that steps are to have, the least first, from what `--clients` says.
+/// The numbers of clients of the steps, the lowest first, from `--clients`.
 pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
     let mut crowds = asked.to_vec();
     crowds.sort_unstable();
@@ -137,7 +137,7 @@ pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
     Ok(crowds)
 }
 
-/// A step of a task, closed loop.
+/// A closed-loop step of a task.
 pub(super) fn step(
     name: &str,
     about: String,

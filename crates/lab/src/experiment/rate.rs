@@ -1,13 +1,13 @@
-//! How fast loads and mixes go: as fast as they can, at a rate, or at the highest rate that can be
-//! sustained.
+//! The rate of loads and mixes: the maximum, a given rate, or the highest sustainable rate.
 //!
-//! `auto` has two phases, since a closed loop cannot tell what a rate costs in latency: the step in
-//! a closed loop finds the most there is, then open loops at shares of it, one after the other on
-//! the same store, each with latency counted from the intended start. The highest that is kept
-//! with the p99 within its limit and no stall is the answer ([`lab_report::analysis::sustained`]).
+//! `auto` has two phases, since a closed loop cannot show the latency at a rate: the closed-loop
+//! step finds the maximum rate, then open loops run at shares of it, one after the other on the
+//! same store, each with latency measured from the intended start. The result is the highest rate
+//! that is reached with the p99 within its limit and no stall
+//! ([`lab_report::analysis::sustained`]).
 //!
-//! What is repeated is the last load of an experiment of rows, and each mix that is measured: of
-//! mixes with equal settings the last, since those before it warm.
+//! The repeated steps are the last load of an experiment with rows, and each measured mix: of mixes
+//! with equal settings the last, since those before it warm the caches.
 
 use std::str::FromStr;
 
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
 
-/// The shares of the closed loop's rate that are tried, in per cent.
+/// The shares of the closed loop's rate that are tried, in percent.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];
 
 /// The pace of loads and mixes.
@@ -30,7 +30,7 @@ pub enum Rate {
     PerSecond(f64),
 }
 
-/// As it stands in `lab.toml`: a number or a word.
+/// The form in `lab.toml`: a number or a word.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Written {
@@ -80,7 +80,7 @@ pub(super) fn is_mix(step: &StepPlan) -> bool {
     matches!(Work::of(step), Some(Work::Program(Task::Mix)))
 }
 
-/// The mixes that are measured.
+/// The measured mixes.
 pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
     let all: Vec<&StepPlan> = steps.iter().filter(|s| is_mix(s)).collect();
     let last = |(place, step): &(usize, &&StepPlan)| {
@@ -94,7 +94,7 @@ pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
         .collect()
 }
 
-/// The open loops at shares of what these steps reach, in their order; none where nothing is
+/// The open loops at shares of the rates of these steps, in their order; empty if no step is
 /// repeated.
 pub(super) fn open_loops(
     steps: &[StepPlan],
@@ -118,7 +118,7 @@ pub(super) fn open_loops(
         }
         _ => None,
     });
-    // A mix is repeated for as long as it was, with its clients and within its caps.
+    // A repeated mix keeps its duration, its clients and its caps.
     let repeated = load.into_iter().chain(mixes(steps).into_iter().cloned());
     repeated.flat_map(|step| shares(&step, poisson)).collect()
 }
@@ -133,7 +133,7 @@ fn shares(step: &StepPlan, poisson: bool) -> impl Iterator<Item = StepPlan> + us
             step.name
         ),
         operations: 0,
-        // Known when the closed loop is done.
+        // The rate is known after the closed loop.
         load: LoadKind::Open { rate: 0.0, poisson },
         setting: Setting {
             share: Some(Share {
@@ -189,7 +189,7 @@ mod tests {
         };
         for (name, repeated) in [
             ("tpcc", &["no-cap", "iops-5000"][..]),
-            // What warms the caches is not.
+            // Steps that warm the caches are not repeated.
             ("linkbench", &["requests"]),
             ("oltp-read-only", &["clients-1", "clients-4"]),
             ("many-tables", &[]),

@@ -1,7 +1,7 @@
-//! `redo-log`: what durability costs. The same inserts, one document a transaction, on a fresh
+//! `redo-log`: the cost of durability. The same inserts, one document per transaction, on a fresh
 //! store at each level of durability; then by many clients, for group commit; then the process is
-//! killed in the midst, and what it had acknowledged is looked for; and so once more, with the
-//! power cut at that moment.
+//! killed under load, and the store is checked for the acknowledged rows; then the same with a
+//! power cut instead of the kill.
 
 use kv::Durability;
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -38,11 +38,11 @@ const LEVELS: [Durability; 4] = [
 /// Clients whose commits may share a sync.
 const MANY: u32 = 16;
 
-/// Clients of the steps that end with a kill, of the process or of the power.
+/// Clients of the steps that end with a kill or a power cut.
 const KILLED: u32 = 4;
 
-/// A commit that waits for the disk takes so many times as long as one that does not: such steps
-/// have so many fewer rows.
+/// Assumed ratio of the durations of a commit that waits for the disk and one that does not: steps
+/// with such commits have fewer rows by this factor.
 const FEWER: u64 = 20;
 
 fn sizes(preset: Preset) -> Sizes {

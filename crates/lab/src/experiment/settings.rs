@@ -1,5 +1,4 @@
-//! What a user may set for a run, from flags, `LAB_*` variables or `lab.toml`; everything else
-//! comes from the preset.
+//! Settings of a run, from flags, `LAB_*` variables or `lab.toml`; the preset provides the rest.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +12,7 @@ use stdx::ByteSize;
 use super::Rate;
 use crate::workload::iibench::{Payload, Shape};
 
-/// What is set; `None` is left to the next source: flag > variable > `lab.toml` > preset.
+/// The settings; `None` leaves a value to the next source: flag > variable > `lab.toml` > preset.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The preset (default quick).
@@ -26,7 +25,7 @@ pub struct Settings {
     pub mem: Option<ByteSize>,
     /// Memory for the engine's cache and write buffers.
     pub cache: Option<ByteSize>,
-    /// Caps on reads and writes a second: one, or several where steps differ in them.
+    /// Caps on reads and writes per second: one, or several if steps differ in them.
     pub iops: Option<Vec<(u64, u64)>>,
     /// Read and write bandwidth caps in bytes per second.
     pub bandwidth: Option<(ByteSize, ByteSize)>,
@@ -36,23 +35,23 @@ pub struct Settings {
     pub durability: Option<Durability>,
     /// Log sync interval in milliseconds.
     pub interval_ms: Option<u64>,
-    /// Load threads: one number, or several where steps differ in them.
+    /// Load threads: one number, or several if steps differ in it.
     pub clients: Option<Vec<u32>>,
     /// Engine background threads.
     pub threads: Option<u32>,
-    /// How fast loads and mixes go (default max).
+    /// Rate of loads and mixes (default max).
     pub rate: Option<Rate>,
     /// Whether open-loop arrivals are a Poisson process.
     pub poisson: Option<bool>,
-    /// The p99 in milliseconds that a rate must keep to count as sustained (default 100).
+    /// The highest p99 in milliseconds at which a rate counts as sustained (default 100).
     pub p99_ms: Option<f64>,
-    /// The most seconds of a load step.
+    /// Maximum seconds of a load step.
     pub time: Option<f64>,
     /// Repeats.
     pub repeats: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
-    /// The most seconds of a settle phase; 0: no settling; infinite: by the number of rows (the
+    /// Maximum seconds of a settle phase; 0: no settling; infinite: by the number of rows (the
     /// default).
     pub settle: Option<f64>,
     /// Compression class.
@@ -63,25 +62,25 @@ pub struct Settings {
     pub shape: Option<Shape>,
     /// Rows in one transaction.
     pub batch: Option<u32>,
-    /// Range queries per second beside the load.
+    /// Range queries per second during the load.
     pub queries: Option<f64>,
     /// The variant of the experiment's workload.
     pub variant: Option<String>,
     /// The results directory.
     pub out: Option<PathBuf>,
-    /// Where the engines' data go.
+    /// Directory of the engines' data.
     pub data_dir: Option<PathBuf>,
     /// Keep the engines' data.
     pub keep_data: Option<bool>,
     /// Built-in prices or a price file.
     pub prices: Option<String>,
-    /// The experiment, where the command line names none.
+    /// The experiment, if the command line names none.
     pub experiment: Option<String>,
-    /// The targets, where the command line names none.
+    /// The targets, if the command line names none.
     pub targets: Option<Vec<TargetSpec>>,
 }
 
-/// `a` where it is set, else `b`, field by field.
+/// `a` if it is set, else `b`, field by field.
 macro_rules! first_of {
     ($a:expr, $b:expr, $($field:ident),+ $(,)?) => {
         Settings { $($field: $a.$field.or($b.$field)),+ }
@@ -89,7 +88,7 @@ macro_rules! first_of {
 }
 
 impl Settings {
-    /// These settings, with `lower` where they say nothing.
+    /// These settings; values that are not set are taken from `lower`.
     #[must_use]
     pub fn or(self, lower: Settings) -> Settings {
         first_of!(
@@ -132,7 +131,7 @@ impl Settings {
     /// Read `lab.toml`. Unknown keys are errors.
     ///
     /// # Errors
-    /// A sentence with the line.
+    /// A message with the line.
     pub fn from_toml(text: &str) -> Result<Settings, String> {
         let file: File = toml::from_str(text).map_err(|e| sentence(text, &e))?;
         let targets = if file.target.is_empty() {
@@ -187,7 +186,7 @@ impl Settings {
     }
 }
 
-/// An error of the parser in one line.
+/// An error of the parser as one line.
 fn sentence(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(String::new(), |b| {
@@ -253,7 +252,7 @@ struct Run {
     keep_data: Option<bool>,
 }
 
-/// Caps on operations: reads and writes a second, or what `--iops` takes.
+/// Caps on operations: reads and writes per second, or the syntax of `--iops`.
 struct Caps(Vec<(u64, u64)>);
 
 impl<'de> Deserialize<'de> for Caps {
@@ -278,7 +277,7 @@ impl<'de> Deserialize<'de> for Caps {
     }
 }
 
-/// Numbers of clients: one, or what `--clients` takes.
+/// Numbers of clients: one, or the syntax of `--clients`.
 struct Clients(Vec<u32>);
 
 impl<'de> Deserialize<'de> for Clients {
@@ -299,7 +298,7 @@ impl<'de> Deserialize<'de> for Clients {
 /// `READS/WRITES`, or one value for both.
 ///
 /// # Errors
-/// A sentence with what is no such value.
+/// A message that quotes the invalid value.
 pub fn pair<T: FromStr + Clone>(text: &str) -> Result<(T, T), String> {
     let (read, write) = text.split_once('/').unwrap_or((text, text));
     let one = |part: &str| part.parse().map_err(|_| format!("not a number: {part:?}"));

@@ -1,6 +1,6 @@
-//! `iibench-steps`: the insert benchmark as run today: load without indexes, build them, insert and
-//! delete at a constant size in smaller and smaller transactions, then query under background
-//! writes.
+//! `iibench-steps`: the insert benchmark in its current form: load without indexes, build them,
+//! insert and delete at a constant size in smaller and smaller transactions, then query during
+//! background writes.
 
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
 
@@ -27,8 +27,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Background inserts and deletes per second of the query steps.
 const WRITE_RATES: [u32; 3] = [100, 500, 1000];
 
-/// The least time that the build of the indexes has, in seconds: what follows needs all of them,
-/// however short the loads are cut.
+/// Minimum time for building the indexes, in seconds: the following steps need all of them, however
+/// short the loads are.
 const BUILD_SECONDS: f64 = 300.0;
 
 /// Rows in one transaction of l.i1, of l.i2, and of the background writes.

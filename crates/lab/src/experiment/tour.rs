@@ -1,22 +1,22 @@
-//! What `lab run all` takes of the quick preset, so that the default engines and a server beside
-//! them are through all experiments within an hour on two cores. One experiment alone has the time
-//! it needs; a tour shows each of them, and where to look closer.
+//! The reduced quick preset of `lab run all`: the default engines and one server complete all
+//! experiments within an hour on two cores. An experiment run alone has the time it needs; a tour
+//! shows each of them, and where to look closer.
 
 use lab_report::record::Preset;
 
 use super::Experiment;
 use super::settings::Settings;
 
-/// The most seconds of a settle phase on a tour.
+/// Maximum seconds of a settle phase on a tour.
 const SETTLE: f64 = 15.0;
 
 /// One experiment on the tour.
 struct Leg {
     name: &'static str,
-    /// The share of the preset's rows: as many as the slowest B-tree loads in its time, where the
-    /// load must end; all of them where it is cut.
+    /// The share of the preset's rows: as many as the slowest B-tree loads in the time if the load
+    /// must complete; all of them if the time limit may end it.
     scale: f64,
-    /// The most seconds of a step.
+    /// Maximum seconds of a step.
     seconds: f64,
 }
 
@@ -42,8 +42,8 @@ const fn leg(name: &'static str, scale: f64, seconds: f64) -> Leg {
     }
 }
 
-/// The settings of an experiment on the tour: shorter at the quick preset, else as they are. What
-/// the user set stays.
+/// The settings of an experiment on the tour: shorter at the quick preset, else unchanged. Settings
+/// of the user take precedence.
 #[must_use]
 pub fn tour(experiment: &Experiment, mut settings: Settings) -> Settings {
     let quick = settings.preset.is_none_or(|preset| preset == Preset::Quick);

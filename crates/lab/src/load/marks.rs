@@ -1,4 +1,4 @@
-//! How far a step had come at which moment: for the first and the last tenth, and for intervals.
+//! Progress of a step over time: for the first and the last tenth, and for intervals.
 
 /// Pairs (seconds, operations done), both ascending.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Note that `done` operations were done at `seconds`.
+    /// Record that `done` operations were complete at `seconds`.
     pub fn push(&mut self, seconds: f64, done: u64) {
         if self
             .points
@@ -37,8 +37,8 @@ impl Marks {
         self.points.push((seconds, done));
     }
 
-    /// Note that the last of `done` operations ended at `seconds`, which may lie before later looks
-    /// that saw no more operations.
+    /// Record that the last of `done` operations ended at `seconds`, which may be before later
+    /// polls that found the same count.
     pub fn finish(&mut self, seconds: f64, done: u64) {
         while self.points.len() > 1 && self.points.last().is_some_and(|&(_, n)| n >= done) {
             self.points.pop();
@@ -47,7 +47,8 @@ impl Marks {
         self.push(seconds.max(last + 1e-6), done);
     }
 
-    /// When `done` operations were done, interpolated between the pairs; `None` if never.
+    /// The time at which `done` operations were complete, interpolated between the pairs; `None` if
+    /// never.
     #[must_use]
     pub fn time_of(&self, done: u64) -> Option<f64> {
         let after = self.points.partition_point(|&(_, n)| n < done);
@@ -63,7 +64,7 @@ impl Marks {
         Some(t0 + (t1 - t0) * share)
     }
 
-    /// Operations per second between two counts; `None` when either was never reached.
+    /// Operations per second between two counts; `None` if either was never reached.
     #[must_use]
     pub fn rate(&self, from: u64, to: u64) -> Option<f64> {
         let seconds = self.time_of(to)? - self.time_of(from)?;

@@ -1,4 +1,4 @@
-//! Load: who does operations, how fast, and how their latency is counted.
+//! Load: which clients run operations, at what rate, and how latency is recorded.
 
 mod marks;
 mod pace;

@@ -1,4 +1,4 @@
-//! When the next operation should begin.
+//! The schedule of operation start times.
 
 use std::time::{Duration, Instant};
 
@@ -6,9 +6,8 @@ use stdx::Rng;
 
 use lab_report::record::LoadKind;
 
-/// The schedule of one client. Closed loop: now. Open loop: at its rate, whether or not the last
-/// operation ended in time, so that waiting behind a slow operation counts as latency (no
-/// coordinated omission).
+/// The schedule of one client. Closed loop: now. Open loop: at its rate, even if the last operation
+/// is late, so that waiting for a slow operation counts as latency (no coordinated omission).
 #[derive(Debug)]
 pub struct Pace {
     gap: Option<f64>,
@@ -20,7 +19,7 @@ pub struct Pace {
 
 impl Pace {
     /// The schedule of one of `clients` clients whose operations write `rows_per_operation` rows
-    /// (or are one query). `start` is when the step began.
+    /// (or are one query). `start` is the start time of the step.
     #[must_use]
     pub fn new(
         load: LoadKind,
@@ -37,7 +36,7 @@ impl Pace {
             }
         };
         let mut rng = Rng::new(seed);
-        // Clients begin at different moments of their first gap.
+        // Clients start at different offsets within their first gap.
         let next = gap.map_or(0.0, |gap| gap * rng.unit());
         Pace {
             gap,
@@ -48,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// The moment the next operation should begin: in the past when the schedule is behind.
+    /// The start time of the next operation: in the past if the schedule is behind.
     pub fn next(&mut self, now: Instant) -> Instant {
         let Some(gap) = self.gap else { return now };
         let at = self.start + Duration::from_secs_f64(self.next);
@@ -60,8 +59,8 @@ impl Pace {
         at
     }
 
-    /// How many operations were due by `now` and have not been asked for: on average, where gaps
-    /// are drawn. 0 in a closed loop.
+    /// Number of operations that were due by `now` and were not started: the expected value if gaps
+    /// are random. 0 in a closed loop.
     #[must_use]
     pub fn behind(&self, now: Instant) -> u64 {
         let late = now.saturating_duration_since(self.start).as_secs_f64() - self.next;
@@ -123,7 +122,7 @@ mod tests {
             for _ in 0..5000 {
                 last = pace.next(start);
             }
-            // 4 clients of 10 rows at 1000 rows/s: each 25 operations a second.
+            // 4 clients of 10 rows at 1000 rows/s: 25 operations per second each.
             let seconds = last.duration_since(start).as_secs_f64();
             assert!(
                 (190.0..210.0).contains(&seconds),

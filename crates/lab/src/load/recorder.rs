@@ -8,7 +8,7 @@ use stdx::sync::Mutex;
 
 use lab_report::record::Latency;
 
-/// The longest latency a histogram holds, in microseconds: an hour. Longer ones count as this.
+/// The longest latency that a histogram holds, in microseconds: an hour. Longer ones count as this.
 pub const HISTOGRAM_MAX_US: u64 = 3_600_000_000;
 
 struct Histograms {
@@ -17,16 +17,16 @@ struct Histograms {
     interval: Histogram<u64>,
 }
 
-/// Records latencies of one kind of operation and the age of those under way.
+/// Records latencies of one kind of operation and the age of those in progress.
 pub struct Recorder {
     histograms: Mutex<Histograms>,
-    /// For each client, when its operation was due: microseconds since `start`, plus 1; 0 when it
-    /// has none under way.
+    /// For each client, the due time of its operation: microseconds since `start`, plus 1; 0 if it
+    /// has none in progress.
     waiting: Vec<AtomicU64>,
     start: Instant,
 }
 
-/// A histogram without a latency.
+/// An empty histogram.
 #[must_use]
 pub fn no_latencies() -> Histogram<u64> {
     empty()
@@ -37,7 +37,7 @@ fn empty() -> Histogram<u64> {
 }
 
 impl Recorder {
-    /// A recorder for `clients` clients of a step that began at `start`.
+    /// A recorder for `clients` clients of a step that started at `start`.
     #[must_use]
     pub fn new(clients: u32, start: Instant) -> Recorder {
         let histograms = Histograms {
@@ -57,14 +57,14 @@ impl Recorder {
         u64::try_from(at.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX - 1)
     }
 
-    /// An operation of `client` that was due at `due` begins.
+    /// An operation of `client` that was due at `due` starts.
     pub fn begin(&self, client: usize, due: Instant) {
         if let Some(slot) = self.waiting.get(client) {
             slot.store(self.micros(due) + 1, Ordering::Relaxed);
         }
     }
 
-    /// It ended at `now`.
+    /// The operation ended at `now`.
     pub fn end(&self, client: usize, due: Instant, now: Instant) {
         if let Some(slot) = self.waiting.get(client) {
             slot.store(0, Ordering::Relaxed);
@@ -79,7 +79,7 @@ impl Recorder {
         h.interval.saturating_record(micros);
     }
 
-    /// The age of the oldest operation under way.
+    /// The age of the oldest operation in progress.
     #[must_use]
     pub fn oldest(&self, now: Instant) -> Option<Duration> {
         let due = self
@@ -93,12 +93,12 @@ impl Recorder {
         ))
     }
 
-    /// The latencies since the last call, and forget them.
+    /// Take the latencies since the last call, and reset them.
     pub fn take_second(&self) -> Histogram<u64> {
         std::mem::replace(&mut self.histograms.lock().second, empty())
     }
 
-    /// The latencies since the last interval ended, and forget them.
+    /// Take the latencies since the end of the last interval, and reset them.
     pub fn take_interval(&self) -> Histogram<u64> {
         std::mem::replace(&mut self.histograms.lock().interval, empty())
     }

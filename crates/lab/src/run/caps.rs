@@ -1,4 +1,5 @@
-//! Do the I/O caps hold? A worker inside an envelope measures them, one after the other.
+//! Checks whether the I/O caps hold: a worker inside an envelope measures them, one after the
+//! other.
 
 use std::path::Path;
 

@@ -32,7 +32,7 @@ use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
-/// Do all steps of a cell. On an error its step is marked failed, and the worker ends.
+/// Run all steps of a cell. On an error the current step is marked failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let plan = runner.manifest.plan.clone();
     let spec = plan
@@ -48,7 +48,7 @@ pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     result
 }
 
-/// Where the data of a cell go.
+/// Data directory of a cell.
 pub(super) fn directory(plan: &Plan, cell: Cell) -> PathBuf {
     let target = plan.targets.get(cell.target);
     let name = target.map_or(String::new(), |t| file_name(&t.name));
@@ -78,7 +78,7 @@ fn with_worker(
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
-    // Of one that begins its messages anew the old ones are gone.
+    // A restarted server truncates its log.
     let said = match &kind {
         Kind::Private(_) => said_before(&server_log(runner, cell, spec)),
         Kind::Embedded(_) | Kind::Managed(_) | Kind::Foreign(_) => 0,
@@ -86,7 +86,7 @@ fn with_worker(
     let setting = restart::first(plan, spec).map_or_else(Setting::default, |s| s.setting.clone());
     let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope, said))?;
     let uri = address(&kind, server.as_ref());
-    // A worker that holds no engine stays outside of the limits.
+    // A worker without an embedded engine stays outside the limits.
     let (environment, around) = match &kind {
         Kind::Embedded(factory) => (factory.environment(), Some(&envelope)),
         Kind::Managed(_) | Kind::Private(_) | Kind::Foreign(_) => (&[][..], None),
@@ -123,7 +123,7 @@ fn with_worker(
     lap.go()
 }
 
-/// Where the server of a target listens.
+/// Address at which the server of a target listens.
 pub(super) fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
     match kind {
         Kind::Foreign(uri) => Some(uri.clone()),
@@ -133,7 +133,6 @@ pub(super) fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
     }
 }
 
-/// The limits of a cell.
 fn envelope(
     runner: &Runner<'_>,
     plan: &Plan,
@@ -151,14 +150,14 @@ fn envelope(
     Envelope::create(&runner.cgroups, &plan.limits, device).map_err(|e| Error::new(e.to_string()))
 }
 
-/// Where the server of a cell writes its messages.
+/// Log file of a cell's server.
 fn server_log(runner: &Runner<'_>, cell: Cell, spec: &TargetSpec) -> PathBuf {
     let name = format!("server_{}_r{}.log", file_name(&spec.name), cell.repeat);
     runner.run.path().join(name)
 }
 
-/// Start the server of a cell, where it has one, with what a step asks for; `said`: where its
-/// messages begin.
+/// Start the server of a cell, if it has one, with the settings of a step. `said`: the offset in
+/// its log at which this try's messages begin.
 pub(super) fn server(
     runner: &Runner<'_>,
     plan: &Plan,
@@ -194,7 +193,7 @@ pub(super) fn server(
     })
 }
 
-/// A cell under way.
+/// A cell in progress.
 pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) runner: &'r mut Runner<'a>,
     pub(super) plan: &'p Plan,
@@ -206,26 +205,26 @@ pub(super) struct Lap<'r, 'p, 'a> {
     record: EnvelopeRecord,
     pub(super) worker: Worker,
     pub(super) server: Option<Server>,
-    /// Where its messages begin that are of this try.
+    /// Offset in the server's log at which this try's messages begin.
     pub(super) said: u64,
-    /// Where the server of the target listens.
+    /// Address at which the target's server listens.
     pub(super) uri: Option<String>,
     pub(super) sampler: Sampler,
-    /// What the engine last said of itself.
+    /// The engine's last reported statistics.
     pub(super) stats: EngineStats,
-    /// The mean rates of the steps done.
+    /// Mean rates of the completed steps, by step name.
     rates: BTreeMap<String, f64>,
-    /// The caps in force that are a step's own.
+    /// The I/O cap in force, if it is the step's and not the plan's.
     iops: Option<u64>,
-    /// What the last step left in the store, of steps that delete none.
+    /// What the last step left in the store, for steps that delete no rows.
     pub(super) before: Before,
-    /// Whether no step has written to the store yet.
+    /// True until a step writes to the store.
     pub(super) untouched: bool,
-    /// Whether the worker has no store that could be closed.
+    /// True if the worker has no open store to close.
     pub(super) lost: bool,
-    /// The codecs its server tells of, once it was asked.
+    /// The codecs its server reports; `None` until the server was queried.
     pub(super) codecs: Option<Vec<String>>,
-    /// The file system of a store that is to lose power.
+    /// The file system of a store whose power is cut.
     pub(super) power: Option<Power>,
 }
 
@@ -241,7 +240,8 @@ impl Lap<'_, '_, '_> {
         self.close()
     }
 
-    /// Open the store with what a step asks for; the seconds it took. `found`: with what is in it.
+    /// Open the store with the settings of a step; returns the seconds it took. `found`: keep its
+    /// contents.
     pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
         let program = Spec::of(params).map_err(Error::new)?;
@@ -263,7 +263,7 @@ impl Lap<'_, '_, '_> {
             program,
             there: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
-            // What is in a server of the run's own goes with its directory.
+            // A private server's data goes with its directory.
             keep: self.plan.keep_data || self.server.is_some(),
             found,
         });
@@ -274,7 +274,7 @@ impl Lap<'_, '_, '_> {
         if let Some(facts) = server {
             self.runner.learn(self.cell, &facts)?;
             if self.uri.is_some() && self.server.is_none() {
-                // Its process and its disk are measured where they can be seen.
+                // The server's process and disk are measured where they are visible.
                 let place = facts.data_dir.as_deref();
                 let device = place.and_then(|path| data_device(path).ok());
                 self.sampler = Sampler::new(facts.pid, &self.envelope, &self.dir, device);
@@ -283,7 +283,7 @@ impl Lap<'_, '_, '_> {
         Ok(seconds)
     }
 
-    /// End the worker, then the server it spoke to.
+    /// End the worker, then the server it is connected to.
     fn close(self) -> Result<()> {
         if !self.lost {
             self.worker.close(self.runner.interrupt, &self.envelope)?;
@@ -291,7 +291,7 @@ impl Lap<'_, '_, '_> {
         self.server.map_or(Ok(()), Server::stop)
     }
 
-    /// Send a request and wait for the event that ends it.
+    /// Send a request and wait for its final event.
     pub(super) fn ask(&mut self, request: &Request) -> Result<Event> {
         self.worker.ask(request, &self.envelope)?;
         loop {
@@ -304,11 +304,11 @@ impl Lap<'_, '_, '_> {
 
     fn with_target(&mut self, error: &Error) -> Error {
         let name = &self.target.name;
-        // What happened to the server says more than what its client met.
+        // The server's failure explains more than the client's error.
         let envelope = &self.envelope;
         let death = self.server.as_mut().and_then(|s| s.death_soon(envelope));
         let error = death.as_ref().unwrap_or(error);
-        // Engines name themselves.
+        // Engines put their name into their errors.
         let mut message = if error.message.starts_with(&format!("{name}: ")) {
             error.message.clone()
         } else {
@@ -340,7 +340,7 @@ impl Lap<'_, '_, '_> {
             Ok(step) => step,
             Err(reason) => {
                 self.pass_over(step, &reason)?;
-                // The caps of a step that is not done are not those of what comes after it.
+                // The caps of a skipped step do not apply to later steps.
                 return self.cap(None);
             }
         };
@@ -369,7 +369,7 @@ impl Lap<'_, '_, '_> {
         }
     }
 
-    /// Put the caps of a step on input and output in force; those of the plan where it has none.
+    /// Apply the I/O caps of a step; those of the plan if the step has none.
     fn cap(&mut self, iops: Option<u64>) -> Result<()> {
         if self.iops == iops || matches!(targets::kind(self.target), Ok(Kind::Foreign(_))) {
             self.record = envelope_record(self.envelope.status());
@@ -388,8 +388,8 @@ impl Lap<'_, '_, '_> {
         Ok(())
     }
 
-    /// A step with the rate of its open loop, where that is a share of another step's; why it has
-    /// none.
+    /// The step with the rate of its open loop, if that is a share of another step's rate. The
+    /// error states why there is no rate.
     fn paced(&self, step: &StepPlan) -> std::result::Result<StepPlan, String> {
         let mut step = step.clone();
         if let (Some(share), LoadKind::Open { rate, .. }) = (&step.setting.share, &mut step.load) {
@@ -400,7 +400,7 @@ impl Lap<'_, '_, '_> {
         Ok(step)
     }
 
-    /// Leave a record of a step the target cannot do.
+    /// Record a step that the target does not support.
     fn pass_over(&mut self, step: &StepPlan, reason: &str) -> Result<()> {
         let (name, repeat) = (&self.target.name, self.cell.repeat);
         let dir = self.runner.run.begin_step(name, repeat, &step.name)?;
@@ -420,7 +420,6 @@ impl Lap<'_, '_, '_> {
         Ok(())
     }
 
-    /// The request of a step.
     pub(super) fn step_request(&self, step: &StepPlan) -> Result<Request> {
         let work: Work = serde_json::from_value(step.work.clone())
             .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
@@ -457,7 +456,7 @@ impl Lap<'_, '_, '_> {
         };
         let loaded = observer.sample();
         observer.settle(finished.seconds);
-        // Caps of the step are not those of what comes after it.
+        // The caps of a step do not apply to later steps.
         if self.iops.take().is_some() {
             let (groups, limits) = (&self.runner.cgroups, &self.plan.limits);
             recap(&mut self.envelope, groups, limits, self.device)?;
@@ -492,7 +491,7 @@ impl Lap<'_, '_, '_> {
     }
 }
 
-/// The worker, with what may cut a conversation short.
+/// The worker, with the conditions that may end an exchange early.
 struct Talk<'a> {
     worker: &'a mut Worker,
     interrupt: &'a Interrupt,
@@ -500,7 +499,7 @@ struct Talk<'a> {
 }
 
 impl Talk<'_> {
-    /// Send a request and watch until the event that ends it.
+    /// Send a request and observe the worker until the final event.
     fn watched(
         &mut self,
         request: &Request,
@@ -519,7 +518,7 @@ impl Talk<'_> {
 }
 
 impl Talk<'_> {
-    /// Let the target settle, and watch it.
+    /// Let the target settle, and observe it.
     fn settled(
         &mut self,
         seconds_max: f64,
@@ -551,7 +550,7 @@ fn recap(
     capped.map_err(|e| Error::new(e.to_string()))
 }
 
-/// The most clients of a step.
+/// The highest number of clients of any step.
 fn most_clients(plan: &Plan) -> u32 {
     let own = plan.steps.iter().filter_map(|s| s.setting.clients);
     own.fold(plan.clients, u32::max)
@@ -561,7 +560,7 @@ pub(super) fn unexpected(event: &Event) -> Error {
     Error::new(format!("the worker said something out of turn: {event:?}"))
 }
 
-/// Shows and keeps every second of a step.
+/// Displays and stores every second of a step.
 pub(super) struct Watch<'a> {
     step: &'a StepPlan,
     dir: &'a mut StepDir,
@@ -569,7 +568,7 @@ pub(super) struct Watch<'a> {
     stalls: u64,
 }
 
-/// How long clients may be busy after the time of their step is up: one statement of each.
+/// Maximum seconds that clients may be busy after the end of their step: one statement each.
 const PATIENCE: f64 = 120.0;
 
 impl<'a> Watch<'a> {
@@ -629,16 +628,15 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// How a step settled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Settling {
     pub seconds: f64,
     pub cut: bool,
-    /// The target does not say what it owes.
+    /// The target does not report its pending work.
     pub unknown: bool,
 }
 
-/// Everything a step left to be summed up.
+/// Everything that the summary of a step needs.
 pub(super) struct Measured {
     pub main: Main,
     pub stats_before: EngineStats,
@@ -656,9 +654,9 @@ pub(super) struct Measured {
     pub settled: Settling,
     pub integrity: Integrity,
     pub lab: (Option<SelfUsage>, Option<SelfUsage>),
-    /// The experiment's own numbers.
+    /// Numbers specific to the experiment.
     pub extra: BTreeMap<String, f64>,
-    /// What to tell besides.
+    /// Warnings for the report.
     pub warnings: Vec<String>,
 }
 

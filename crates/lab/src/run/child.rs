@@ -14,13 +14,13 @@ use stdx::{sync, time};
 use super::interrupt::Interrupt;
 use crate::protocol::{Event, Request};
 
-/// How often a wait looks for an interrupt.
+/// Interval at which a wait checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long a worker may say nothing while it tells every second: beyond that it is stuck.
+/// Maximum silence of a worker that reports every second: beyond that it is stuck.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
-/// How long a worker may take to close its store.
+/// Maximum time for a worker to close its store.
 const CLOSE_MAX: Duration = Duration::from_secs(120);
 
 /// A running worker. Dropping it kills it.
@@ -29,12 +29,12 @@ pub(super) struct Worker {
     requests: ChildStdin,
     events: Receiver<Event>,
     log: PathBuf,
-    /// Whether it is doing something it tells of every second.
+    /// Whether it is running a request with reports every second.
     telling: bool,
 }
 
 impl Worker {
-    /// Start the worker and admit it to its envelope, where it has one, before it opens anything.
+    /// Start the worker and admit it to its envelope, if it has one, before it opens anything.
     pub(super) fn start(
         program: &Path,
         environment: &[(&str, &str)],
@@ -61,7 +61,7 @@ impl Worker {
                 .lines()
                 .map_while(std::result::Result::ok)
             {
-                // Lines that are no events come from libraries that print; they are not ours.
+                // Lines that are no events are printed by libraries; ignore them.
                 let Ok(event) = serde_json::from_str(&line) else {
                     continue;
                 };
@@ -89,12 +89,11 @@ impl Worker {
         self.child.id()
     }
 
-    /// Send a request.
     pub(super) fn ask(&mut self, request: &Request, envelope: &Envelope) -> Result<()> {
         self.telling = matches!(request, Request::Step(_) | Request::Settle { .. });
         let line = serde_json::to_string(request).expect("requests are plain data");
         let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
-        // It does not listen any more, because it is gone.
+        // The worker does not read any more because it has ended.
         sent.map_err(|_| self.death(envelope))
     }
 
@@ -120,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Why the worker is gone.
+    /// Why the worker ended.
     fn death(&mut self, envelope: &Envelope) -> Error {
         let status = self.wait(Duration::from_secs(5));
         let killed = envelope
@@ -153,7 +152,7 @@ impl Worker {
         None
     }
 
-    /// End it as a crash would.
+    /// Kill it, as in a crash.
     pub(super) fn kill(&mut self) {
         // It may have ended by itself.
         let _ = self.child.kill();

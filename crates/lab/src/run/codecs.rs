@@ -1,5 +1,5 @@
-//! The codecs of a server that tells which it was built with: asked before the first step that
-//! names one, while the server of an earlier step is there.
+//! The codecs of a server that reports which ones it was built with. It is queried before the first
+//! step that names a codec, while the server of an earlier step still runs.
 
 use lab_report::record::StepPlan;
 
@@ -7,8 +7,8 @@ use super::cell::Lap;
 use crate::targets::{self, Kind};
 
 impl Lap<'_, '_, '_> {
-    /// Why the server of this cell cannot do a step with the codec it asks for; `None` where it
-    /// can, and where nothing is asked.
+    /// Why the server of this cell does not support the codec of a step; `None` if it does, or if
+    /// the step names no codec.
     pub(super) fn lacks_codec(&mut self, step: &StepPlan) -> Option<String> {
         let named = step
             .setting
@@ -21,14 +21,15 @@ impl Lap<'_, '_, '_> {
         }
         if self.codecs.is_none() {
             let uri = self.uri.as_deref().filter(|_| self.server.is_some())?;
-            // One that does not tell is tried: a codec that it lacks keeps it from starting.
+            // A server that does not report its codecs is tried: it fails to start with a codec
+            // that it lacks.
             self.codecs = targets::codecs(uri).ok();
         }
         missing(self.codecs.as_deref()?, named)
     }
 }
 
-/// Why a codec is not among those a server tells of.
+/// Why a codec is not among those that a server reports.
 fn missing(known: &[String], named: &str) -> Option<String> {
     // RocksDB lists zstd under the name it had before its format was final.
     let own = |name: &&String| {

@@ -1,5 +1,5 @@
-//! What is looked at after a step, when the store is at rest: its files, as a map; and what codecs
-//! make of the pages in them.
+//! Examines the files of a store at rest after a step: draws them as a map, and tries codecs on
+//! their pages.
 
 use lab_map::codec::Tried;
 use lab_map::map;
@@ -11,7 +11,7 @@ use lab_report::store::StepDir;
 use super::cell::{Lap, Measured, unexpected};
 use crate::protocol::{Event, Request};
 
-/// Look at the files of a step as its setting asks.
+/// Examine the files of a step as its setting requests.
 pub(super) fn look(
     lap: &mut Lap<'_, '_, '_>,
     step: &StepPlan,
@@ -19,7 +19,7 @@ pub(super) fn look(
     measured: &mut Measured,
 ) -> Result<()> {
     if step.setting.map {
-        // The worker holds the store, which is at rest: what is drawn is what was settled.
+        // The worker holds the store, which is at rest: the map shows the settled state.
         match map::read(&lap.dir) {
             Ok(map) => {
                 figures(&map, measured);
@@ -41,7 +41,7 @@ pub(super) fn look(
     Ok(())
 }
 
-/// The sums of a map as numbers of the step.
+/// Totals of a map as numbers of the step.
 fn figures(map: &Map, measured: &mut Measured) {
     let sums = &map.sums;
     let mut put = |name: &str, value: f64| measured.extra.insert(name.to_owned(), value);
@@ -56,8 +56,8 @@ fn figures(map: &Map, measured: &mut Measured) {
     }
 }
 
-/// What codecs came to as numbers of the step; one that did not give back what it was given makes
-/// the step invalid.
+/// Results of the codecs as numbers of the step; a codec that does not restore its input makes the
+/// step invalid.
 fn codecs(tried: &[Tried], measured: &mut Measured) {
     for one in tried {
         let place = format!("codec.{}.{}", one.codec, one.block);

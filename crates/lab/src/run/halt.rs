@@ -1,4 +1,4 @@
-//! Processes that stand still.
+//! Halts processes and waits until they stand still.
 
 use std::fs;
 use std::time::Duration;
@@ -6,18 +6,18 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
-/// How often a wait looks.
+/// Interval at which a wait polls.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How long it is waited for threads that are still about to stand still.
+/// Maximum wait for threads that are still running or about to stop.
 const MOVING_MAX: Duration = Duration::from_secs(5);
 
-/// Halt processes, as the end of power does, in one moment. A thread that waits for the disk stands
-/// still when that has answered, before its program hears of it.
+/// Halt all processes at one moment, as a power failure does. A thread that waits for the disk
+/// stops when the disk has answered, before its program sees the answer.
 pub(super) fn halt(processes: &[u32]) {
     let ids = || processes.iter().filter_map(|id| i32::try_from(*id).ok());
     for pid in ids().filter_map(Pid::from_raw) {
-        // It may have ended by itself.
+        // The process may have ended by itself.
         let _ = kill_process(pid, Signal::STOP);
     }
     let end = time::now() + MOVING_MAX;
@@ -32,7 +32,7 @@ pub(super) fn state(stat: &str) -> Option<char> {
     rest.trim_start().chars().next()
 }
 
-/// Whether any thread of a process runs, or may at any moment.
+/// Whether any thread of a process runs, or may run at any moment.
 fn moves(process: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten().any(|thread| {
@@ -63,7 +63,7 @@ mod tests {
         assert!(!moves(id));
         busy.kill().unwrap();
         busy.wait().unwrap();
-        // One that is gone is no hindrance.
+        // Halting tolerates a process that has ended.
         halt(&[busy.id()]);
     }
 

@@ -1,5 +1,4 @@
-//! Starting the server of a cell: the program's own, or one of somebody else in a private
-//! directory.
+//! Starts the server of a cell: the program's own server, or another one in a private directory.
 
 use std::fs;
 use std::path::Path;
@@ -14,16 +13,16 @@ use super::interrupt::Interrupt;
 use super::server::{self, Server, Wanted};
 use crate::targets::{self, Managed, Place, Private};
 
-/// The number of a message of `serve` that it listens, which names the port.
+/// Message id with which `serve` reports that it listens, and on which port.
 const LISTENS: i64 = 23_016;
 
 /// What starting a server needs besides its target.
 pub(super) struct Host<'a> {
     /// This program.
     pub program: &'a Path,
-    /// Where its data go.
+    /// Its data directory.
     pub directory: &'a Path,
-    /// Its messages.
+    /// Its log file.
     pub log: &'a Path,
     pub envelope: &'a Envelope,
     pub interrupt: &'a Interrupt,
@@ -33,7 +32,7 @@ impl Host<'_> {
     /// Start `serve`.
     pub(super) fn serve(&self, managed: &Managed, options: &EngineOptions) -> Result<Server> {
         let log = self.log;
-        // That of an earlier try would tell another port.
+        // The log of an earlier try names another port.
         if log.exists() {
             fs::remove_file(log).map_err(|e| Error::io("remove", log, &e))?;
         }
@@ -59,9 +58,9 @@ impl Host<'_> {
         Server::start(wanted, self.envelope, self.interrupt)
     }
 
-    /// Start another server on what is in its directory; an empty one is made a database first.
+    /// Start another server on its data directory; an empty directory is initialized first.
     pub(super) fn start(&self, private: &Private, asked: &Asked<'_>) -> Result<Server> {
-        // The server has its own directory as the one it works in, whatever that of the lab is.
+        // The working directory of the server is its own directory, not that of the lab.
         let directory = self.directory.canonicalize();
         let directory = directory.map_err(|e| Error::io("examine", self.directory, &e))?;
         let place = asked.place(&directory);
@@ -89,7 +88,7 @@ impl Host<'_> {
     }
 }
 
-/// What a run asks of a server that is started for it.
+/// Settings that a run requests of a server started for it.
 pub(super) struct Asked<'a> {
     pub options: &'a EngineOptions,
     pub durability: Durability,
@@ -109,7 +108,7 @@ impl Asked<'_> {
     }
 }
 
-/// The port in the server's messages, once it said one.
+/// The port in the server's log; `None` until the server logged one.
 fn port_of(log: &str) -> Option<u16> {
     let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
     whole.find_map(|line| {

@@ -1,14 +1,15 @@
-//! Being told to stop.
+//! Interrupts by signals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set by SIGINT and SIGTERM. The first asks the run to stop in order; the second ends the program.
+/// Set by SIGINT and SIGTERM. The first signal requests a clean stop of the run; the second ends
+/// the program.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listen to the signals from now on.
+    /// Install the signal handlers.
     ///
     /// # Errors
     /// The operating system's.
@@ -23,7 +24,7 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
-    /// Whether a stop was asked for.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

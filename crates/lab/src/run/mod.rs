@@ -1,7 +1,7 @@
-//! Doing a run: cell after cell, each in a worker process of its own inside its envelope.
+//! Runs a plan: cell after cell, each in its own worker process inside its envelope.
 //!
-//! A *cell* is one target in one repeat: all its steps, on one data directory. A cell that is
-//! interrupted is done again from its first step, because its data are gone or half-written; its
+//! A *cell* is one target in one repeat: all its steps, on one data directory. A cell that was
+//! interrupted is repeated from its first step, because its data is deleted or half-written; its
 //! earlier steps are then marked discarded.
 
 pub mod caps;
@@ -44,7 +44,7 @@ use lab_report::store::{self, RunDir};
 use crate::protocol::ServerFacts;
 use crate::targets::{self, Kind};
 
-/// A run in the making.
+/// A run in progress.
 pub struct Runner<'a> {
     run: RunDir,
     manifest: Manifest,
@@ -55,7 +55,7 @@ pub struct Runner<'a> {
     program: PathBuf,
 }
 
-/// What a new run needs to know besides its plan.
+/// Parameters of a new run besides its plan.
 pub struct Begin<'a> {
     /// The results directory.
     pub out: &'a Path,
@@ -65,13 +65,13 @@ pub struct Begin<'a> {
     pub commit: String,
     /// The program that serves `lab worker`.
     pub program: PathBuf,
-    /// Go on though the disk seems too small.
+    /// Continue even if the disk seems too small.
     pub force: bool,
-    /// The text of a price file; `None` for the program's own.
+    /// The text of a price file; `None` for the built-in prices.
     pub prices: Option<String>,
 }
 
-/// Begin a new run and do it.
+/// Start a new run and complete it.
 ///
 /// # Errors
 /// When the directory cannot be used, the disk is too small, or the run was interrupted. A target
@@ -95,10 +95,10 @@ pub fn run(
     Runner::new(run, manifest, begin.program, progress, interrupt).go()
 }
 
-/// Go on with a run that was interrupted.
+/// Continue an interrupted run.
 ///
 /// # Errors
-/// As [`run`]; and when the directory is no run or another process works on it.
+/// As [`run`]; and when the directory holds no run or another process works on it.
 pub fn resume(
     out: &Path,
     program: PathBuf,
@@ -109,8 +109,8 @@ pub fn resume(
     Runner::new(run, manifest, program, progress, interrupt).go()
 }
 
-/// Read a run with all its records, of this version or an earlier one: facts of targets that it did
-/// not record come from the words of the targets.
+/// Read a run with all its records, of this version or an earlier one: facts about targets that it
+/// did not record are derived from the target specifications.
 ///
 /// # Errors
 /// As [`store::load`].
@@ -149,7 +149,7 @@ fn manifest(plan: Plan, begin: &Begin<'_>) -> Result<Manifest> {
     })
 }
 
-/// Refuse what cannot work, before anything is written.
+/// Reject plans that cannot work, before anything is written.
 fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     store::check_new(begin.out)?;
     let mut foreign = 0;
@@ -167,7 +167,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
             Kind::Embedded(_) | Kind::Managed(_) => {}
         }
     }
-    // Data on servers that run already need no room here.
+    // Data on servers that already run needs no space here.
     if foreign < plan.targets.len() {
         check_space(plan, begin.force)?;
     }
@@ -181,14 +181,14 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
             )));
         }
     }
-    // Data elsewhere: find out now whether they can be written there.
+    // The data directory is elsewhere: check now that it is writable.
     if !plan.data_dir.exists() && !within(&plan.data_dir, begin.out) {
         vfs::ensure_dir(&plan.data_dir).map_err(|e| Error::io("create", &plan.data_dir, &e))?;
     }
     Ok(())
 }
 
-/// Whether the data are below the results directory.
+/// Whether the data directory is below the results directory.
 fn within(data: &Path, out: &Path) -> bool {
     std::path::absolute(out).is_ok_and(|out| data.starts_with(out))
 }
@@ -197,7 +197,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
     let dir = &plan.data_dir;
     let there = dir.ancestors().find(|d| d.exists()).unwrap_or(dir);
     let free = vfs::free_bytes(there).map_err(|e| Error::io("examine", there, &e))?;
-    // One cell's data stand at a time, unless they are kept.
+    // The data of one cell exists at a time, unless data is kept.
     let cells = if plan.keep_data {
         plan.cells.len() as u64
     } else {
@@ -248,13 +248,14 @@ impl Runner<'_> {
         result
     }
 
-    /// Remove the directory of the data if it is ours and empty: a place the user named stays.
+    /// Remove the data directory if this run created it and it is empty: a directory the user named
+    /// stays.
     fn remove_data_dir(&self) {
         let dir = &self.manifest.plan.data_dir;
         if self.manifest.plan.keep_data || !within(dir, self.run.path()) {
             return;
         }
-        // Not empty or not there: nothing to tidy up.
+        // Not empty or missing: nothing to remove.
         let _ = fs::remove_dir(dir);
     }
 
@@ -284,14 +285,14 @@ impl Runner<'_> {
         }
         let summary = self.summarize()?;
         self.progress.end(&summary);
-        // Nothing was even begun: the fault lies in what was asked for.
+        // Nothing was started: the error is in the request.
         match outcome {
             Err(e) if e.failure == Failure::Tool && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
     }
 
-    /// Keep what a server said of itself with what was known of its target.
+    /// Store the facts a server reported in the record of its target.
     fn learn(&self, cell: Cell, facts: &ServerFacts) -> Result<()> {
         let path = self.run.path().join(store::TARGETS);
         let mut records: Vec<TargetRecord> = store::read_json(&path)?;
@@ -309,7 +310,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Make sure that the results say why the cell is not done, wherever it failed.
+    /// Record in the results why the cell is not complete, wherever it failed.
     fn note_failure(&self, cell: Cell, message: &str) -> Result<()> {
         let steps = self.steps_of(cell)?;
         if steps.iter().any(|(_, s)| s.state == StepState::Failed) {

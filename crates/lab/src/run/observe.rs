@@ -1,5 +1,5 @@
-//! Turning the worker's ticks and the kernel's counters into rows of the series and of the interval
-//! table, step by step.
+//! Converts the worker's ticks and the kernel's counters into rows of the series and of the
+//! interval table, step by step.
 
 use lab_host::envelope::{EnvelopeStatus, Outcome};
 use lab_host::sample::{DataSize, DeviceSource, OsDelta, OsSample, Sampler};
@@ -7,7 +7,7 @@ use lab_report::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, Series
 
 use crate::protocol::{Interval, Tick};
 
-/// Watches one step from its beginning to the end of its settling.
+/// Observes one step from its start to the end of its settling.
 pub(super) struct Observer<'a> {
     sampler: &'a mut Sampler,
     main: Main,
@@ -15,9 +15,9 @@ pub(super) struct Observer<'a> {
     last: OsSample,
     last_interval: OsSample,
     last_tick: Tick,
-    /// What the engine had last said of itself before the step.
+    /// The engine's last reported statistics before the step.
     pub(super) stats_before: kv::EngineStats,
-    /// Seconds of load before settling began.
+    /// Seconds of load before settling started.
     offset: f64,
     settling: bool,
     pub(super) series: Vec<SeriesRow>,
@@ -30,7 +30,6 @@ pub(super) struct Observer<'a> {
 }
 
 impl<'a> Observer<'a> {
-    /// Begin to watch.
     pub(super) fn new(
         sampler: &'a mut Sampler,
         main: Main,
@@ -57,7 +56,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The load ended after `seconds`; settling begins.
+    /// The load ended after `seconds`; settling starts.
     pub(super) fn settle(&mut self, seconds: f64) {
         self.offset = seconds;
         self.settling = true;
@@ -68,10 +67,10 @@ impl<'a> Observer<'a> {
         };
     }
 
-    /// Take a sample now, as the latest.
+    /// Take a sample now, and keep it as the latest.
     pub(super) fn sample(&mut self) -> OsSample {
         let mut sample = self.sampler.sample();
-        // A server's files may be out of sight: then its own word counts.
+        // The files of a server may not be visible: then use the size it reports.
         let unseen = sample.data.is_none_or(|data| data.files == 0);
         if let Some(bytes) = self.told_bytes.filter(|_| unseen) {
             sample.data = Some(DataSize {
@@ -91,7 +90,7 @@ impl<'a> Observer<'a> {
         sample
     }
 
-    /// A second went by in the worker.
+    /// Record one second of the worker.
     pub(super) fn tick(&mut self, tick: Tick) -> SeriesRow {
         self.told_bytes = tick.file_bytes;
         let sample = self.sample();
@@ -143,7 +142,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// An interval of the load ended.
+    /// Record an interval of the load.
     pub(super) fn interval(&mut self, interval: &Interval) {
         let sample = self.sample();
         let delta = sample.since(&self.last_interval);
@@ -171,7 +170,7 @@ impl<'a> Observer<'a> {
         self.intervals.push(row);
     }
 
-    /// The latest word of the engine on itself.
+    /// The engine's last reported statistics.
     pub(super) fn stats(&self) -> &kv::EngineStats {
         &self.last_tick.stats
     }
@@ -191,7 +190,7 @@ fn scaled(n: u64, factor: f64) -> u64 {
     scaled
 }
 
-/// The word for a source of device counters in records.
+/// The name of a source of device counters in records.
 pub(super) fn source_name(source: DeviceSource) -> String {
     match source {
         DeviceSource::WholeDisk => "device",

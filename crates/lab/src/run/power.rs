@@ -1,17 +1,20 @@
-//! A file system for a store that is to lose power: its own, in a file behind a loop device.
+//! A file system for a store whose power is cut: it is used by that store alone and lies in a file
+//! behind a loop device.
 //!
-//! At the cut the file system is aborted, the way ext4 has for tests (`mount -o remount,abort`):
-//! what had not been written out by then is gone, as the page cache is when power fails, and
-//! nothing is written any more. What the store's syncs had brought out is there when the file
-//! system is mounted again. A device's own cache is not part of it: what reached the device stays.
+//! A power cut aborts the file system, with the facility ext4 has for tests (`mount -o
+//! remount,abort`): data that was not written out by then is lost, as the page cache is when power
+//! fails, and nothing is written any more. Data that the store's syncs had written out is present
+//! when the file system is mounted again. A device's own cache is not simulated: data that reached
+//! the device stays.
 //!
-//! - P1. The mount is seen by the laboratory's processes alone ([`own_mounts`]) and the file has no
-//!   name once it is mounted: both are gone with the last of them, whatever that dies of.
-//! - P2. What was synced before the cut began is there. A sync under way at the cut may say that it
-//!   succeeded though it did not: ext4 asks no more whether its journal was aborted once the
-//!   transaction it wanted has come to its end (`jbd2_complete_transaction`). So what is
-//!   acknowledged from then on says nothing. Cutting takes tens of milliseconds: whoever works on
-//!   the store is halted before ([`halt`](super::halt)), or would go on syncing for as long.
+//! - P1. The mount is visible to the laboratory's processes alone ([`own_mounts`]) and the file has
+//!   no name once it is mounted: both vanish with the last of these processes, however it dies.
+//! - P2. What was synced before the cut began is present. A sync in progress at the cut may return
+//!   success though it failed: ext4 does not check again whether its journal was aborted once the
+//!   transaction it waits for has ended (`jbd2_complete_transaction`). So an acknowledgement after
+//!   the start of the cut proves nothing. A cut takes tens of milliseconds: the processes that use
+//!   the store are halted before it ([`halt`](super::halt)), because they would otherwise continue
+//!   to sync for that time.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -29,10 +32,10 @@ use stdx::{ByteSize, time};
 
 use crate::programs::found;
 
-/// The most the file system holds; the file has holes where nothing was written.
+/// The maximum size of the file system; the file is sparse.
 const SIZE: ByteSize = ByteSize::gib(8);
 
-/// What it is made with: ext4, all of it at once, with few large files in mind.
+/// Arguments of `mkfs`: ext4, fully initialized at once, tuned for few large files.
 const MAKE: [&str; 7] = [
     "-q",
     "-F",
@@ -43,14 +46,14 @@ const MAKE: [&str; 7] = [
     "-Jsize=64",
 ];
 
-/// Says that this process has its mounts for itself.
+/// Set if this process has a private mount namespace.
 const OWN: &str = "ROMANESCO_LAB_OWN_MOUNTS";
 
-/// How often and how long it is waited for files that are still being closed: a killed process
-/// that waits for the disk holds them until that has answered.
+/// Number of tries, and the pause between them, while waiting for files that are still being
+/// closed: a killed process that waits for the disk holds its files until the disk answers.
 const PATIENCE: (u32, Duration) = (600, Duration::from_millis(100));
 
-/// What is used of the system, and the packages of Debian.
+/// System programs in use, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 6] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
@@ -60,10 +63,10 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("sync", "coreutils"),
 ];
 
-/// Where programs of the system are that users do not have on their path.
+/// Directories of system programs that are not on a user's path.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Why the power cannot be cut here; `None` if it can.
+/// Why the power cannot be cut on this machine; `None` if it can.
 pub(super) fn lacks() -> Option<&'static str> {
     static LACKS: OnceLock<Option<String>> = OnceLock::new();
     LACKS.get_or_init(look).as_deref()
@@ -89,11 +92,11 @@ fn look() -> Option<String> {
     })
 }
 
-/// Begin this program again with mounts of its own, where a plan will cut the power: it goes on as
-/// the same process.
+/// Re-execute this program in a private mount namespace, if the plan cuts the power. The process id
+/// stays the same.
 ///
 /// # Errors
-/// When that is not possible though it seemed to be.
+/// If that fails, although the checks found no obstacle.
 pub fn own_mounts(plan: &Plan) -> Result<()> {
     let cuts = plan.steps.iter().any(|step| step.setting.power);
     if !cuts || env::var_os(OWN).is_some() || lacks().is_some() {
@@ -109,7 +112,7 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
     Err(Error::new(format!("unshare: {failed}")))
 }
 
-/// A mounted file system; unmounted and gone when dropped.
+/// A mounted file system; dropping it unmounts and deletes it.
 #[derive(Debug)]
 pub(super) struct Power {
     directory: PathBuf,
@@ -119,7 +122,7 @@ pub(super) struct Power {
 }
 
 impl Power {
-    /// Make one, and mount it over an empty directory.
+    /// Create one, and mount it over an empty directory.
     pub(super) fn on(directory: &Path) -> Result<Power> {
         let image = beside(directory);
         let file = File::create(&image).map_err(|e| Error::io("create", &image, &e))?;
@@ -148,7 +151,7 @@ impl Power {
         let name = ask("losetup", asked.into_iter().chain([image.as_os_str()]))?;
         let device = PathBuf::from(name.trim());
         let held = File::open(&device).map_err(|e| Error::io("open", &device, &e))?;
-        // Engines wonder about what they did not make.
+        // Engines may reject files that they did not create.
         let found = directory.join("lost+found");
         fs::remove_dir(&found).map_err(|e| Error::io("remove", &found, &e))?;
         Ok(Power {
@@ -158,7 +161,7 @@ impl Power {
         })
     }
 
-    /// Write out everything that is on it.
+    /// Write out all dirty data of the file system.
     pub(super) fn sync(&self) -> Result<()> {
         run(
             "sync",
@@ -166,7 +169,7 @@ impl Power {
         )
     }
 
-    /// Cut it: from now on nothing is written.
+    /// Cut the power: from now on nothing is written.
     pub(super) fn cut(&self) -> Result<()> {
         let abort = ["-o", "remount,abort"].map(OsStr::new);
         run(
@@ -175,7 +178,7 @@ impl Power {
         )
     }
 
-    /// Have it back, once nobody has files open on it.
+    /// Mount it again, once no process has files open on it.
     pub(super) fn back(&self) -> Result<()> {
         let mut tries = PATIENCE.0;
         loop {
@@ -195,19 +198,19 @@ impl Power {
 
 impl Drop for Power {
     fn drop(&mut self) {
-        // What still has files open on it keeps it until it ends.
+        // A process with files open on it keeps it until that process ends.
         let _ = run("umount", ["--lazy".as_ref(), self.directory.as_os_str()]);
     }
 }
 
-/// The file, beside the directory.
+/// The image file, beside the directory.
 fn beside(directory: &Path) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push(".image");
     PathBuf::from(path)
 }
 
-/// A program of the system, also where the path of users does not lead.
+/// A system program, also if it is not on the user's path.
 fn command(program: &str) -> Result<Command> {
     let path = found(program, &SYSTEM);
     path.map(Command::new)
@@ -218,7 +221,7 @@ fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Res
     ask(program, arguments).map(|_| ())
 }
 
-/// Run a program; what it printed.
+/// Run a program and return its output.
 fn ask<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<String> {
     let mut command = command(program)?;
     let output = command.args(arguments).stdin(Stdio::null()).output();
@@ -238,11 +241,11 @@ mod tests {
 
     use super::*;
 
-    /// What is appended at a time, in bytes.
+    /// Bytes appended at a time.
     const PAGE: usize = 3000;
 
-    /// A directory for everything, the place in it, and what is mounted there; `None` where that is
-    /// not possible.
+    /// A temporary directory, the mount point in it, and the file system mounted there; `None`
+    /// where that is not possible.
     fn mounted() -> Option<(tempfile::TempDir, PathBuf, Power)> {
         if let Some(why) = lacks() {
             stdx::skip::test(why);
@@ -255,7 +258,7 @@ mod tests {
         Some((dir, place, power))
     }
 
-    /// Append to a file and sync it until that fails, and count what was synced.
+    /// Append to a file and sync it until that fails; count the synced pages.
     fn synced(path: &Path, pages: &AtomicU64) {
         let mut file = File::create(path).unwrap();
         file.sync_all().unwrap();

@@ -1,4 +1,4 @@
-//! What a run tells whoever watches it.
+//! Events of a run for its observer.
 
 use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 
@@ -29,33 +29,33 @@ pub struct Second {
     pub debt_bytes: Option<u64>,
     /// Stall seconds so far.
     pub stall_seconds: u64,
-    /// What the engine is doing.
+    /// The engine's current activity.
     pub activity: String,
 }
 
 /// Receives the events of a run, in order.
 pub trait Progress {
-    /// The run begins (or goes on).
+    /// The run starts or continues.
     fn begin(&mut self, manifest: &Manifest);
-    /// A cell was done before the run was interrupted.
+    /// A cell was completed before the run was interrupted.
     fn skipped(&mut self, plan: &Plan, cell: Cell);
     /// A cell begins; it is the `index`-th of the plan, from 0.
     fn cell(&mut self, plan: &Plan, cell: Cell, index: usize);
     /// A step begins.
     fn step(&mut self, plan: &Plan, cell: Cell, step: &StepPlan);
-    /// A second went by.
+    /// One second passed.
     fn second(&mut self, second: &Second);
     /// The step's result is being checked.
     fn verifying(&mut self);
     /// A step ended.
     fn step_end(&mut self, plan: &Plan, summary: &StepSummary);
-    /// Something a person should know.
+    /// A warning for the user.
     fn warning(&mut self, text: &str);
     /// The run ended.
     fn end(&mut self, summary: &RunSummary);
 }
 
-/// Tells nobody.
+/// Discards all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

@@ -1,6 +1,6 @@
-//! A store between two steps: begun afresh, read back cold, or looked for after a kill.
+//! The state of a store between two steps: fresh, cold, or audited after a kill.
 //!
-//! Each way the worker process is replaced by a new one in the same envelope, so that nothing of
+//! In each case a new worker process in the same envelope replaces the old one, so that nothing of
 //! the old store is left in memory.
 
 use std::collections::BTreeMap;
@@ -29,10 +29,11 @@ use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
 use crate::targets::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::workload::program::Spec;
 
-/// The most clients of an engine within the worker: each has a thread that shares the memory cap.
+/// Maximum number of clients of an engine within the worker: each has a thread that shares the
+/// memory cap.
 const THREADS_MAX: u32 = 512;
 
-/// Why a target cannot do a step at all, as far as is known before the run; `None` if it can.
+/// Why a target cannot run a step at all, as far as is known before the run; `None` if it can.
 #[must_use]
 pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
@@ -92,7 +93,7 @@ pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<St
     None
 }
 
-/// Why the program's own server cannot do a step.
+/// Why the program's own server cannot run a step.
 fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
     let (setting, can) = (&step.setting, managed.factory.capabilities());
     let why = match setting.durability {
@@ -109,8 +110,8 @@ fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// Whether a step is about a store that was begun afresh, by itself or by a step before it. A
-/// workload that makes its tables anew needs no fresh store.
+/// Whether a step uses a fresh store, made by itself or by an earlier step. A workload that
+/// recreates its tables needs no fresh store.
 fn on_fresh(plan: &Plan, step: &StepPlan) -> bool {
     let place = plan.steps.iter().position(|s| s.name == step.name);
     let mut until = plan.steps.iter().take(place.map_or(0, |place| place + 1));
@@ -118,17 +119,17 @@ fn on_fresh(plan: &Plan, step: &StepPlan) -> bool {
     begun.is_some_and(|s| !owns_tables(s))
 }
 
-/// Whether a step has the rows written anew.
+/// Whether a step rewrites the rows.
 fn rebuilds(step: &StepPlan) -> bool {
     step.work.get("work").and_then(|w| w.as_str()) == Some("rebuild")
 }
 
-/// Whether a plan's workload is one of transactions.
+/// Whether a plan's workload consists of transactions.
 fn transactions(plan: &Plan) -> bool {
     matches!(Spec::of(&plan.params), Ok(Some(spec)) if spec.transactions())
 }
 
-/// Whether a step is of a workload with tables of its own.
+/// Whether a step's workload declares its own tables.
 fn owns_tables(step: &StepPlan) -> bool {
     matches!(
         serde_json::from_value(step.work.clone()),
@@ -136,7 +137,7 @@ fn owns_tables(step: &StepPlan) -> bool {
     )
 }
 
-/// Why an engine cannot do what a step asks of its pages.
+/// Why an engine does not support the page settings of a step.
 fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
     let can = factory.capabilities();
@@ -154,7 +155,7 @@ fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     missing.then(|| format!("it has no codec {name}"))
 }
 
-/// Why a server cannot do what a step asks of its pages.
+/// Why a server does not support the page settings of a step.
 fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
     if setting.fill.is_some() && !private.fills() {
         return Some("it has no fill factor; see the steps without one".to_owned());
@@ -164,13 +165,13 @@ fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
     named.map(|name| format!("its codec cannot be chosen by name here ({name})"))
 }
 
-/// The engine's own option that says how full pages are made.
+/// The engine's option for the fill factor of pages.
 fn fill_option(factory: &dyn Factory) -> Option<&'static str> {
     let mut options = factory.options().iter();
     options.find(|o| o.name == "split_pct").map(|o| o.name)
 }
 
-/// The class and the engine's own options of a codec; an engine without codecs has `none`.
+/// The class and the engine-specific options of a codec; an engine without codecs has `none`.
 fn codec_options(
     factory: &dyn Factory,
     name: &str,
@@ -183,7 +184,7 @@ fn codec_options(
     Some((found.class, found.own))
 }
 
-/// Put what a step asks of pages into the options of an engine.
+/// Add the page settings of a step to the options of an engine.
 pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut EngineOptions) {
     let factory = match targets::kind(spec) {
         Ok(Kind::Embedded(factory)) => factory,
@@ -209,14 +210,14 @@ pub(super) fn page_options(spec: &TargetSpec, setting: &Setting, options: &mut E
     }
 }
 
-/// The setting of the first step a target can do, with which its store is opened.
+/// The first step that a target can run; its setting opens the store.
 pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPlan> {
     let mut steps = plan.steps.iter();
     steps.find(|step| unsupported(plan, spec, step).is_none())
 }
 
 impl Lap<'_, '_, '_> {
-    /// Bring the store into the state a step begins with.
+    /// Bring the store into the state in which a step begins.
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let untouched = mem::take(&mut self.untouched);
         let Setting { fresh, cold, .. } = step.setting;
@@ -232,8 +233,8 @@ impl Lap<'_, '_, '_> {
         Ok(())
     }
 
-    /// Close the store, end the worker and the server it spoke to, and start others: on an empty
-    /// directory, or on what is in it.
+    /// Close the store, end the worker and its server, and start new ones: on an empty directory,
+    /// or on the existing data.
     fn replace(&mut self, step: &StepPlan, fresh: bool) -> Result<()> {
         let next = self.start()?;
         let last = mem::replace(&mut self.worker, next);
@@ -255,14 +256,15 @@ impl Lap<'_, '_, '_> {
         }
         self.serve(step)?;
         if let Some(power) = &self.power {
-            // What a server's maker has made is not what is looked at.
+            // The audit does not cover the files that the setup of a server wrote, so sync them
+            // first.
             power.sync()?;
         }
         self.attend();
         Ok(())
     }
 
-    /// Start the server of the target, where it has one.
+    /// Start the server of the target, if it has one.
     fn serve(&mut self, step: &StepPlan) -> Result<()> {
         self.server = cell::server(
             self.runner,
@@ -279,7 +281,7 @@ impl Lap<'_, '_, '_> {
 
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
-        // A worker that holds no engine stays outside of the limits.
+        // A worker without an embedded engine stays outside the limits.
         let (environment, around) = match targets::kind(self.target)? {
             Kind::Embedded(factory) => (factory.environment(), Some(&self.envelope)),
             _ => (&[][..], None),
@@ -287,7 +289,7 @@ impl Lap<'_, '_, '_> {
         Worker::start(&self.runner.program, environment, &log, around)
     }
 
-    /// Look at the server or the worker there is now.
+    /// Sample the current server or worker process.
     fn attend(&mut self) {
         let server = self.server.as_ref().map(Server::pid);
         self.sampler = Sampler::new(
@@ -299,8 +301,8 @@ impl Lap<'_, '_, '_> {
         self.stats = kv::EngineStats::default();
     }
 
-    /// Do a step that ends with a kill: load until its time is up, kill the worker, open the store
-    /// in another, and compare it with what the clients had been told.
+    /// Run a step that ends with a kill: load until its time is up, kill the worker, open the store
+    /// in another worker, and compare it with the commits that were acknowledged to the clients.
     pub(super) fn killed(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let acknowledged = Acknowledged::new(&self.dir)?;
         let lab_before = self_usage();
@@ -349,7 +351,7 @@ impl Lap<'_, '_, '_> {
         Ok(measured)
     }
 
-    /// Open what the killed worker left, and audit it.
+    /// Open the store of the killed worker, and audit it.
     fn reopen(
         &mut self,
         step: &StepPlan,
@@ -363,7 +365,7 @@ impl Lap<'_, '_, '_> {
         let consistent = match targets::kind(self.target)? {
             Kind::Private(private) => private.none_is_consistent(),
             Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
-            // It promises no such level.
+            // These targets promise no such level.
             Kind::Managed(_) | Kind::Foreign(_) => true,
         };
         let excused = level == Durability::None && !consistent;
@@ -403,7 +405,7 @@ impl Lap<'_, '_, '_> {
     }
 }
 
-/// What is known of a load whose clients were killed: its last second.
+/// The result of a load whose clients were killed, as of its last second.
 fn ended(last: &Tick) -> Finished {
     let seconds = last.t.max(1e-3);
     let rate = last.rows as f64 / seconds;
@@ -419,9 +421,9 @@ fn ended(last: &Tick) -> Finished {
     }
 }
 
-/// Cut the power, if that is what ends the step, and kill whoever holds the store: how much had
-/// been acknowledged before the cut. Cutting takes a while, in which nothing may be brought out;
-/// so all are halted first (P2).
+/// Cut the power, if the step ends with that, and kill the processes that hold the store. Returns
+/// the sizes of the acknowledgement files before the cut. A cut takes a while, in which nothing may
+/// be written out; so all processes are halted first (P2).
 fn crash(
     acknowledged: &Acknowledged,
     power: Option<&Power>,
@@ -444,7 +446,7 @@ fn crash(
     Ok(before_cut)
 }
 
-/// Put the findings of an audit where they belong.
+/// Store the findings of an audit in the result.
 fn judge(audit: &Audit, level: Durability, excused: bool, measured: &mut Measured) {
     let extra = &mut measured.extra;
     let mut put = |name: &str, value: u64| extra.insert(name.to_owned(), value as f64);
@@ -481,8 +483,8 @@ fn judge(audit: &Audit, level: Durability, excused: bool, measured: &mut Measure
     };
 }
 
-/// Where the clients write down what was acknowledged: beside the data, so that the size of the
-/// files is that of the store alone. Removed when dropped.
+/// Directory in which the clients log acknowledged commits: beside the data, so that the size of
+/// the data files is that of the store alone. Removed when dropped.
 struct Acknowledged(PathBuf);
 
 impl Acknowledged {
@@ -495,7 +497,7 @@ impl Acknowledged {
         Ok(Acknowledged(path))
     }
 
-    /// How much of each file there is by now.
+    /// The current size of each file.
     fn sizes(&self) -> Result<BTreeMap<String, u64>> {
         let failed = |e| Error::io("read", &self.0, &e);
         let mut sizes = BTreeMap::new();
@@ -510,13 +512,13 @@ impl Acknowledged {
 
 impl Drop for Acknowledged {
     fn drop(&mut self) {
-        // What is left over is removed with the next run of the cell.
+        // The next run of the cell removes what is left over.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// Drop the files below `dir` from the page cache. Pages that are not on the disk yet cannot be
-/// dropped, so the files are synced first.
+/// Evict the files below `dir` from the page cache. Dirty pages cannot be evicted, so the files are
+/// synced first.
 fn drop_pages(dir: &Path) -> Result<()> {
     let entries = fs::read_dir(dir).map_err(|e| Error::io("read", dir, &e))?;
     for entry in entries {

@@ -1,10 +1,10 @@
-//! A server that the lab starts for a cell, inside the cell's limits: this program's own, or one of
-//! somebody else.
+//! A server that the lab starts for a cell, inside the cell's limits: this program's own server, or
+//! another program.
 //!
-//! - V1. It is in its control groups before it opens anything: `serve` waits for a line on its
-//!   standard input, and so does the shell that becomes another server.
-//! - V2. It does not outlive the lab, whatever that dies of: `serve --supervised` sees to it
-//!   itself, the others are killed with their parent by the kernel (`setpriv --pdeathsig`).
+//! - V1. The server is in its control groups before it opens anything: `serve` waits for a line on
+//!   its standard input, and so does the shell that becomes another server.
+//! - V2. The server does not outlive the lab, however the lab dies: `serve --supervised` ensures it
+//!   itself, the kernel kills the others with their parent (`setpriv --pdeathsig`).
 
 use std::ffi::OsString;
 use std::fs;
@@ -22,38 +22,39 @@ use super::halt::state;
 use super::interrupt::Interrupt;
 use crate::targets::Line;
 
-/// How often a wait looks.
+/// Interval at which a wait polls.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long a server may take to open its store and listen: recovery reads its whole log.
+/// Maximum time for a server to open its store and listen: recovery reads its whole log.
 const START_MAX: Duration = Duration::from_secs(180);
 
-/// How long it may take to close its store.
+/// Maximum time for a server to close its store.
 const STOP_MAX: Duration = Duration::from_secs(300);
 
-/// How long a process whose sockets are closed may take to be gone: its memory is freed between.
+/// Maximum time between the closing of a process's sockets and its end: its memory is freed in
+/// between.
 const DYING_MAX: Duration = Duration::from_secs(3);
 
-/// How long processes that were killed may take to be gone: one that waits for a disk ends when
-/// that has answered.
+/// Maximum time for killed processes to end: one that waits for a disk ends when the disk answers.
 const KILLED_MAX: Duration = Duration::from_secs(60);
 
-/// Lines of a server's messages that are told when it fails.
+/// Lines of a server's log that are shown when it fails.
 const LAST_LINES: usize = 3;
 
 /// Waits for a line, then becomes the program that its arguments name.
 const WAIT: &str = "read -r begin && exec \"$@\"";
 
-/// Where a server listens, once it does: told from its messages and its process.
+/// Returns the address at which a server listens, from its log and its process id; `None` until
+/// then.
 pub(super) type Listens<'a> = &'a dyn Fn(&str, u32) -> Option<String>;
 
-/// What a server is started with.
+/// How to start a server.
 pub(super) struct Wanted<'a> {
     pub command: Command,
-    /// Its messages.
+    /// Its log file.
     pub log: &'a Path,
     pub listens: Listens<'a>,
-    /// The signal that ends it in order.
+    /// The signal that stops it cleanly.
     pub stop: Signal,
 }
 
@@ -61,13 +62,13 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Server {
     child: Child,
     log: PathBuf,
-    /// Where its own messages begin in the log.
+    /// Offset in the log at which this server's own messages begin.
     said: u64,
     uri: String,
     stop: Signal,
 }
 
-/// The command of a program that waits for a line first, and writes its messages into `log`.
+/// The command of a program that waits for a line first, and appends its messages to `log`.
 pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Command> {
     let messages = fs::OpenOptions::new().create(true).append(true).open(log);
     let messages = messages.map_err(|e| Error::io("create", log, &e))?;
@@ -84,12 +85,12 @@ pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Comma
     Ok(command)
 }
 
-/// Run a program to its end, not within the limits.
+/// Run a program to its end, outside the limits.
 pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Result<()> {
     let said = said_before(log);
     let child = command.stdin(Stdio::piped()).spawn();
     let mut child = child.map_err(|e| Error::io("start", log, &e))?;
-    // If it is gone already, that shows below.
+    // If the program has ended already, that shows below.
     let _ = child
         .stdin
         .take()
@@ -153,7 +154,7 @@ impl Server {
         envelope
             .admit(server.pid())
             .map_err(|e| Error::new(e.to_string()))?;
-        // It has waited for this line; if it is gone already, that shows below.
+        // The server waits for this line; if it has ended already, that shows below.
         let _ = begin.map(|mut pipe| pipe.write_all(b"begin\n"));
         server.uri = server.listens(wanted.listens, envelope, interrupt)?;
         Ok(server)
@@ -163,24 +164,24 @@ impl Server {
         self.child.id()
     }
 
-    /// It, and the processes it began.
+    /// The server and the processes it started.
     pub(super) fn processes(&self) -> Vec<u32> {
         let began = children(self.pid()).into_iter();
         let began = began.filter_map(|pid| u32::try_from(pid).ok());
         std::iter::once(self.pid()).chain(began).collect()
     }
 
-    /// Its messages.
+    /// Its log file.
     pub(super) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Where the driver finds it.
+    /// The URI for the driver.
     pub(super) fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Wait until it listens.
+    /// Wait until the server listens; returns its URI.
     fn listens(
         &mut self,
         place: Listens<'_>,
@@ -208,7 +209,7 @@ impl Server {
         }
     }
 
-    /// Why it is gone, if it is.
+    /// Why the server ended, if it has.
     pub(super) fn death(&mut self, envelope: &Envelope) -> Option<Error> {
         let status = self.child.try_wait().ok().flatten()?;
         let killed = envelope
@@ -234,32 +235,33 @@ impl Server {
         )))
     }
 
-    /// Why it is gone, if it is, after its client met an error.
+    /// Why the server ended, if it has, after its client met an error.
     ///
-    /// A client sees the connection end before the process can be waited for, so this waits a
-    /// while; a server that met the error alive costs that while, once, at the end of its cell.
+    /// A client sees the connection close before the process can be waited for, so this waits for
+    /// up to [`DYING_MAX`]; for a server that survived the error, that is a delay once, at the end
+    /// of its cell.
     pub(super) fn death_soon(&mut self, envelope: &Envelope) -> Option<Error> {
         self.wait(DYING_MAX);
         self.death(envelope)
     }
 
-    /// End it as a crash would.
+    /// Kill it, as in a crash.
     pub(super) fn kill(self) {
         drop(self);
     }
 
-    /// End it in order.
+    /// Stop it cleanly.
     pub(super) fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself; it is not reaped yet, so the number is still its own.
+            // It may have ended by itself; it is not reaped yet, so its process id is still valid.
             let _ = kill_process(pid, self.stop);
         }
         let status = self.wait(STOP_MAX);
         let log = self.log.display();
         match status {
             Some(status) if status.success() => {
-                // Nothing was said: the file would only puzzle.
+                // The server printed nothing: an empty file would only confuse.
                 let _ = fs::remove_file(self.log.with_extension("err"));
                 Ok(())
             }
@@ -287,8 +289,8 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// The processes it began go with it: they see that it is gone, but not at once, and until then
-    /// they hold its files.
+    /// The processes that the server started are killed with it: they notice its end, but not at
+    /// once, and until then they hold its files.
     fn drop(&mut self) {
         let gone = self.child.try_wait().is_ok_and(|status| status.is_some());
         let mut began = if gone {
@@ -311,13 +313,13 @@ impl Drop for Server {
     }
 }
 
-/// Whether a process lives; one that only waits to be reaped does not.
+/// Whether a process is alive; a zombie is not.
 fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     state(&stat).is_some_and(|state| state != 'Z' && state != 'X')
 }
 
-/// The processes a process began, while it lives.
+/// The child processes of a live process.
 fn children(pid: u32) -> Vec<i32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -326,15 +328,15 @@ fn children(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// What a log holds from `begin` on, where its server began; all of a shorter one, which was begun
-/// anew.
+/// The contents of a log from `begin` on, where the server's messages start; all of a log shorter
+/// than that, which the server truncated.
 fn messages(log: &Path, begin: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let begin = usize::try_from(begin).unwrap_or(usize::MAX);
     String::from_utf8_lossy(text.get(begin..).unwrap_or(&text)).into_owned()
 }
 
-/// What a server that failed said from `begin` on: its errors, or else its last lines.
+/// The messages of a failed server from `begin` on: its errors, or else its last lines.
 fn last_words(log: &Path, begin: u64) -> String {
     let text = messages(log, begin);
     let grave = |line: &&str| {
@@ -353,20 +355,20 @@ fn last_words(log: &Path, begin: u64) -> String {
     }
 }
 
-/// How servers say that their disk is full.
+/// Messages that servers print if their disk is full.
 const FULL: [&str; 2] = ["No space left on device", "failed with error 28"];
 
-/// Where the messages of this try of a cell begin: some servers add theirs to those of earlier
-/// tries.
+/// Offset at which the messages of this try of a cell begin: some servers append to the log of
+/// earlier tries.
 pub(super) fn said_before(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |file| file.len())
 }
 
-/// What to add to a failure where the server's messages from `begin` on say that its disk is full:
-/// what its client was told may be anything.
+/// What to add to an error if the server's messages from `begin` on report a full disk: the error
+/// that the client received may be unrelated.
 pub(super) fn room(log: &Path, begin: u64, directory: &Path) -> String {
     let text = messages(log, begin);
-    // Memory that is shared is not in the directory.
+    // Shared memory is not in the directory.
     let mut lines = text.lines().filter(|l| !l.contains("shared memory"));
     match lines.any(|l| FULL.iter().any(|words| l.contains(words))) {
         true => format!(
@@ -429,7 +431,7 @@ mod tests {
         assert!(says(0) && !says(begin));
         fs::write(&log, format!("{full}{full}")).unwrap();
         assert!(says(begin));
-        // It was begun anew.
+        // The server truncated its log.
         fs::write(&log, full.trim_end()).unwrap();
         assert!(says(begin));
     }
@@ -462,7 +464,7 @@ mod tests {
         let error = run(command, &log, &Interrupt::default()).unwrap_err();
         assert!(error.message.contains(": one / two; see"), "{error}");
         assert!(!error.message.contains("one before"), "{error}");
-        // It was begun anew.
+        // The server truncated its log.
         fs::write(&log, "[ERROR] new\n").unwrap();
         assert_eq!(last_words(&log, begin), ": [ERROR] new");
     }
@@ -471,7 +473,7 @@ mod tests {
     fn the_children_of_a_process_are_found() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let id = i32::try_from(child.id()).unwrap();
-        // The child is one of the thread that began it, which is not the first of a test.
+        // The child belongs to the thread that started it, which is not the first thread of a test.
         let found = fs::read_dir("/proc/self/task")
             .unwrap()
             .flatten()

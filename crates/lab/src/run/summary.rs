@@ -1,4 +1,4 @@
-//! Summing up a step.
+//! Summarizes a step.
 
 use std::collections::BTreeMap;
 
@@ -18,13 +18,14 @@ use super::observe::source_name;
 use crate::load::latency_of;
 use crate::targets::{self, Kind};
 
-/// Below this share of the rate asked for, a step missed its target (Callaghan's rule).
+/// Below this share of the requested rate, a step missed its target (Callaghan's rule).
 const RATE_SHARE_MIN: f64 = 0.95;
 
-/// CPU below which the generator's share says nothing: the kernel counts in hundredths of a second.
+/// CPU seconds below which the generator's share is meaningless: the kernel counts in hundredths of
+/// a second.
 const CPU_TOLD_MIN: f64 = 0.5;
 
-/// What is known of a step besides what was measured.
+/// Properties of a step besides its measurements.
 pub(super) struct Ending<'a> {
     pub plan: &'a Plan,
     pub step: &'a StepPlan,
@@ -41,7 +42,6 @@ impl Ending<'_> {
     }
 }
 
-/// The summary of a step.
 pub(super) fn summarize(
     m: &Measured,
     ending: &Ending<'_>,
@@ -129,7 +129,7 @@ fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.cgroup_memory_max = m.cgroup_max;
 }
 
-/// `None` where the process could not be seen.
+/// `None` if the process was not visible.
 fn cpu(delta: &OsDelta) -> Option<f64> {
     Some(delta.cpu_user_s? + delta.cpu_system_s?)
 }
@@ -176,18 +176,19 @@ fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64>
     grown.collect()
 }
 
-/// Counters of the engine that count syncs, by the names engines give them.
+/// Engine counters that count syncs, by the names engines use.
 const SYNCS: [&str; 2] = ["log_syncs", "fsyncs"];
 
-/// Counters of what happened to pages or buckets, by the names engines give them.
+/// Engine counters of page or bucket events, by the names engines use.
 const PAGES: [&str; 4] = ["splits", "merges", "merge_attempts", "reorganizations"];
 
-/// The experiment's own numbers, and syncs, splits and merges of the engine where it counts them.
+/// Numbers specific to the experiment, and syncs, splits and merges of the engine where it counts
+/// them.
 fn extra(m: &Measured) -> BTreeMap<String, f64> {
     let mut all = m.extra.clone();
     let of = |stats: &EngineStats, name: &str| stats.counters.get(name).copied();
     for name in SYNCS.into_iter().chain(PAGES) {
-        // InnoDB's names say of what.
+        // InnoDB's names include the object.
         let own = format!("index_page_{name}");
         let of = |stats| of(stats, name).or_else(|| of(stats, &own));
         if let Some(after) = of(&m.stats_after) {
@@ -201,14 +202,14 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
     all
 }
 
-/// What makes the numbers unusable.
+/// Reasons why the numbers are unusable.
 fn faults(wrong: &[String], integrity: &Integrity) -> Vec<String> {
     let wrong = wrong.iter().map(|w| format!("wrong answer: {w}"));
     let integrity = integrity.faults.iter().map(|w| format!("integrity: {w}"));
     wrong.chain(integrity).collect()
 }
 
-/// The limits that were asked for and are not in force.
+/// Limits that were requested and are not in force.
 fn uncapped(envelope: &EnvelopeRecord) -> Vec<String> {
     let missing = |line: &&EnvelopeLine| line.requested.is_some() && line.effective.is_none();
     let lines = envelope.lines.iter().filter(missing);
@@ -230,17 +231,17 @@ fn rows_not_due(plan: &Plan, step: &StepPlan) -> f64 {
     f64::from(batch) * f64::from(plan.clients)
 }
 
-/// Whether the rate asked for is one of operations, not of rows.
+/// Whether the requested rate counts operations, not rows.
 fn is_mix(m: &Measured, step: &StepPlan) -> bool {
     matches!(m.main, Main::Queries) && matches!(step.load, LoadKind::Open { .. })
 }
 
-/// The share of the rate asked for that was reached, if that is too little.
+/// The share of the requested rate that was reached, if that is too little.
 fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     let f = &m.finished;
     let rate = rate_target(ending.step)?;
     if is_mix(m, ending.step) {
-        // Of what was due: by chance, that is more or less than the rate says.
+        // Of the operations due: with random gaps, their number differs from the rate.
         let done = f.queries as f64;
         let share = done / (done + f.behind as f64).max(1.0);
         return (share < RATE_SHARE_MIN).then_some(share);
@@ -250,7 +251,7 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     (most < asked * RATE_SHARE_MIN).then(|| f.rows as f64 / asked)
 }
 
-/// Said when the load generator took much of the CPU that could be seen.
+/// A warning if the load generator used much of the visible CPU time.
 fn client_share(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Option<String> {
     let (client, server) = (m.finished.client_cpu_seconds, cpu(total)?);
     let embedded = matches!(targets::kind(ending.target), Ok(Kind::Embedded(_)));

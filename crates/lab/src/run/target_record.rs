@@ -1,4 +1,4 @@
-//! What was tested, for the fairness table.
+//! Records of the tested targets, for the fairness table.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::host::Asked;
 use crate::protocol::{Configured, ServerFacts};
 use crate::targets::{self, Kind, MONGODB, Managed, Private};
 
-/// What is not known of a server before it was asked, and what is its own business.
+/// Value of facts about a server that are not known before it is queried, or not known at all.
 const UNKNOWN: &str = "unknown";
 
 /// The records of a plan's targets.
@@ -19,7 +19,7 @@ pub(super) fn all(plan: &Plan) -> Result<Vec<TargetRecord>> {
     plan.targets.iter().map(|t| one(plan, t)).collect()
 }
 
-/// What a server said of itself, added to what was known of it.
+/// Add the facts that a server reported to the record of its target.
 pub(super) fn learn(record: &mut TargetRecord, facts: &ServerFacts) {
     record.version.clone_from(&facts.version);
     for (name, value) in &facts.options {
@@ -107,7 +107,7 @@ fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
     record
 }
 
-/// A server of somebody else that is started for the run.
+/// Another program's server that is started for the run.
 fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
     let options = engine_options(plan, spec);
     let asked = Asked {
@@ -134,7 +134,7 @@ fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
     }
 }
 
-/// A server that runs already.
+/// A server that already runs.
 fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
     TargetRecord {
         name: spec.name.clone(),
@@ -160,7 +160,6 @@ fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
     }
 }
 
-/// What a write waits for.
 fn write_concern(durability: Durability) -> String {
     match durability {
         Durability::Sync | Durability::Group => {

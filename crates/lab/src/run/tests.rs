@@ -1,4 +1,4 @@
-//! Whole runs against a worker that says what the test wants.
+//! Whole runs with a fake worker that answers as the test requires.
 
 use std::fs;
 use std::io::Write;
@@ -56,8 +56,8 @@ fn worker(dir: &Path, step: &str, verify: &str) -> PathBuf {
          esac; done\n"
     );
     let path = dir.join("worker.sh");
-    // Written by another process: a test beside this one that starts a program meanwhile would
-    // inherit a handle to the file, and a file open for writing cannot be run.
+    // Written by another process: if a concurrent test starts a program meanwhile, that program
+    // would inherit a handle to the file, and a file open for writing cannot be executed.
     let mut writer = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
         .arg(&path)
@@ -174,7 +174,7 @@ fn steps_upon_a_store_that_cannot_be_begun_afresh_are_not_done() {
     let (counts, all) = unsupported("fill-factor");
     assert_eq!(counts, [all, all]);
     assert_eq!(unsupported("iibench-classic").0, [0, 0]);
-    // Its tables are made anew.
+    // The workload recreates its tables.
     let (counts, all) = unsupported("many-tables");
     assert_eq!(counts, [all / 2, all / 2]);
 }

@@ -1,12 +1,13 @@
-//! What every target is to the load: a database that is connected to, filled, queried and checked.
+//! The interface between the load and every target: a database that is connected to, filled,
+//! queried and checked.
 //!
-//! The workload is written once, against these traits: an embedded engine answers them with calls,
-//! a server through its driver. A new kind of server is one implementation of both.
+//! The workload is written once, against these traits: an embedded engine implements them with
+//! calls, a server through its driver. A new kind of server is one implementation of both.
 //!
-//! - D1. A connection belongs to one client of the load; connections share nothing they change.
-//! - D2. Rows are numbered; what a row holds is a pure function of its number, so a connection is
-//!   told numbers and makes the rows itself. Making rows happens within [`Meter::generate`] or
-//!   [`Connection::fill`], never within the time of an operation.
+//! - D1. A connection belongs to one client of the load; connections share no mutable state.
+//! - D2. Rows are numbered; the contents of a row are a pure function of its number, so a
+//!   connection receives numbers and generates the rows itself. Rows are generated within
+//!   [`Meter::generate`] or [`Connection::fill`], never within the time of an operation.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,27 +18,28 @@ use lab_report::record::Integrity;
 use crate::protocol::{Audit, ServerFacts, Told};
 use crate::workload::tables::Tables;
 
-/// Which rows are there: those numbered `low..high`.
+/// The rows that are present: those numbered `low..high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// The first.
+    /// The first row.
     pub low: u64,
-    /// The one after the last.
+    /// The row after the last.
     pub high: u64,
     /// Whether the three indexes are maintained.
     pub indexed: bool,
 }
 
 impl Live {
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn rows(self) -> u64 {
         self.high.saturating_sub(self.low)
     }
 }
 
-/// How many of `rows` rows count as indexed because entries `done` of index `index` of the three
-/// are in: each index is a third of a row, so that a rate shows whichever of them is built.
+/// Number of `rows` rows that count as indexed once `done` entries of index `index` of the three
+/// are inserted: each index is a third of a row, so that a rate is comparable whichever of them is
+/// being built.
 #[must_use]
 pub(super) fn indexed_rows(index: usize, rows: u64, done: Range<u64>) -> u64 {
     let thirds = |entries: u64| (index as u64 * rows + entries) / 3;
@@ -47,37 +49,38 @@ pub(super) fn indexed_rows(index: usize, rows: u64, done: Range<u64>) -> u64 {
 /// How settling ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settled {
-    /// Nothing is owed any more.
+    /// No work is pending any more.
     Complete,
-    /// Its time was up first.
+    /// The time limit expired first.
     Cut,
-    /// The target does not say what it owes: nothing was waited for.
+    /// The target does not report its pending work: there was no wait.
     Unknown,
 }
 
-/// What a target says of itself at a moment.
+/// What a target reports about itself at a moment.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// Counters of its engine; empty where it has none to tell.
+    /// Counters of its engine; empty if it reports none.
     pub stats: EngineStats,
     /// Its size in bytes, from a target whose files the lab cannot see.
     pub file_bytes: Option<u64>,
 }
 
-/// A target that is open.
+/// An open target.
 pub trait Database: Send + Sync {
-    /// Whether it keeps what it is given (`null` does not).
+    /// Whether the target stores what it receives (`null` does not).
     fn keeps(&self) -> bool;
 
-    /// What is known of the server; `None` for an engine in this process.
+    /// Facts about the server; `None` for an engine in this process.
     fn server(&self) -> Option<ServerFacts> {
         None
     }
 
-    /// The tables a workload declares, where it keeps more than those of the insert benchmark.
+    /// The tables a workload declares, if the target supports more than those of the insert
+    /// benchmark.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// Why it does not.
     fn tables(&self) -> Result<&dyn Tables, String> {
         Err("it keeps no tables but that of the insert benchmark".to_owned())
     }
@@ -85,40 +88,41 @@ pub trait Database: Send + Sync {
     /// A connection for one client of the load.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn connect(&self) -> Result<Box<dyn Connection + '_>, String>;
 
-    /// Make the three indexes, empty, unless they are there.
+    /// Create the three indexes, empty, unless they exist.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn create_indexes(&self) -> Result<(), String>;
 
-    /// Bytes of a row and, with `indexed`, its index entries, on average, as the workload gives
+    /// Average bytes of a row and, with `indexed`, of its index entries, as the workload writes
     /// them to this target.
     fn row_bytes(&self, indexed: bool) -> f64;
 
     /// Let background work catch up, for at most `limit`.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn settle(&self, limit: Duration) -> Result<Settled, String>;
 
-    /// Write the rows anew into their best form.
+    /// Rewrite the rows in their most compact form.
     ///
     /// # Errors
-    /// A sentence; so too for a target that cannot be asked to.
+    /// A message for the user; also for a target without this operation.
     fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
         Err("its rows cannot be rebuilt from here".to_owned())
     }
 
-    /// What it says of itself now.
+    /// Its current state.
     fn state(&self) -> State;
 
-    /// Compare what a killed process left with what each client had been told.
+    /// Compare the contents that a killed process left with the commits acknowledged to each
+    /// client.
     ///
     /// # Errors
-    /// A sentence; so too for a target whose process is not the lab's to end.
+    /// A message for the user; also for a target whose process the lab cannot kill.
     fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
         let clients = told.len();
         Err(format!(
@@ -126,60 +130,61 @@ pub trait Database: Send + Sync {
         ))
     }
 
-    /// Compare what is there with what the workload put there.
+    /// Compare the contents with those that the workload wrote.
     fn verify(&self, live: Live) -> Integrity;
 
-    /// Close it; what the load wrote to a server that others use is removed, unless it is to be
+    /// Close the target. Data that the load wrote to a shared server is removed, unless it is to be
     /// kept.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn close(self: Box<Self>) -> Result<(), String>;
 }
 
-/// Where a client's long operations tell what they do.
+/// Receives reports of a client's long operations.
 pub trait Meter {
-    /// Whether the step is over: stop early.
+    /// Whether the step is over: then stop early.
     fn stopped(&self) -> bool;
-    /// Run `make`, which makes rows, and count its CPU time as the generator's.
+    /// Run `make`, which generates rows, and count its CPU time as the generator's.
     fn generate(&self, make: &mut dyn FnMut());
-    /// An operation whose latency counts begins.
+    /// A measured operation starts.
     fn begin(&self);
-    /// It ended.
+    /// The operation ended.
     fn end(&self);
-    /// It wrote so many rows, or indexed so many (each index is a third), and so many bytes.
+    /// The operation wrote or indexed `rows` rows (each index counts as a third), and `bytes`
+    /// bytes.
     fn wrote(&self, rows: u64, bytes: u64);
-    /// It met so many entries.
+    /// The operation read `entries` entries.
     fn met(&self, entries: u64);
-    /// An answer was wrong.
+    /// A result was wrong.
     fn wrong(&self, message: String);
 }
 
-/// One client's way to a target.
+/// One client's connection to a target.
 pub trait Connection {
-    /// Make rows `rows` in memory, with their index entries where `indexed`, for the next
+    /// Generate rows `rows` in memory, with their index entries if `indexed`, for the next
     /// [`Connection::insert`]. This is the generator's time.
     fn fill(&mut self, rows: Range<u64>, indexed: bool);
 
-    /// Insert what was filled in, in one transaction or request; returns its bytes.
+    /// Insert the generated rows in one transaction or request; returns the bytes written.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn insert(&mut self) -> Result<u64, String>;
 
     /// Delete rows as a database would: find them by primary key, remove them and their index
-    /// entries. Rows that are not there are told to `meter`. Returns the bytes written.
+    /// entries. Missing rows are reported to `meter`. Returns the bytes written.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn delete(&mut self, rows: Range<u64>, indexed: bool, meter: &dyn Meter)
     -> Result<u64, String>;
 
-    /// A covered range query of at most `limit` entries on index `index`, from where `random` and
-    /// the date of row `id` say; returns the entries met.
+    /// A covered range query of at most `limit` entries on index `index`; `random` and the date of
+    /// row `id` determine where it starts. Returns the number of entries read.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn range(
         &mut self,
         index: usize,
@@ -189,22 +194,22 @@ pub trait Connection {
         meter: &dyn Meter,
     ) -> Result<u64, String>;
 
-    /// Get row `id` and compare it with what it must be; false when it is not there.
+    /// Get row `id` and compare it with the expected row; false if it is missing.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String>;
 
-    /// Read from end to end, in order: the rows (0) or index 1 to 3. Each `piece` entries are an
-    /// operation. Returns the entries met.
+    /// Read the rows (0) or index 1 to 3 from end to end, in order. Every `piece` entries are one
+    /// operation. Returns the number of entries read.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn scan(&mut self, part: usize, piece: u64, meter: &dyn Meter) -> Result<u64, String>;
 
     /// Build index `index` from rows `rows`, as `CREATE INDEX` does.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String>;
 }

@@ -1,38 +1,38 @@
-//! What comparing a target with the workload's model found, whatever the target is.
+//! Results of comparing any target with the workload's model.
 
 use lab_report::record::Integrity;
 use stdx::{Rng, time};
 
 use super::database::Live;
 
-/// Rows that are compared where not all are, drawn at random; the first and the last are always
-/// among them.
+/// Number of rows that are compared if not all are, drawn at random; the first and the last are
+/// always among them.
 const SAMPLE: u64 = 2000;
 
-/// Faults that are told word for word.
+/// Maximum number of faults whose text is kept.
 pub(super) const FAULTS_MAX: usize = 10;
 
-/// Rows that were found, and what is wrong.
+/// The rows that were found, and their faults.
 #[derive(Default)]
 pub(super) struct Findings {
-    /// How many rows there are.
+    /// Number of rows found.
     pub found: u64,
-    /// The first faults.
+    /// The first [`FAULTS_MAX`] faults.
     pub faults: Vec<String>,
 }
 
-/// How a row of the sample is.
+/// Result for one row of the sample.
 pub(super) enum Found {
-    /// As it must be.
+    /// As expected.
     Right,
-    /// There, with another value.
+    /// Present, with another value.
     Wrong,
-    /// Not there.
+    /// No such row.
     Missing,
 }
 
 impl Findings {
-    /// Compare; what stops the comparison is a fault, too.
+    /// Run the comparison; an error that stops it is a fault, too.
     pub(super) fn of(
         live: Live,
         compare: impl FnOnce(&mut Findings) -> Result<(), String>,
@@ -57,7 +57,7 @@ impl Findings {
         }
     }
 
-    /// So many rows were found.
+    /// Record that `found` rows were found.
     pub(super) fn rows(&mut self, found: u64, live: Live) {
         self.found = found;
         let rows = live.rows();
@@ -66,7 +66,8 @@ impl Findings {
         }
     }
 
-    /// Index `index`, from 0, has so many entries; whether that is as many as there are rows.
+    /// Record that index `index`, from 0, has `entries` entries; returns whether that is the number
+    /// of rows.
     pub(super) fn entries(&mut self, index: usize, entries: u64, live: Live) -> bool {
         let (name, rows) = (index + 1, live.rows());
         if entries != rows {
@@ -77,7 +78,7 @@ impl Findings {
         entries == rows
     }
 
-    /// Look at some rows.
+    /// Compare a sample of the rows.
     pub(super) fn sample(
         &mut self,
         live: Live,

@@ -1,7 +1,7 @@
 //! `serve`: this program's own document server, started for the run in a private directory and
-//! inside the run's limits, and measured through the driver. What it costs beside the embedded
-//! engine of the same name is what the server costs. `serve:tls=1` has the connections encrypted,
-//! with a certificate made for the run.
+//! inside the run's limits, and measured through the driver. Its difference to the embedded engine
+//! of the same name is the cost of the server. `serve:tls=1` encrypts the connections, with a
+//! certificate made for the run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -22,24 +22,24 @@ pub(super) const NAME: &str = "serve";
 /// The option that names the engine.
 const ENGINE: &str = "engine";
 
-/// The longest interval of log syncs the server takes, in milliseconds.
+/// Maximum interval of log syncs that the server accepts, in milliseconds.
 const INTERVAL_MAX_MS: u128 = 500;
 
-/// A server that is to be started.
+/// A server to be started.
 pub struct Managed {
     /// Its engine.
     pub factory: &'static dyn Factory,
-    /// The engine's own options.
+    /// Options of the engine.
     pub own: BTreeMap<String, String>,
     /// Whether connections are encrypted.
     tls: bool,
 }
 
 impl Managed {
-    /// What a target's words ask for.
+    /// Parse a target specification.
     ///
     /// # Errors
-    /// A sentence: an unknown engine, one that is not compiled in.
+    /// A message for the user: unknown engine, or one that is not compiled in.
     pub(super) fn of(spec: &TargetSpec) -> Result<Managed, String> {
         let mut own = spec.options.clone();
         let engine = own.remove(ENGINE);
@@ -55,7 +55,7 @@ impl Managed {
         })
     }
 
-    /// Where its data go: a store wants a directory of its own.
+    /// Data directory: a store requires a directory of its own.
     fn data(&self, directory: &Path) -> PathBuf {
         if self.tls {
             directory.join("data")
@@ -64,10 +64,10 @@ impl Managed {
         }
     }
 
-    /// Make what it needs in its directory, which is there.
+    /// Create the files it needs in its existing directory.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     pub fn prepare(&self, directory: &Path) -> Result<(), String> {
         let data = self.data(directory);
         let made = fs::create_dir_all(&data);
@@ -78,7 +78,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Its address, once it listens at this port; its directory is an absolute one.
+    /// Its address, once it listens at this port; `directory` is absolute.
     #[must_use]
     pub fn uri(&self, port: u16, directory: &Path) -> String {
         let place = format!("mongodb://127.0.0.1:{port}");
@@ -90,7 +90,7 @@ impl Managed {
         format!("{place}/?tls=true&tlsCAFile={trusted}")
     }
 
-    /// What a reader must know.
+    /// Notes for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let encrypted = "connections are encrypted (TLS), with a certificate made for the run";
@@ -98,13 +98,13 @@ impl Managed {
         encrypted.into_iter().collect()
     }
 
-    /// The interval of log syncs it gets of the one asked for, in milliseconds.
+    /// The interval of log syncs it uses for the requested one, in milliseconds.
     #[must_use]
     pub fn interval_ms(options: &EngineOptions) -> u128 {
         options.interval.as_millis().clamp(1, INTERVAL_MAX_MS)
     }
 
-    /// The line that starts it: data in `directory`, any free port, messages into `log`.
+    /// Its command line: data in `directory`, any free port, messages into `log`.
     #[must_use]
     pub fn arguments(
         &self,

@@ -1,9 +1,9 @@
 //! Targets: what is measured. A target never knows the experiment.
 //!
 //! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
-//! server is one through its driver, whether it runs already or is started for the run: this
-//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load they are all
-//! a [`Database`]. Another kind of server is a module with its address, a `Database` and a
+//! server is a target through its driver, already running or started for the run. Servers are this
+//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load, each is a
+//! [`Database`]. Another kind of server is a module with its address, a `Database` and a
 //! [`Connection`], and a line in [`open`] and [`answers`].
 
 mod database;
@@ -35,22 +35,22 @@ pub const MONGODB: &str = "mongodb";
 /// The option that holds the address.
 pub(crate) const URI: &str = "uri";
 
-/// How the lab has to do with a target.
+/// How the lab runs a target.
 pub enum Kind {
     /// An engine within the worker.
     Embedded(&'static dyn Factory),
-    /// A server the lab starts and ends, within the limits.
+    /// A server that the lab starts and stops, within the limits.
     Managed(Managed),
-    /// A server of somebody else that the lab starts and ends, within the limits.
+    /// Another program's server that the lab starts and stops, within the limits.
     Private(Private),
-    /// A server that runs already, at this address; its limits are its own.
+    /// A server that already runs, at this address; the lab does not limit it.
     Foreign(String),
 }
 
 /// The kind of a target.
 ///
 /// # Errors
-/// A sentence: an unknown engine.
+/// A message for the user: unknown engine.
 pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
     if let Some(private) = Private::of(spec) {
         return private.map(Kind::Private);
@@ -62,7 +62,7 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
     })
 }
 
-/// What reports need to know of a target; `None` for words that make no sense.
+/// Facts about a target for reports; `None` for an invalid specification.
 #[must_use]
 pub fn facts(spec: &TargetSpec) -> Option<TargetFacts> {
     let kind = kind(spec).ok()?;
@@ -93,17 +93,17 @@ pub fn complete(plan: &mut Plan) {
     }
 }
 
-/// The option of servers the lab starts that has connections encrypted.
+/// Option of servers started by the lab that encrypts connections.
 const TLS: &str = "tls";
 
-/// Why a target that keeps nothing cannot keep tables.
+/// Why a target that stores nothing does not support tables.
 const NO_TABLES: &str = "it keeps nothing, and transactions read what others wrote";
 
-/// Why a storage engine cannot run a workload of transactions.
+/// Why a storage engine does not support a workload of transactions.
 const NO_TRANSACTIONS: &str = "its storage engine has no transactions, and the workload needs them";
 
-/// Why a target cannot keep the tables a workload declares, which may need transactions; `None` if
-/// it can, as far as is known before it is opened.
+/// Why a target does not support the tables a workload declares, which may need transactions;
+/// `None` if it does, as far as is known before it is opened.
 #[must_use]
 pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'static str> {
     if spec.engine == "null" {
@@ -118,7 +118,7 @@ pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'sta
 /// Whether the server at an address answers.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub fn answers(uri: &str) -> Result<(), String> {
     if sql::address::is_sql(uri) {
         return sql::answers(uri);
@@ -126,10 +126,10 @@ pub fn answers(uri: &str) -> Result<(), String> {
     mongodb::answers(uri)
 }
 
-/// The codecs that a server tells of: MyRocks alone does.
+/// The codecs that a server reports: only MyRocks does.
 ///
 /// # Errors
-/// What it answered instead.
+/// The unexpected reply or the error.
 pub(crate) fn codecs(uri: &str) -> Result<Vec<String>, String> {
     sql::codecs(uri)
 }
@@ -137,7 +137,7 @@ pub(crate) fn codecs(uri: &str) -> Result<Vec<String>, String> {
 /// The directory of the data of a server, which must be on this machine.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub fn directory(uri: &str) -> Result<PathBuf, String> {
     let found = if sql::address::is_sql(uri) {
         sql::directory(uri)?
@@ -155,7 +155,7 @@ pub fn directory(uri: &str) -> Result<PathBuf, String> {
 /// Open a target.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
     match &request.uri {
         Some(uri) if sql::address::is_sql(uri) => sql::open(uri, request),
@@ -164,13 +164,13 @@ pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
     }
 }
 
-/// Our own engine, which is what is measured where one engine is enough.
+/// The project's own engine, which is used where measuring one engine suffices.
 fn own_engine() -> &'static dyn Factory {
     kv_betree::factory()
 }
 
-/// Every embedded engine's factory, whether compiled in or not, in the order `lab list` shows them:
-/// our own engine first.
+/// Every embedded engine's factory, compiled in or not, in the order of `lab list`: the project's
+/// own engine first.
 #[must_use]
 pub fn factories() -> Vec<&'static dyn Factory> {
     vec![
@@ -183,17 +183,17 @@ pub fn factories() -> Vec<&'static dyn Factory> {
     ]
 }
 
-/// A kind of server as `lab list` shows it.
+/// A kind of server, as `lab list` shows it.
 pub struct ServerKind {
-    /// What is written for it.
+    /// How to write it as a target.
     pub name: &'static str,
-    /// One line for people.
+    /// One-line description.
     pub about: &'static str,
-    /// Why it cannot be started here; none for what can, and for what runs already.
+    /// Why it cannot be started here; `None` if it can, or if it already runs.
     pub missing: Option<String>,
 }
 
-/// The kinds of servers there are.
+/// All kinds of servers.
 #[must_use]
 pub fn servers() -> Vec<ServerKind> {
     let of = |name: &'static str, about: &'static str| ServerKind {
@@ -241,7 +241,7 @@ pub fn servers() -> Vec<ServerKind> {
 /// The factory of that name.
 ///
 /// # Errors
-/// A sentence that names the nearest name, and all of them.
+/// A message that suggests the nearest name and lists all names.
 pub fn factory(name: &str) -> Result<&'static dyn Factory, String> {
     let all = factories();
     if let Some(found) = all.iter().find(|f| f.name() == name) {

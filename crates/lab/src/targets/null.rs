@@ -1,5 +1,5 @@
-//! The `null` target: takes everything and keeps nothing. What it reaches is the ceiling of the
-//! load generator.
+//! The `null` target: accepts every operation and stores nothing. Its rate is the upper limit of
+//! the load generator.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;

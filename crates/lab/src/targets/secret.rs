@@ -1,31 +1,31 @@
-//! Secrets of servers the laboratory starts: made for the run, in the server's directory, readable
-//! by the server alone, gone with it.
+//! Secrets of servers the laboratory starts: created for the run in the server's directory,
+//! readable by the server alone, deleted with it.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Who may read them.
+/// File mode: readable by the owner only.
 const MODE: u32 = 0o600;
 
-/// Bytes of a key of AES-256.
+/// Bytes of an AES-256 key.
 const KEY_BYTES: usize = 32;
 
-/// The names and addresses a certificate is for.
+/// The host names and addresses of a certificate.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
-/// A secret.
+/// A kind of secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Secret {
-    /// The key of data, as MariaDB's `file_key_management` reads it.
+    /// The data encryption key, as MariaDB's `file_key_management` reads it.
     DataKey,
-    /// A certificate and its key, in one PEM file, which clients trust and nothing else.
+    /// A certificate and its key, in one PEM file; clients trust this certificate only.
     Certificate,
 }
 
 impl Secret {
-    /// Its file's name.
+    /// Its file name.
     pub(super) const fn file(self) -> &'static str {
         match self {
             Secret::DataKey => "data_keys.txt",
@@ -33,15 +33,15 @@ impl Secret {
         }
     }
 
-    /// Its file, for the server in this directory.
+    /// Its path in a server's directory.
     pub(super) fn path(self, directory: &Path) -> PathBuf {
         directory.join(self.file())
     }
 
-    /// Make it.
+    /// Create it.
     ///
     /// # Errors
-    /// A sentence; one that is there stays.
+    /// A message for the user. An existing file stays as it is.
     pub(super) fn make(self, directory: &Path) -> Result<PathBuf, String> {
         let text = match self {
             Secret::DataKey => data_key()?,

@@ -10,13 +10,13 @@ use super::mongodb::address;
 use super::sql::{self, Private};
 use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
 
-/// Read a comma-separated list of targets. A comma between two options of one target is told from
-/// one between two targets by what follows it: `betree:rho=1,codec=zstd:1,lmdb` is two targets. One
-/// between two hosts of an address, by the name behind it being no target's.
+/// Parse a comma-separated list of targets. What follows a comma decides whether it separates two
+/// options of one target or two targets: `betree:rho=1,codec=zstd:1,lmdb` is two targets. A comma
+/// between two hosts of an address is recognized because no target has the name that follows.
 ///
 /// # Errors
-/// A sentence: an unknown engine (with the nearest name), one that is not compiled in (with the
-/// feature), an unknown option (with the known ones), a name twice.
+/// A message for the user: an unknown engine (with the nearest name), one that is not compiled in
+/// (with the feature), an unknown option (with the known ones), a duplicate name.
 pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
     let mut targets: Vec<TargetSpec> = Vec::new();
     for part in text.split(',') {
@@ -44,7 +44,7 @@ pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
     Ok(targets)
 }
 
-/// Whether `part` is another host of an address that has said no database and no option yet.
+/// Whether `part` is another host of an address that has no database and no option yet.
 fn more_hosts(last: &TargetSpec, part: &str, head: &str) -> bool {
     let Some(rest) = last.options.get(URI).and_then(|u| u.split("://").nth(1)) else {
         return false;
@@ -53,7 +53,7 @@ fn more_hosts(last: &TargetSpec, part: &str, head: &str) -> bool {
     !named && !rest.contains(['/', '?']) && !part.contains("://") && !part.is_empty()
 }
 
-/// Whether a name is that of a server the lab starts.
+/// Whether `name` is a server that the lab starts.
 fn is_server(name: &str) -> bool {
     name == managed::NAME || Private::NAMES.contains(&name)
 }

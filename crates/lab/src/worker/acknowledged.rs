@@ -1,8 +1,8 @@
-//! What was acknowledged, written down where a kill of this process does not reach: a file for each
-//! client, to which the numbers of the rows of every commit are appended once it has returned.
+//! Logs acknowledged commits in files that survive a kill of this process. Each client has its own
+//! files and appends the numbers of the rows of every commit once it has returned.
 //!
 //! I1: a row is in a file only after its commit returned. I2: the files of a client are in the
-//! order of its commits. What was written survives the process, since it is in the page cache.
+//! order of its commits. Written data survives the process, since it is in the page cache.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -16,7 +16,7 @@ use crate::protocol::Told;
 pub(super) struct Acknowledged(File);
 
 impl Acknowledged {
-    /// Begin the file of a client in `directory`.
+    /// Create the file of a client in `directory`.
     pub(super) fn create(directory: &Path, client: u32) -> Result<Acknowledged, String> {
         let path = directory.join(client.to_string());
         let file = OpenOptions::new().create(true).append(true).open(&path);
@@ -24,20 +24,21 @@ impl Acknowledged {
             .map_err(|e| format!("cannot create {}: {e}", path.display()))
     }
 
-    /// The commit of these rows returned.
+    /// Record that the commit of these rows returned.
     pub(super) fn note(&mut self, rows: Range<u64>) -> Result<(), String> {
         let mut bytes = Vec::with_capacity(8);
         for id in rows {
             bytes.extend_from_slice(&id.to_be_bytes());
         }
-        // One call, so that a kill cuts between commits.
+        // One write call, so that a kill falls between commits.
         let written = self.0.write_all(&bytes);
         written.map_err(|e| format!("cannot note what was acknowledged: {e}"))
     }
 }
 
-/// What each client was told; due is what the files held at the sizes `before_cut`, where there was
-/// a cut. A number cut off at the end of a file, or at its size before, is passed over.
+/// The acknowledged rows of each client. Those within the file sizes `before_cut`, if there was a
+/// cut, must be present. A number truncated at the end of a file, or at its size before the cut, is
+/// ignored.
 pub(super) fn read(
     directory: &Path,
     before_cut: Option<&BTreeMap<String, u64>>,

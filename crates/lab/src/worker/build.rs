@@ -1,11 +1,10 @@
-//! The client that builds the three indexes, one after the other, or the rows anew.
+//! The client that builds the three indexes, one after the other, or rewrites the rows.
 
 use crate::targets::Meter as _;
 
 use super::meter::Turn;
 use super::step::Shared;
 
-/// Build all three indexes.
 pub(super) fn indexes(shared: &Shared<'_>) {
     if let Err(message) = all(shared) {
         shared.fail(message);
@@ -27,7 +26,7 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Write the rows anew; all of them count as written at the end.
+/// Rewrite the rows; all of them count as written at the end.
 pub(super) fn rows(shared: &Shared<'_>) {
     shared.arrive();
     let meter = Turn::new(shared, 0);

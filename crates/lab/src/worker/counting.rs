@@ -1,20 +1,20 @@
-//! Counts what a client of tables writes, once it is committed.
+//! Counts what a client of tables writes, after the commit.
 
 use crate::workload::table::{Row, Table, Value, pick, row_bytes};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
-/// What was written.
+/// Totals of writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
     /// Rows inserted, changed or deleted.
     pub rows: u64,
     /// Rows deleted.
     pub deleted: u64,
-    /// Bytes of values given to the target, index entries included.
+    /// Bytes of values written to the target, index entries included.
     pub bytes: u64,
-    /// How many more rows there are.
+    /// Change in the number of rows.
     pub live_rows: i64,
-    /// How many more bytes.
+    /// Change in the number of bytes.
     pub live_bytes: i64,
 }
 
@@ -28,13 +28,13 @@ impl Written {
     }
 }
 
-/// A client that counts.
+/// A client that counts its writes.
 pub(super) struct Counting<'a> {
     client: Box<dyn TableClient + 'a>,
     tables: &'a [Table],
     open: bool,
     pending: Written,
-    /// What was committed since this was last taken.
+    /// Committed writes since the totals were last taken.
     pub(super) written: Written,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// A change succeeded, or its transaction is over.
+    /// Record a successful change, or the end of its transaction.
     fn note<T>(&mut self, answer: &Answer<T>, more: impl FnOnce(&[Table]) -> Written) {
         match answer {
             Ok(_) => {

@@ -1,4 +1,4 @@
-//! Clients that insert rows, and delete the oldest ones behind them.
+//! Clients that insert rows and delete the oldest ones.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub(super) fn load(shared: &Shared<'_>, client: u32) {
     run(shared, client, (batch, indexes, deletes), kind, true);
 }
 
-/// A client that inserts and deletes in the background of queries.
+/// A client that inserts and deletes as background load of queries.
 pub(super) fn background(shared: &Shared<'_>, client: u32) {
     let Work::Query {
         write_rate, batch, ..
@@ -44,7 +44,7 @@ pub(super) fn background(shared: &Shared<'_>, client: u32) {
     }
 }
 
-/// Insert until the rows or the time are used up. `main`: the commits are what the step measures.
+/// Insert until the rows or the time are used up. `main`: the step measures these commits.
 fn run(
     shared: &Shared<'_>,
     client: u32,
@@ -110,7 +110,7 @@ impl Inserter<'_> {
             let last = (first + self.rows).min(shared.end_row);
             let (connection, indexes) = (&mut self.connection, self.indexes);
             shared.generate(|| connection.fill(first..last, indexes));
-            // Making rows is not the target's time, except where it makes the schedule late.
+            // Generating rows is not the target's time, except where it delays the schedule.
             let due = if kind == LoadKind::Closed {
                 time::now()
             } else {

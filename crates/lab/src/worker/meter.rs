@@ -1,4 +1,4 @@
-//! What a connection tells of its long operations, counted for the step of one client.
+//! Counts what a connection reports of its long operations, for the step of one client.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

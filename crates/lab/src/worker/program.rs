@@ -1,4 +1,4 @@
-//! Clients of programs: workloads on tables of their own.
+//! Clients of programs: workloads that declare their own tables.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -17,15 +17,15 @@ use crate::workload::program::{Client, Program, Seat, Spec};
 use crate::workload::table::Table;
 use crate::workload::tables::{Refused, TableClient};
 
-/// A transaction that is in the way of others so often does not get through at all.
+/// A transaction that conflicts this number of times is taken to make no progress.
 const CONFLICTS_MAX: u32 = 100_000;
 
 /// A program on an open target.
 pub(super) struct Running {
     pub program: Box<dyn Program>,
-    /// The tables the target knows, and the task they are of.
+    /// The tables the target has opened, and the task they belong to.
     known: Option<(Task, Vec<Table>)>,
-    /// Rows and bytes there are.
+    /// Current rows and bytes.
     pub live: Before,
 }
 
@@ -38,8 +38,8 @@ impl Running {
         }
     }
 
-    /// Make the tables a task begins with, or look for those it needs; the seconds it took to make
-    /// them.
+    /// Create the tables a task starts with, or open those it needs; returns the seconds it took to
+    /// create them.
     pub(super) fn enter(
         &mut self,
         task: Task,
@@ -66,7 +66,7 @@ impl Running {
         self.known.as_ref().map_or(&[], |(_, tables)| tables)
     }
 
-    /// Compare what is there with what must be there.
+    /// Compare the contents of the target with the expected contents.
     pub(super) fn check(&self, database: &dyn Database) -> Integrity {
         let start = time::now();
         let expected = self.live.rows;
@@ -102,7 +102,7 @@ fn sentence(refused: Refused) -> String {
     }
 }
 
-/// What the clients of a program's step count together.
+/// Counters shared by the clients of a program's step.
 #[derive(Default)]
 pub(super) struct Counters {
     taken: AtomicU64,
@@ -116,12 +116,11 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Rows deleted.
     pub(super) fn deleted(&self) -> u64 {
         self.deleted.load(Ordering::Relaxed)
     }
 
-    /// What is there after the step.
+    /// Rows and bytes after the step.
     pub(super) fn after(&self, before: Before) -> Before {
         let add = |n: u64, more: &AtomicI64| n.saturating_add_signed(more.load(Ordering::Relaxed));
         Before {
@@ -130,7 +129,7 @@ impl Counters {
         }
     }
 
-    /// The numbers of the step, by name; those of each kind of operation where there are several.
+    /// The numbers of the step, by name; per kind of operation if there are several.
     pub(super) fn extra(&self, program: &dyn Program) -> BTreeMap<String, f64> {
         let mut extra = BTreeMap::new();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
@@ -158,7 +157,7 @@ impl Counters {
     }
 }
 
-/// The result of a step, with what a program tells besides.
+/// The result of a step, with the numbers of its program.
 pub(super) fn finished(
     running: &Running,
     task: Task,
@@ -192,7 +191,6 @@ pub(super) fn finished(
     })
 }
 
-/// A client of a step.
 pub(super) fn client(shared: &Shared<'_>, client: u32, task: Task) {
     if let Err(message) = run(shared, client, task) {
         shared.fail(message);
@@ -258,8 +256,8 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     Ok(())
 }
 
-/// Latencies of each kind of operation. One kind alone is the main operation, whose latencies are
-/// kept already.
+/// Latencies of each kind of operation. A single kind is the main operation, whose latencies are
+/// recorded already.
 fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
     match program.kinds().len() {
         0 | 1 => Vec::new(),
@@ -267,7 +265,7 @@ fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
     }
 }
 
-/// Do an operation, and again after each conflict. False if the step ended meanwhile.
+/// Run an operation, and retry it after each conflict. False if the step ended meanwhile.
 fn attempt(
     shared: &Shared<'_>,
     work: &mut dyn Client,
@@ -305,7 +303,7 @@ fn attempt(
     ))
 }
 
-/// Count what was written and done.
+/// Add up what was written and done.
 fn count(shared: &Shared<'_>, link: &mut Counting<'_>, task: Task) {
     let written = std::mem::take(&mut link.written);
     let counters = &shared.counters;

@@ -1,4 +1,4 @@
-//! Clients that query.
+//! Clients that run queries.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::load::Pace;
 use crate::targets::Connection;
 use crate::workload::iibench::QUERY_LIMIT;
 
-/// How often a waiting query client looks whether it is its turn.
+/// Interval at which a waiting query client checks whether its queries may start.
 const SIDE_LOOK: Duration = Duration::from_millis(20);
 
-/// Range queries beside a load, open-loop at their own rate.
+/// Range queries during a load, open-loop at their own rate.
 pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
     let Work::Load { interval_rows, .. } = shared.plan.work else {
         return;
@@ -53,7 +53,7 @@ fn finished(shared: &Shared<'_>) -> bool {
     shared.stopped() || shared.next_row.load(Ordering::Relaxed) >= shared.end_row
 }
 
-/// Queries one after the other until the step ends: the step's main operation.
+/// Run queries one after the other until the step ends: the step's main operation.
 pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     let slot = client as usize;
     let connected = Client::new(shared, client);
@@ -65,7 +65,7 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     while !shared.stopped() {
         let operations = shared.plan.operations;
         if operations > 0 && shared.queries.load(Ordering::Relaxed) >= operations {
-            // Enough: the background writers of the step must end too.
+            // All queries are done: the background writers of the step must end too.
             return shared.stop_all();
         }
         let due = time::now();
@@ -88,7 +88,7 @@ struct Client<'a> {
     connection: Box<dyn Connection + 'a>,
     meter: Turn<'a>,
     rng: Rng,
-    /// Rows that were in the store when the step began: `low..high`.
+    /// Rows that were in the store when the step started: `low..high`.
     low: u64,
     high: u64,
 }
@@ -107,7 +107,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// A row that is not about to be deleted: from the younger half of those there were.
+    /// A row that is not about to be deleted: from the younger half of the initial rows.
     fn old_row(&mut self) -> u64 {
         let low = self.low + (self.high - self.low) / 2;
         low + self.rng.below(self.high - low)
@@ -124,7 +124,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// A point query by primary key; the answer is compared with the row as it must be.
+    /// A point query by primary key; the result is compared with the expected row.
     fn point(&mut self) -> Result<(), String> {
         let id = self.old_row();
         if self.connection.point(id, &self.meter)? {

@@ -1,7 +1,7 @@
 //! The client that reads the rows and every index from end to end.
 //!
-//! A *query* of a scan is the next [`SCAN_PIECE`] entries, or what is left, so that rates and
-//! latencies are of pieces of one size.
+//! A *query* of a scan reads the next [`SCAN_PIECE`] entries, or the rest if there are fewer, so
+//! that rates and latencies refer to pieces of one size.
 
 use super::meter::Turn;
 use super::step::Shared;
@@ -29,7 +29,7 @@ fn parts(shared: &Shared<'_>) -> Result<(), String> {
         if found == rows || !session.keeps {
             continue;
         }
-        // The time was up: what was not read cannot be missed.
+        // The time was up: unread entries are not missing.
         if shared.stopped() {
             break;
         }

@@ -1,4 +1,4 @@
-//! The open target and what the workload knows is in it.
+//! The open target and what the workload expects in it.
 
 use super::program::Running;
 use crate::protocol::Open;
@@ -9,9 +9,9 @@ pub(super) struct Session {
     pub database: Box<dyn Database>,
     pub generator: Generator,
     pub live: Live,
-    /// Whether the target keeps what it is given (`null` does not).
+    /// Whether the target stores what it receives (`null` does not).
     pub keeps: bool,
-    /// The workload with tables of its own, where there is one.
+    /// The workload that declares its own tables, if it is one.
     pub running: Option<Running>,
 }
 

@@ -1,4 +1,4 @@
-//! One step: clients in threads, and a ticker that tells the lab how it goes.
+//! One step: clients in threads, and a ticker that reports progress to the lab.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,24 +17,24 @@ use crate::load::{Marks, Recorder, latency_of};
 use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use crate::targets::Live;
 
-/// How often the ticker looks: the resolution of tenths and intervals.
+/// Polling interval of the ticker: the resolution of tenths and intervals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How often a client that is connected looks whether all are.
+/// Interval at which a connected client checks whether all clients are connected.
 const ARRIVAL: Duration = Duration::from_millis(1);
 
-/// Wrong answers that are kept word for word.
+/// Maximum number of wrong results whose text is kept.
 const WRONG_MAX: usize = 20;
 
-/// What the clients of a step share.
+/// State shared by the clients of a step.
 pub(super) struct Shared<'a> {
     pub session: &'a Session,
     pub plan: &'a Step,
     /// Clients of the main operation that are not connected yet.
     absent: AtomicUsize,
-    /// When the step began: all of them were.
+    /// When the step started: all of these clients were connected.
     start: OnceLock<Instant>,
-    /// The next row to write, and where to stop.
+    /// The next row to write, and the row at which to stop.
     pub next_row: AtomicU64,
     pub end_row: u64,
     /// The next row to delete.
@@ -44,7 +44,7 @@ pub(super) struct Shared<'a> {
     pub entries: AtomicU64,
     pub logical_bytes: AtomicU64,
     client_cpu_ns: AtomicU64,
-    /// CPU of this process before the step, where all of it is the load generator's.
+    /// CPU time of this process before the step, if all of it is the load generator's.
     process_cpu: Option<f64>,
     /// When the last client of the main operation ended, in microseconds since `start`.
     ended_us: AtomicU64,
@@ -54,9 +54,9 @@ pub(super) struct Shared<'a> {
     wrong: Mutex<Vec<String>>,
     /// Latency of the step's main operation.
     pub main: Recorder,
-    /// Latency of queries beside a load.
+    /// Latency of queries during a load.
     pub side: Recorder,
-    /// What clients of a program count besides.
+    /// Further counters of the clients of a program.
     pub counters: program::Counters,
 }
 
@@ -65,7 +65,7 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// End the step: everything it had to do is done.
+    /// End the step: all its work is done.
     pub(super) fn stop_all(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -82,14 +82,14 @@ impl Shared<'_> {
         }
     }
 
-    /// A client of the main operation is connected, or will not be. Wait for the others, because
-    /// connecting is not part of the step; when it began.
+    /// A client of the main operation has connected, or failed to. Waits for the others, because
+    /// connecting is not part of the step; returns when the step started.
     pub(super) fn arrive(&self) -> Instant {
         self.absent.fetch_sub(1, Ordering::AcqRel);
         self.begun()
     }
 
-    /// Wait until all of them are; when the step began.
+    /// Wait until all clients are connected; returns when the step started.
     pub(super) fn begun(&self) -> Instant {
         while 0 < self.absent.load(Ordering::Acquire) && !self.stopped() {
             time::sleep(ARRIVAL);
@@ -97,7 +97,7 @@ impl Shared<'_> {
         *self.start.get_or_init(time::now)
     }
 
-    /// Seconds since the step began.
+    /// Seconds since the step started.
     fn elapsed(&self) -> f64 {
         let since = |start: &Instant| start.elapsed().as_secs_f64();
         self.start.get().map_or(0.0, since)
@@ -162,13 +162,13 @@ fn thread_cpu() -> Duration {
     )
 }
 
-/// Do a step on an open store.
+/// Run a step on an open store.
 pub(super) fn run(
     session: &mut Session,
     plan: &Step,
     emit: &dyn Fn(Event),
 ) -> Result<Finished, String> {
-    // Building them is a step of its own.
+    // A separate step builds the indexes.
     let builds = matches!(plan.work, Work::BuildIndexes);
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
@@ -224,14 +224,14 @@ pub(super) fn run(
     })
 }
 
-/// The seconds it took to make tables, beside what was measured.
+/// Add the seconds it took to create tables to the result.
 fn with(mut finished: Finished, made: Option<f64>) -> Finished {
     let made = made.map(|seconds| ("create_seconds".to_owned(), seconds));
     finished.extra.extend(made);
     finished
 }
 
-/// Make the tables of a program, or look for them.
+/// Create the tables of a program, or open them.
 fn enter(session: &mut Session, plan: &Step) -> Result<Option<f64>, String> {
     let Work::Program(task) = plan.work else {
         return Ok(None);
@@ -274,7 +274,7 @@ fn shared<'a>(session: &'a Session, plan: &'a Step) -> Shared<'a> {
     }
 }
 
-/// How many clients of the main operation a step has: [`main_of`].
+/// The number of clients of the main operation of a step; see [`main_of`].
 fn mains(plan: &Step) -> usize {
     match plan.work {
         Work::Load { .. } | Work::Program(_) | Work::Query { .. } => plan.clients as usize,
@@ -329,7 +329,7 @@ fn clients_of<'a>(shared: &'a Shared<'a>) -> Vec<(String, Body<'a>)> {
     clients
 }
 
-/// A client of the main operations: it is waited for at the beginning, and its end is noted.
+/// A client of the main operation: the step waits for its connection, and records its end.
 fn main_of<'a>(shared: &'a Shared<'a>, body: impl FnOnce() + Send + 'a) -> Body<'a> {
     Box::new(move || {
         body();
@@ -382,7 +382,7 @@ fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
     }
 }
 
-/// Looks at the counters every [`LOOK`], tells each second and each interval.
+/// Polls the counters every [`LOOK`], reports each second and each interval.
 struct Ticker<'a> {
     shared: &'a Shared<'a>,
     before: Live,
@@ -420,7 +420,7 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// The last look; returns when the last operation ended, in seconds.
+    /// Poll for the last time; returns when the last operation ended, in seconds.
     fn finish(&mut self, emit: &dyn Fn(Event)) -> f64 {
         let ended = self.shared.ended_us.load(Ordering::Relaxed) as f64 / 1e6;
         self.marks.finish(ended, self.shared.done());

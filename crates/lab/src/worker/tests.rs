@@ -1,4 +1,4 @@
-//! Programs from their load to their check, within this process.
+//! Programs from load to check, within this process.
 
 use std::path::Path;
 
@@ -67,7 +67,7 @@ fn after(finished: &Finished) -> Before {
     }
 }
 
-/// Load, do so many operations of the mix, and check after both.
+/// Load, run `operations` operations of the mix, and check after both.
 fn load_and_mix(spec: &Spec, operations: u64) -> Vec<Finished> {
     let each = ["memory", "betree"].map(|engine| {
         let dir = tempfile::tempdir().unwrap();
@@ -106,7 +106,7 @@ fn linkbench_counts_every_link() {
     }
 }
 
-/// Clients that are asked for more than they can do are late, and all of the wait is latency.
+/// Clients with a rate that they cannot reach are late, and the whole delay counts as latency.
 #[test]
 fn mixes_count_latency_from_the_intended_start() {
     let spec = Spec::Oltp(oltp::Params {
@@ -127,8 +127,8 @@ fn mixes_count_latency_from_the_intended_start() {
     assert!(1000 < late.behind, "{} were due", late.behind);
     let histogram = lab_report::record::decode_histogram(&late.histogram).unwrap();
     let latency = crate::load::latency_of(&histogram);
-    // Latencies of a client's own work alone add up to no more than the time it had. All were due
-    // at the beginning: with the wait of each they are many times that.
+    // Service times alone add up to no more than the time a client had. All operations were due at
+    // the start: with the delay of each, latencies add up to a multiple of that.
     let (all, had) = (
         latency.mean / 1e3 * latency.count as f64,
         3.0 * late.seconds,

@@ -1,8 +1,8 @@
-//! Rows of a thousand bytes, each inserted into a random one of many growing tables, then all of
-//! them scanned (the experiment with 1 to 10 000 tables of 2008).
+//! Rows of a thousand bytes, each inserted into a random one of many growing tables; then all
+//! tables are scanned (the experiment with 1 to 10 000 tables of 2008).
 //!
-//! Row `i` goes to a table that is a pure function of the seed and `i`, and so is all it holds: a
-//! check makes every row it meets again.
+//! The table and the contents of row `i` are a pure function of the seed and `i`: a check generates
+//! every row it reads again.
 
 use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
@@ -15,10 +15,10 @@ use crate::workload::tables::{Answer, Range, TableClient};
 /// Entries of one query of a scan.
 const PIECE: u64 = 1000;
 
-/// Columns of digits in a row: with the rest it makes a thousand bytes.
+/// Columns of digits in a row: with the rest they make a thousand bytes.
 const TEXTS: [(&str, u32); 4] = [("c1", 250), ("c2", 250), ("c3", 250), ("pad", 222)];
 
-/// What there is.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Params {
     /// The seed.
@@ -42,13 +42,13 @@ pub struct ManyTables {
 }
 
 impl ManyTables {
-    /// With these parameters.
+    /// The workload with these parameters.
     #[must_use]
     pub fn new(params: Params) -> ManyTables {
         ManyTables { params }
     }
 
-    /// The table row `id` is in, of so many.
+    /// The table of row `id`, among `tables` tables.
     #[must_use]
     pub fn table_of(&self, id: u64, tables: u64) -> u64 {
         mix64(self.params.seed ^ mix64(id)) % tables.max(1)
@@ -141,7 +141,7 @@ impl Program for ManyTables {
     }
 }
 
-/// Inserts rows one by one, each a transaction of its own.
+/// Inserts rows one by one, each in a separate transaction.
 struct Inserter<'a> {
     seat: Seat<'a>,
     tables: u64,
@@ -170,7 +170,7 @@ struct Scanner<'a> {
     seat: Seat<'a>,
     tables: u64,
     program: &'a ManyTables,
-    /// The table, and the number behind the last row met.
+    /// The table, and the number after the last row read.
     at: Option<(u64, u64)>,
 }
 

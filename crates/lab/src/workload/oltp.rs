@@ -1,7 +1,7 @@
 //! The read-only transactions of sysbench (`oltp_read_only`): ten rows by primary key and four
 //! ranges of a hundred, on uniformly random places of tables of one kind.
 //!
-//! sysbench has the server add, sort and make distinct three of the four ranges; here the client
+//! sysbench lets the server sum, sort and deduplicate three of the four ranges; here the client
 //! gets all rows and does so itself, so that every target does the same work.
 
 use lab_report::record::Task;
@@ -21,14 +21,14 @@ const POINTS: usize = 10;
 const RANGES: usize = 4;
 const RANGE_ROWS: u64 = 100;
 
-/// What there is.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Params {
     /// The seed.
     pub seed: u64,
-    /// How many tables.
+    /// Number of tables.
     pub tables: u64,
-    /// Rows of each.
+    /// Rows of each table.
     pub rows: u64,
 }
 
@@ -47,7 +47,7 @@ pub struct Oltp {
 }
 
 impl Oltp {
-    /// With these parameters.
+    /// The workload with these parameters.
     #[must_use]
     pub fn new(params: Params) -> Oltp {
         Oltp { params }
@@ -111,7 +111,8 @@ impl Program for Oltp {
 
     fn check(&self, task: Task, client: &mut dyn TableClient) -> Answer<Checked> {
         let mut checked = Checked::default();
-        // Reading changes nothing: after the load every row is made again, later they are counted.
+        // Reading changes nothing: after the load every row is generated again and compared; later
+        // checks only count rows.
         let whole = matches!(task, Task::Fill { .. });
         for table in 0..self.params.tables {
             let position = usize::try_from(table).unwrap_or(usize::MAX);

@@ -1,5 +1,6 @@
-//! Programs: workloads on tables of their own. What clients do is written once, against the general
-//! layer of targets ([`super::tables`]), and chosen by pure functions of a seed.
+//! Programs: workloads that declare their own tables. The operations of clients are written once,
+//! against the general layer of targets ([`super::tables`]), and chosen by pure functions of a
+//! seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,11 +27,11 @@ pub enum Spec {
 }
 
 impl Spec {
-    /// The program a plan's parameters describe; `None` where they are those of the insert
+    /// The program that a plan's parameters describe; `None` if they are those of the insert
     /// benchmark.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// If the parameters are invalid, with the reason.
     pub fn of(params: &serde_json::Value) -> Result<Option<Spec>, String> {
         if params.get("workload").is_none() {
             return Ok(None);
@@ -57,7 +58,7 @@ impl Spec {
         !matches!(self, Spec::ManyTables(_))
     }
 
-    /// Logical bytes once it is loaded, about.
+    /// Approximate logical bytes after the load.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
         match self {
@@ -69,16 +70,16 @@ impl Spec {
     }
 }
 
-/// Which client of a step one is.
+/// The position of a client among the clients of a step.
 #[derive(Clone, Copy, Debug)]
 pub struct Seat<'a> {
-    /// From 0.
+    /// The number of this client, from 0.
     pub client: u32,
-    /// How many there are.
+    /// The number of clients.
     pub clients: u32,
-    /// Other in other steps of a run, so that they do not draw the same numbers.
+    /// Differs between steps of a run, so that they do not draw the same random numbers.
     pub salt: u64,
-    /// Units of the step's work that were taken, by whichever client.
+    /// Units of the step's work that clients have taken.
     pub taken: &'a AtomicU64,
     /// Operations the step should do; 0 for no such limit.
     pub operations: u64,
@@ -91,7 +92,7 @@ impl Seat<'_> {
         mix64(mix64(seed ^ self.salt.rotate_left(32)) ^ u64::from(self.client))
     }
 
-    /// Take the next of `units`; `None` when all are taken.
+    /// Take the next of `units`; `None` if all are taken.
     #[must_use]
     pub fn take(&self, units: u64) -> Option<u64> {
         let unit = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -99,28 +100,28 @@ impl Seat<'_> {
     }
 }
 
-/// What an operation did, besides writing rows.
+/// The result of an operation, besides the written rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
-    /// Entries it met.
+    /// Number of entries read.
     pub entries: u64,
-    /// It was rolled back, as its inputs ask for.
+    /// Rolled back, as its inputs require.
     pub rolled_back: bool,
-    /// An answer that cannot be right.
+    /// A result that cannot be correct.
     pub wrong: Option<String>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Rows there are.
+    /// Number of rows.
     pub rows: u64,
-    /// What is wrong.
+    /// The faults found.
     pub faults: Vec<String>,
 }
 
 impl Checked {
-    /// Note a fault; the first few are kept.
+    /// Record a fault; the first few are kept.
     pub fn fault(&mut self, message: String) {
         if self.faults.len() < 10 {
             self.faults.push(message);
@@ -128,15 +129,15 @@ impl Checked {
     }
 }
 
-/// A workload on tables of its own. Shared by all clients.
+/// A workload that declares its own tables. Shared by all clients.
 pub trait Program: Send + Sync {
-    /// The tables, as they are during a task.
+    /// The tables during a task.
     fn tables(&self, task: Task) -> Vec<Table>;
 
     /// The kinds of operations of its mix, by name.
     fn kinds(&self) -> &'static [&'static str];
 
-    /// Whether rows are of use when a load was cut before it was done.
+    /// Whether the rows of an incomplete load are useful.
     fn partial(&self) -> bool {
         false
     }
@@ -144,23 +145,23 @@ pub trait Program: Send + Sync {
     /// A client of a task.
     fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a>;
 
-    /// Compare all there is with what must be there.
+    /// Compare all rows with the expected rows.
     ///
     /// # Errors
-    /// As the client.
+    /// An error of the client.
     fn check(&self, task: Task, client: &mut dyn TableClient) -> Answer<Checked>;
 }
 
 /// One client of a program.
 pub trait Client {
-    /// Choose the next operation and make its inputs: the generator's time. Its kind, as a position
-    /// in [`Program::kinds`]; `None` when there is nothing left to do.
+    /// Choose the next operation and generate its inputs: this is the generator's time. Returns its
+    /// kind, as a position in [`Program::kinds`]; `None` if there is no more work.
     fn next(&mut self) -> Option<usize>;
 
-    /// Do it, from its beginning to its commit. After [`super::tables::Refused::Conflict`]
-    /// it is done again with the same inputs.
+    /// Run the operation, from begin to commit. After [`super::tables::Refused::Conflict`] the
+    /// caller runs it again with the same inputs.
     ///
     /// # Errors
-    /// As the target.
+    /// An error of the target.
     fn run(&mut self, client: &mut dyn TableClient) -> Answer<Done>;
 }

@@ -1,6 +1,6 @@
 //! Tables as a workload declares them: typed columns, a primary key, secondary indexes; and rows.
 //!
-//! - T1. A row has a value for every column, in their order. [`Value::Null`] stands only in columns
+//! - T1. A row has a value for every column, in their order. [`Value::Null`] occurs only in columns
 //!   that may be null, never in the primary key.
 //! - T2. Values of a column are ordered: numbers by size (no NaN), texts and bytes by their bytes;
 //!   null comes first. Rows of an index are ordered by its columns, then by the primary key.
@@ -28,7 +28,7 @@ pub struct Column {
     pub name: &'static str,
     /// Its type.
     pub kind: Kind,
-    /// The most bytes of a text or of bytes; 8 for numbers.
+    /// Maximum bytes of a text or of bytes; 8 for numbers.
     pub width: u32,
     /// Whether it may be null.
     pub nullable: bool,
@@ -59,7 +59,7 @@ impl Column {
         Column::of(name, Kind::Bytes, width)
     }
 
-    /// The same column, which may be null.
+    /// The same column, nullable.
     #[must_use]
     pub const fn or_null(self) -> Column {
         Column {
@@ -81,18 +81,18 @@ impl Column {
 /// A secondary index. It is not unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Its name, unlike that of any other index of its table.
+    /// Its name, unique among the indexes of its table.
     pub name: &'static str,
     /// The positions of its columns.
     pub columns: Vec<usize>,
-    /// Positions of columns that are stored with each entry, so that queries of them need no rows.
+    /// Positions of columns stored with each entry, so that queries of them do not read rows.
     pub stored: Vec<usize>,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, unlike that of any other table of the workload.
+    /// Its name, unique among the tables of the workload.
     pub name: String,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -143,7 +143,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// The integer it is; 0 for anything else.
+    /// The value as an integer; 0 if it is not one.
     #[must_use]
     pub fn int(&self) -> i64 {
         match self {
@@ -152,7 +152,7 @@ impl Value {
         }
     }
 
-    /// The number it is; 0 for anything else.
+    /// The value as a number; 0 if it is not one.
     #[must_use]
     pub fn float(&self) -> f64 {
         match self {
@@ -162,7 +162,7 @@ impl Value {
         }
     }
 
-    /// The text it is; nothing for anything else.
+    /// The value as a text; empty if it is not one.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -216,7 +216,7 @@ impl From<String> for Value {
 /// A row: a value for every column.
 pub type Row = Vec<Value>;
 
-/// The value of a row's column; null where there is none.
+/// The value of a row's column; null if the row has no such column.
 #[must_use]
 pub fn at(row: &[Value], column: usize) -> &Value {
     row.get(column).unwrap_or(&Value::Null)

@@ -1,39 +1,39 @@
-//! The general layer: any tables a workload declares, on any target that can keep them.
+//! The general layer: tables that a workload declares, on any target that supports them.
 //!
 //! A workload's transactions are written once, against [`Tables`] and [`TableClient`]. An embedded
-//! engine answers them over `kv` (one tree for each table and each index), a server that speaks
+//! engine implements them over `kv` (one tree for each table and each index), a server that speaks
 //! MongoDB's protocol with documents, an SQL server with statements.
 //!
-//! # What an implementer owes
+//! # Requirements for an implementation
 //!
-//! - G1. [`Tables::create`] leaves every table empty, whatever was there under its name, with its
+//! - G1. [`Tables::create`] leaves every table empty, whatever existed under its name, with its
 //!   indexes. [`Tables::drop_all`] removes what `create` made, and nothing else.
-//! - G2. Between [`TableClient::begin`] and [`TableClient::commit`] all is one transaction at
-//!   snapshot isolation or stronger: it reads one state, with its own writes on top, and commits
-//!   whole or not at all. Outside of one, each call is a transaction of its own.
+//! - G2. Between [`TableClient::begin`] and [`TableClient::commit`] all operations are one
+//!   transaction at snapshot isolation or stronger: it reads one state, with its own writes on top,
+//!   and commits completely or not at all. Outside of one, each call is a separate transaction.
 //! - G3. A row read with [`Lock::Update`] is not changed by another transaction that commits before
-//!   this one: the implementer locks it (`FOR UPDATE`) or lets one of the two fail with
+//!   this one: the implementation locks it (`FOR UPDATE`) or fails one of the two transactions with
 //!   [`Refused::Conflict`]. So a read, a computation and an update lose nothing.
-//! - G4. [`Refused::Conflict`] is for whatever goes away when the transaction is done again:
+//! - G4. [`Refused::Conflict`] is for every error that a retry of the transaction resolves:
 //!   deadlocks, write conflicts, lock timeouts, serialization failures, and a duplicate key within
-//!   a transaction, since workloads insert keys they found absent. The transaction is over then,
-//!   as after [`TableClient::abort`]. Everything else is [`Refused::Failed`], with a sentence.
+//!   a transaction, since workloads insert keys they found absent. The transaction is over then, as
+//!   after [`TableClient::abort`]. Every other error is [`Refused::Failed`], with a message.
 //! - G5. Commits have the durability of the run. Reading never waits for the disk to sync.
-//! - G6. Statements are prepared once for each client; nothing is parsed for each row. Values come
-//!   back as they went in: types, nulls, and every bit of a double.
-//! - G7. Ranges are in the order of T2 (see [`super::table`]), by the index that is
-//!   named and no other (hint it where the target may choose).
-//! - G8. A target refuses what it cannot express where the plan is made, else when it is asked for
-//!   its tables; it never leaves anything out silently.
+//! - G6. Statements are prepared once for each client; nothing is parsed for each row. Values are
+//!   read back as they were written: types, nulls, and every bit of a double.
+//! - G7. Ranges are in the order of T2 (see [`super::table`]), by the named index and no other
+//!   (with a hint if the target may choose).
+//! - G8. A target rejects what it cannot express when the plan is made, or else when its tables are
+//!   requested; it never omits anything silently.
 
 use super::table::{Row, Table, Value};
 
-/// Why something did not happen.
+/// Why an operation failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// Another transaction was in the way: begin again. This one is over.
+    /// A conflict with another transaction: retry. This transaction is over.
     Conflict,
-    /// Anything else, in a sentence that says what to do next.
+    /// Any other error, as a message that states what to do next.
     Failed(String),
 }
 
@@ -49,10 +49,10 @@ impl From<&str> for Refused {
     }
 }
 
-/// An answer of a [`TableClient`].
+/// The result of a [`TableClient`] operation.
 pub type Answer<T> = Result<T, Refused>;
 
-/// What a transaction is going to do.
+/// The access of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Read only.
@@ -61,17 +61,16 @@ pub enum Mode {
     Write,
 }
 
-/// Whether a row is read in order to change it.
+/// Whether a row is read for an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
-    /// It is only looked at.
+    /// The row is only read.
     None,
-    /// It will be changed by this transaction (see G3). Outside of a transaction the same as
-    /// `None`.
+    /// This transaction will change the row (see G3). Outside of a transaction the same as `None`.
     Update,
 }
 
-/// By what a range is read.
+/// The access path of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The primary key.
@@ -80,25 +79,25 @@ pub enum By {
     Index(usize),
 }
 
-/// Which rows a range query asks for, and in what order.
+/// The rows and the order of a range query.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
-    /// The table, by its position in what was created.
+    /// The table, by its position among the created tables.
     pub table: usize,
-    /// By what.
+    /// The access path.
     pub by: By,
-    /// The first columns of the key or index must equal these; none for all rows.
+    /// The first columns of the key or index must equal these; empty for all rows.
     pub equal: &'a [Value],
-    /// The column behind those must be at least this.
+    /// The next column must be at least this.
     pub from: Option<&'a Value>,
-    /// And at most this.
+    /// The next column must be at most this.
     pub to: Option<&'a Value>,
     /// From the last row to the first.
     pub backward: bool,
-    /// The most rows; 0 for all.
+    /// Maximum number of rows; 0 for all.
     pub limit: u64,
-    /// Only columns of the index, those stored with it and those of the primary key are looked at:
-    /// others may be null in the rows given. For the primary key it changes nothing.
+    /// Only columns of the index, those stored with it and those of the primary key are needed:
+    /// others may be null in the returned rows. It has no effect for the primary key.
     pub covered: bool,
 }
 
@@ -127,13 +126,13 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// At most so many rows.
+    /// With a maximum number of rows.
     #[must_use]
     pub fn limit(self, limit: u64) -> Range<'a> {
         Range { limit, ..self }
     }
 
-    /// The last first.
+    /// In descending order.
     #[must_use]
     pub fn backward(self) -> Range<'a> {
         Range {
@@ -152,7 +151,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Only what the index holds.
+    /// Only columns that the index contains.
     #[must_use]
     pub fn covered(self) -> Range<'a> {
         Range {
@@ -162,31 +161,31 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A target that keeps tables. One object for all clients; see the module for what is owed.
+/// A target with tables. One object for all clients; see the module for the requirements.
 pub trait Tables: Send + Sync {
-    /// Create these tables, empty. From then on they are known by their positions.
+    /// Create these tables, empty. Later calls refer to them by their positions.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn create(&self, tables: &[Table]) -> Result<(), String>;
 
-    /// Know these tables by their positions, which are there already: after the target was opened
-    /// again.
+    /// Open these existing tables, after the target was reopened. Later calls refer to them by
+    /// their positions.
     ///
     /// # Errors
-    /// A sentence; so too when one of them is missing.
+    /// A message for the user; also if one of them is missing.
     fn attach(&self, tables: &[Table]) -> Result<(), String>;
 
     /// Drop the tables.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn drop_all(&self) -> Result<(), String>;
 
-    /// A client's own way to the tables created so far.
+    /// Open a connection for one client to the tables created so far.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message for the user.
     fn client(&self) -> Result<Box<dyn TableClient + '_>, String>;
 }
 
@@ -198,33 +197,33 @@ pub trait TableClient {
     /// `Failed`.
     fn begin(&mut self, mode: Mode) -> Answer<()>;
 
-    /// Commit it. It is over whatever is answered.
+    /// Commit the transaction. It is over, whatever the result.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
     fn commit(&mut self) -> Answer<()>;
 
-    /// Undo it. Does nothing where there is none.
+    /// Roll the transaction back. Does nothing if there is none.
     fn abort(&mut self);
 
-    /// Get a row by its primary key into `row`; false where there is none.
+    /// Get a row by its primary key into `row`; false if it does not exist.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
     fn get(&mut self, table: usize, key: &[Value], lock: Lock, row: &mut Row) -> Answer<bool>;
 
-    /// Show the rows of a range, in order, until `visit` answers false. Returns how many were
-    /// shown.
+    /// Pass the rows of a range, in order, to `visit` until it returns false. Returns the number of
+    /// rows passed.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
     fn range(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[Value]) -> bool) -> Answer<u64>;
 
-    /// Insert rows whose keys are not there. Outside of a transaction it may be blind: fast, and
-    /// without looking whether they are; a load does so, with many rows at once.
+    /// Insert rows whose keys do not exist. Outside of a transaction it may be a blind write: fast,
+    /// without a check whether they exist; a load uses it with many rows at once.
     ///
     /// # Errors
-    /// `Conflict` for a key that is there, within a transaction; `Failed`.
+    /// `Conflict` for an existing key, within a transaction; `Failed`.
     fn insert(&mut self, table: usize, rows: &[Row]) -> Answer<()>;
 
     /// Change a row from `old`, as it was read, to `new`. The primary key stays.

@@ -14,7 +14,7 @@ pub struct Zipf {
     eta: f64,
 }
 
-/// Terms of the zeta function that are added one by one; the rest is its integral.
+/// Terms of the zeta function that are summed one by one; the rest is approximated by its integral.
 const EXACT: u64 = 10_000;
 
 impl Zipf {
@@ -52,7 +52,7 @@ impl Zipf {
         (rank as u64).min(self.n - 1)
     }
 
-    /// A number whose frequency says nothing of its neighbours': ranks are scattered.
+    /// A number whose frequency is independent of its neighbors': ranks are scattered.
     pub fn scattered(&self, rng: &mut Rng) -> u64 {
         mix64(self.rank(rng) ^ 0x5CA7_7E2E_D000) % self.n
     }

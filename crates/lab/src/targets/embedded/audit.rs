@@ -1,8 +1,8 @@
-//! What a killed store holds, against what was acknowledged before the kill.
+//! Compares the contents of a killed store with what was acknowledged before the kill.
 //!
-//! Rows are scanned once in the order of their numbers: each is made again and compared, and the
-//! hashes of its index keys are added up and compared with those of the index trees, so a row
-//! without its entries, or entries without their row, are found as well.
+//! Rows are scanned once in the order of their numbers. Each is generated again and compared, and
+//! the hashes of its index keys are summed and compared with those of the index trees; this also
+//! finds a row without its entries, or entries without their row.
 
 use kv::{Direction, KeyRange};
 use stdx::{hash, time};
@@ -12,7 +12,7 @@ use crate::protocol::{Audit, Told};
 use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;
 
-/// Compare the store with what each client was told.
+/// Compare the store with the rows acknowledged to each client.
 pub(super) fn audit(database: &Embedded, told: &[Told]) -> Result<Audit, String> {
     let start = time::now();
     let mut scan = Scan::default();
@@ -24,7 +24,7 @@ pub(super) fn audit(database: &Embedded, told: &[Told]) -> Result<Audit, String>
     Ok(audit)
 }
 
-/// The rows found, in ascending order, against those acknowledged to each client.
+/// Compare the rows found, in ascending order, with those acknowledged to each client.
 pub(in crate::targets) fn reconcile(told: &[Told], found: &[u64]) -> Audit {
     let there = |id: &u64| found.binary_search(id).is_ok();
     let mut audit = Audit {
@@ -41,7 +41,7 @@ pub(in crate::targets) fn reconcile(told: &[Told], found: &[u64]) -> Audit {
         audit.unacknowledged += (rows.len() - lost_of(rows.len())) as u64;
     }
     audit.unacknowledged = audit.found.saturating_sub(audit.unacknowledged);
-    // Each client has at most one commit under way.
+    // Each client has at most one commit in progress.
     if audit.unacknowledged > told.len() as u64 {
         audit.faults.push(format!(
             "{} rows are there that were not acknowledged, and {} clients can have had no more \
@@ -128,13 +128,13 @@ mod tests {
         let audit = |found: &[u64]| figures(&told, found);
         assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6]), (7, 0, 0, 0));
         assert_eq!(audit(&[0, 1, 2, 3, 4, 5, 6, 7, 8]), (7, 0, 0, 2));
-        // The last commit of each client is gone: nothing outlived it.
+        // The last commit of each client is lost: no later commit survived.
         assert_eq!(audit(&[0, 1, 2, 3, 4]), (7, 2, 0, 0));
-        // Row 2 is gone, and 4 and 6 of the same client are there.
+        // Row 2 is lost, and rows 4 and 6 of the same client are present.
         assert_eq!(audit(&[0, 1, 3, 4, 5, 6]), (7, 1, 1, 0));
         assert_eq!(audit(&[]), (7, 7, 0, 0));
 
-        // Rows 6, 3 and 5 were acknowledged while the power was being cut.
+        // Rows 6, 3 and 5 were acknowledged during the power cut.
         let told = [client(&[0, 2, 4, 6], 3), client(&[1, 3, 5], 1)];
         assert_eq!(figures(&told, &[0, 1, 2, 4]), (4, 0, 0, 0));
         assert_eq!(figures(&told, &[0, 1, 2, 3, 4, 5, 6]), (4, 0, 0, 0));

@@ -1,8 +1,8 @@
-//! Building an index tree from the rows, as `CREATE INDEX` does.
+//! Builds an index tree from the rows, as `CREATE INDEX` does.
 //!
 //! Scan the rows by primary key, gather entries until the sort buffer is full, sort them, insert
-//! them in order. Engines get sorted stretches, not the whole index in one piece, because a real
-//! build with little memory sorts in pieces too.
+//! them in order. Engines get sorted runs, not the whole index in one piece, because a real build
+//! with little memory sorts in pieces too.
 
 use std::ops::Range;
 

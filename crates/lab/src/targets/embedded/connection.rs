@@ -37,7 +37,7 @@ impl<'a> Client<'a> {
         written.map(|()| bytes).map_err(text)
     }
 
-    /// Read the rows that are to be deleted.
+    /// Read the rows to be deleted.
     fn find(&self, rows: &Range<u64>, meter: &dyn Meter) -> Result<(), String> {
         let database = self.database;
         let snapshot = database.engine.begin_read().map_err(text)?;
@@ -190,7 +190,7 @@ impl Connection for Client<'_> {
         while !meter.stopped() {
             meter.begin();
             let mut found = 0;
-            // Keys and values are touched as by a program that adds them up.
+            // Read keys and values, as a program that sums them does.
             let mut bytes = 0u64;
             while found < piece && cursor.advance().map_err(text)? {
                 found += 1;

@@ -25,7 +25,7 @@ use crate::protocol::{Audit, Open, Told};
 use crate::workload::iibench::{Generator, TREES};
 use crate::workload::tables::Tables;
 
-/// An engine that is open in this process.
+/// An open engine in this process.
 pub(super) struct Embedded {
     engine: Box<dyn Engine>,
     generator: Generator,
@@ -59,7 +59,7 @@ pub(super) fn open(request: &Open) -> Result<Embedded, String> {
 }
 
 impl Embedded {
-    /// The index trees, once they were made.
+    /// The index trees; `None` until they are created.
     fn indexes(&self) -> Option<[TreeId; 3]> {
         self.indexes.get().copied()
     }
@@ -145,7 +145,7 @@ fn tree(engine: &dyn Engine, name: &str, options: &TreeOptions) -> Result<TreeId
     }
 }
 
-/// An engine's error as a sentence, with what is underneath.
+/// An engine's error as a message, with its cause.
 #[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
 fn text(error: kv::Error) -> String {
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! A store that was changed behind the workload's back, and operations on it.
+//! A store modified without the workload's knowledge, and operations on it.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -17,7 +17,7 @@ const LIVE: Live = Live {
     indexed: true,
 };
 
-/// Keeps what it is told.
+/// Records the reports it receives.
 #[derive(Default)]
 struct Told {
     wrong: RefCell<Vec<String>>,
@@ -71,7 +71,7 @@ fn loaded(dir: &Path) -> Embedded {
     database
 }
 
-/// What is said after one entry was changed behind the workload's back.
+/// The faults found after one entry was changed without the workload's knowledge.
 fn faults(corrupt: impl FnOnce(&Embedded, &Row, &mut Batch)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let database = loaded(dir.path());

@@ -1,5 +1,5 @@
-//! Is the store what the workload's model says? Every row is made again and compared; the index
-//! trees are compared by number and by the sum of the hashes of their keys.
+//! Compares the store with the workload's model. Every row is generated again and compared; the
+//! index trees are compared by number of entries and by the sum of the hashes of their keys.
 
 use kv::{Direction, KeyRange, TreeId};
 use lab_report::record::Integrity;
@@ -10,7 +10,7 @@ use crate::targets::database::Live;
 use crate::targets::findings::Findings;
 use crate::workload::iibench::Row;
 
-/// Compare all of it.
+/// Compare the whole store.
 pub(super) fn verify(database: &Embedded, live: Live) -> Integrity {
     let integrity = Findings::of(live, |findings| {
         let mut check = Check {

@@ -1,8 +1,8 @@
 //! Addresses of servers: `mongodb://[USER@]HOST[:PORT][,..][/DB][?options]`.
 //!
-//! The database is where the rows go (default [`DATABASE`]), so whoever is in the address is looked
-//! up in `admin` unless `authSource` says otherwise. The password of that user comes from the
-//! environment, because the address is kept in the results.
+//! The database holds the rows (default [`DATABASE`]), not the users: the user of the address is
+//! looked up in `admin` unless `authSource` names another database. The password of that user comes
+//! from the environment, because the address is kept in the results.
 
 use std::env;
 use std::time::Duration;
@@ -11,22 +11,22 @@ use mongodb::options::{ClientOptions, ConnectionString};
 
 use super::failure;
 
-/// How such an address begins.
+/// The scheme of these addresses.
 pub(in crate::targets) const SCHEME: &str = "mongodb://";
 
-/// Where the password of the address's user is found.
+/// The environment variable with the password of the address's user.
 pub(in crate::targets) const PASSWORD: &str = "LAB_MONGODB_PASSWORD";
 
-/// The database of the rows, where the address names none.
+/// The database of the rows, if the address names none.
 pub(super) const DATABASE: &str = "romanesco_lab";
 
-/// How long to look for the server, unless the address says otherwise.
+/// Maximum time to find the server, unless the address sets it.
 const SELECTION: Duration = Duration::from_secs(5);
 
-/// Whether an address makes sense; nothing is connected to.
+/// Check an address without connecting.
 ///
 /// # Errors
-/// A sentence that says what to write instead.
+/// A message that states what to write instead.
 pub(in crate::targets) fn check(uri: &str) -> Result<(), String> {
     parse(uri).map(|_| ())
 }
@@ -47,7 +47,7 @@ fn parse(uri: &str) -> Result<ConnectionString, String> {
     Ok(parsed)
 }
 
-/// What the driver is told, and the database of the rows.
+/// The options of the driver, and the database of the rows.
 pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, String), String> {
     let mut parsed = parse(uri)?;
     let database = parsed.default_database.take();

@@ -1,6 +1,6 @@
-//! What a killed server holds, against what was acknowledged before the kill: documents are read in
-//! the order of their numbers, each is made again and compared, and every index must have as many
-//! entries.
+//! Compares the contents of a killed server with what was acknowledged before the kill. Documents
+//! are read in the order of their numbers, each is generated again and compared, and every index
+//! must have the same number of entries.
 
 use bson::{RawBsonRef, doc};
 use stdx::time;

@@ -73,7 +73,7 @@ impl Connection for Link<'_> {
         if found != of {
             meter.wrong(format!("{found} of {of} old rows found"));
         }
-        // A delete gives the server keys, not documents.
+        // A delete sends keys to the server, not documents.
         Ok(of * 8 + self.entries(of, indexed))
     }
 
@@ -169,8 +169,8 @@ impl Connection for Link<'_> {
     }
 }
 
-/// The values of an index entry, in the order of its fields: all of them are numbers that a double
-/// orders well enough (a date in milliseconds has 41 bits; ties are no disorder).
+/// The values of an index entry, in the order of its fields. A double orders all of them well
+/// enough (a date in milliseconds has 41 bits; equal values are in order).
 fn numbers(entry: &RawDocument) -> Vec<f64> {
     let values = entry.iter().flatten().map(|(_, value)| match value {
         RawBsonRef::Int32(n) => f64::from(n),

@@ -1,4 +1,4 @@
-//! The server, the collection of the rows, and what is asked of both as a whole.
+//! The server, the collection of the rows, and the operations on both as a whole.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,20 +20,20 @@ use crate::targets::database::{Connection, Database, Live, Meter, Settled, State
 use crate::workload::iibench::Generator;
 use crate::workload::tables::Tables;
 
-/// The collection of the rows: a name nobody else would choose, since it is dropped.
+/// The collection of the rows: a name unlikely to be used by others, since it is dropped.
 pub(super) const COLLECTION: &str = "romanesco_lab_rows";
 
 /// Connections besides those of the load: the ticker's, the query client's, the driver's own.
 const MORE_CONNECTIONS: u32 = 8;
 
-/// How often a server that settles is looked at.
+/// Interval at which a settling server is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Debt that an idle server has not touched for so long it will not pay by itself: what lies in its
-/// memory until more comes.
+/// Pending work that an idle server has not reduced for this time stays until more writes arrive:
+/// data in its memory.
 const STILL: Duration = Duration::from_secs(2);
 
-/// A look at the server's state may take this share of the time.
+/// Polling the server's state may take at most one part in this number of the time.
 const LOOK_SHARE: u32 = 20;
 
 /// An open server.
@@ -44,7 +44,7 @@ pub(super) struct Server {
     pub(super) database: String,
     pub(super) rows: Collection<RawDocumentBuf>,
     pub(super) generator: Generator,
-    /// What every write waits for.
+    /// The write concern of every write.
     pub(super) concern: WriteConcern,
     pub(super) catalog: tables::Catalog,
     facts: ServerFacts,
@@ -53,24 +53,24 @@ pub(super) struct Server {
     last: Mutex<Look>,
 }
 
-/// The latest look at the server's state.
+/// The latest polled state of the server.
 struct Look {
     at: Instant,
     took: Duration,
     state: State,
 }
 
-/// Whether a server answers and lets in the user of the address.
+/// Whether a server answers and accepts the user of the address.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub(in crate::targets) fn answers(uri: &str) -> Result<(), String> {
     let (client, database) = connect(uri, 1)?;
     let listed = client.database(&database).list_collection_names().run();
     listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
 }
 
-/// Where the data of a server lie, if they lie on this machine.
+/// The data directory of a server, if it is on this machine.
 pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
     let (client, _) = connect(uri, 1)?;
     let facts = facts::gather(&client, uri, Durability::Interval);
@@ -83,8 +83,8 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
     Ok((client, database))
 }
 
-/// Connect to a server, and drop what an earlier run may have left, unless what is there is to be
-/// looked at.
+/// Connect to a server, and drop the collection of an earlier run, unless the request is for the
+/// existing data.
 pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
     let mut concern = WriteConcern::default();
@@ -99,7 +99,7 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
     let text = |e: Error| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
     let indexed = match request.found {
-        // A workload with tables of its own looks for those.
+        // A workload with its own tables opens those.
         true if request.program.is_some() => [false; 3],
         true => indexed(&rows, &generator).map_err(text)?,
         false => {
@@ -128,7 +128,7 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
     }))
 }
 
-/// Which of the three indexes are there.
+/// Which of the three indexes exist.
 fn indexed(rows: &Collection<RawDocumentBuf>, generator: &Generator) -> Result<[bool; 3], Error> {
     let there = rows.list_indexes().run()?;
     let there: Vec<Document> = there
@@ -144,7 +144,7 @@ pub(super) fn journaled(durability: Durability) -> bool {
 }
 
 impl Server {
-    /// An error as a sentence.
+    /// An error as a message.
     pub(super) fn text(&self, error: &Error) -> String {
         failure::text(&self.place, error)
     }
@@ -156,7 +156,7 @@ impl Server {
         all.take(usize::from(params.indexes))
     }
 
-    /// Make one of the indexes, unless it is there.
+    /// Create one of the indexes, unless it exists.
     pub(super) fn create_index(&self, index: usize) -> Result<(), String> {
         let mut made = self.indexed.lock();
         let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().nth(index)) else {
@@ -182,7 +182,7 @@ impl Server {
         }
     }
 
-    /// What the server says of its engine: `None` where it does not say.
+    /// The engine's statistics; `None` if the server does not report them.
     fn stats(&self) -> Option<EngineStats> {
         let admin = self.client.database("admin");
         let status = admin.run_command(doc! { "serverStatus": 1 }).run().ok()?;
@@ -277,7 +277,7 @@ impl Database for Server {
     }
 }
 
-/// The size of a database by its statistics, in bytes.
+/// The size of a database from its statistics, in bytes.
 fn total(stats: &Document) -> Option<u64> {
     let number = |name: &str| match stats.get(name)? {
         Bson::Int32(n) => u64::try_from(*n).ok(),

@@ -34,7 +34,7 @@ pub(super) fn keys(fields: &[&str]) -> Document {
     each.collect()
 }
 
-/// The fields of an index and nothing else, so that the index alone answers.
+/// A projection to the fields of an index, so that the index covers the query.
 pub(super) fn covered(fields: &[&str]) -> Document {
     let mut projection = keys(fields);
     projection.insert("_id", 0);
@@ -68,7 +68,7 @@ fn int(n: u32) -> Bson {
     Bson::Int32(n.cast_signed())
 }
 
-/// Row `id` as it is stored. `text` is a buffer.
+/// Row `id` as a document. `text` is a buffer.
 pub(super) fn row(generator: &Generator, id: u64, text: &mut String) -> RawDocumentBuf {
     let sale = generator.sale(id);
     let shape = generator.params().shape;
@@ -98,13 +98,13 @@ pub(super) fn number(id: u64) -> i64 {
     id.cast_signed()
 }
 
-/// Rows `from` to before `to`.
+/// Filter for the rows from `from` to before `to`.
 pub(super) fn between(from: u64, to: u64) -> Document {
     doc! { "_id": { "$gte": number(from), "$lt": number(to) } }
 }
 
-/// Bytes of a document and, with `indexed`, its index entries as the workload of embedded engines
-/// counts them, on average.
+/// Average bytes of a document and, with `indexed`, of its index entries as the workload of
+/// embedded engines counts them.
 pub(super) fn mean_bytes(generator: &Generator, indexed: bool) -> f64 {
     let mut text = String::new();
     let first = row(generator, 0, &mut text);

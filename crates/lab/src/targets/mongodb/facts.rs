@@ -1,7 +1,8 @@
-//! What a server says of itself, and what of it can be believed.
+//! Facts a server reports about itself, and which of them can be trusted.
 //!
-//! Its process is on this machine if `/proc` has a process of the number it names that began when
-//! the server says it did: numbers are given again, and a container's numbers mean nothing here.
+//! The server's process is on this machine if `/proc` has a process with the reported id that
+//! started at the time the server reports: the kernel reuses ids, and a container's ids mean
+//! nothing here.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,14 +15,14 @@ use mongodb::sync::Client;
 use super::database::journaled;
 use crate::protocol::ServerFacts;
 
-/// How far the process's age may lie from what the server says, in seconds: the server counts from
-/// some moment of its start, the kernel in hundredths.
+/// Maximum difference between the process's age and the uptime the server reports, in seconds: the
+/// server counts from some moment during its start, the kernel in hundredths.
 const AGE_TOLERANCE: f64 = 5.0;
 
-/// Debt below which a server is quiet: metadata of its own may stay dirty for ever.
+/// Pending bytes below which a server counts as quiet: its own metadata may stay dirty forever.
 pub(super) const QUIET_BYTES: u64 = 256 << 10;
 
-/// Ask.
+/// Query the server for its facts.
 pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Result<ServerFacts> {
     let admin = client.database("admin");
     let build = admin.run_command(doc! { "buildInfo": 1 }).run()?;
@@ -57,7 +58,7 @@ pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Resu
     Ok(facts)
 }
 
-/// `8.0.1`, or with the product's own name where it has one.
+/// For example `8.0.1`, with the product's name if it reports one.
 fn version(build: &Document) -> String {
     let of = |name: &str| build.get_str(name).unwrap_or("unknown").to_owned();
     match build.get_str("romanescoVersion") {
@@ -94,7 +95,7 @@ fn of_status(facts: &mut ServerFacts, uri: &str, status: &Document) {
     }
 }
 
-/// Whether the address can mean this machine.
+/// Whether the address can refer to this machine.
 pub(in crate::targets) fn local(uri: &str) -> bool {
     let hosts = uri.split("://").nth(1).unwrap_or_default();
     let hosts = hosts.split(['/', '?']).next().unwrap_or_default();
@@ -111,7 +112,7 @@ pub(in crate::targets) fn began_when_it_says(proc_root: &Path, pid: u32, seconds
     let up = fs::read_to_string(proc_root.join("uptime")).unwrap_or_default();
     let stat = fs::read_to_string(proc_root.join(format!("{pid}/stat"))).unwrap_or_default();
     let up: Option<f64> = up.split(' ').next().and_then(|n| n.parse().ok());
-    // Field 22 of proc(5), counted behind the name in parentheses, which may hold anything.
+    // Field 22 of proc(5), counted from the name in parentheses, which may contain any character.
     let began = stat.rsplit_once(')').and_then(|(_, rest)| {
         let ticks: f64 = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
         Some(ticks / rustix::param::clock_ticks_per_second() as f64)
@@ -120,7 +121,7 @@ pub(in crate::targets) fn began_when_it_says(proc_root: &Path, pid: u32, seconds
     age.is_some_and(|age| (age - seconds).abs() <= AGE_TOLERANCE)
 }
 
-/// What `serverStatus` says of the engine's work: Romanesco's section of the engine's name, or the
+/// The engine's statistics in `serverStatus`: Romanesco's section of the engine's name, or the
 /// dirty bytes of WiredTiger's cache, which checkpoints write out.
 pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
     let mut stats = EngineStats::default();
@@ -144,7 +145,7 @@ pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
         .ok()?;
     let dirty = cache.get("tracked dirty bytes in the cache")?;
     stats.debt_bytes = number(dirty).and_then(whole);
-    // It does not say what it does, but it will write these.
+    // The server does not report its activity, but it will write these bytes.
     if stats.debt_bytes.is_some_and(|dirty| QUIET_BYTES < dirty) {
         stats.activity.push("dirty cache".to_owned());
     }
@@ -169,7 +170,8 @@ fn whole(n: f64) -> Option<u64> {
     (0.0 <= n).then_some(n as u64)
 }
 
-/// Settings as `storage.dbPath`, whatever they are nested in. What may be secret is left out.
+/// Flatten nested settings to names like `storage.dbPath`. Settings that may contain secrets are
+/// omitted.
 fn flatten(prefix: &str, document: &Document, into: &mut Vec<(String, String)>) {
     for (name, value) in document {
         let name = format!("{prefix}{name}");

@@ -1,10 +1,10 @@
-//! Errors of the driver as sentences that say what to do next.
+//! Converts errors of the driver into messages that state what to do next.
 
 use mongodb::error::{Error, ErrorKind, WriteFailure};
 
 use super::address::PASSWORD;
 
-/// What happened, in the server's or the driver's words.
+/// The message of the server or the driver.
 pub(super) fn sentence(error: &Error) -> String {
     match error.kind.as_ref() {
         ErrorKind::Command(e) => format!("{} ({} {})", e.message, e.code, e.code_name),
@@ -26,7 +26,7 @@ pub(super) fn sentence(error: &Error) -> String {
     }
 }
 
-/// What happened at `place`, and what to do next.
+/// The error at `place`, and what to do next.
 pub(super) fn text(place: &str, error: &Error) -> String {
     let what = sentence(error);
     match error.kind.as_ref() {

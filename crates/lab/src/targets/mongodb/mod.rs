@@ -5,10 +5,10 @@
 //! with the three secondary indexes of the run's shape. Durability becomes the write concern:
 //! `sync` and `group` wait for the journal (`j: true`), `interval` and `none` do not.
 //!
-//! - M1. Everything written is in one collection of a name that is the laboratory's own; it is
+//! - M1. All written data is in one collection whose name is reserved for the laboratory; it is
 //!   dropped before a run and after it, and nothing else of the server is touched.
 //! - M2. No password is kept: not in the plan, not in the results (see [`address`]).
-//! - M3. A process is called the server's only after `/proc` agreed (see [`facts`]).
+//! - M3. A process is attributed to the server only after `/proc` confirmed it (see [`facts`]).
 
 pub(super) mod address;
 mod audit;

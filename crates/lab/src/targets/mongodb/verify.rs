@@ -1,5 +1,6 @@
-//! Is the collection what the workload's model says? The rows and the entries of every index are
-//! counted, each by its own index; a sample of the rows is made again and compared byte by byte.
+//! Compares the collection with the workload's model. The rows and the entries of every index are
+//! counted, each by its own index; a sample of the rows is generated again and compared byte by
+//! byte.
 
 use bson::{Document, doc};
 use lab_report::record::Integrity;
@@ -10,7 +11,7 @@ use super::document;
 use crate::targets::database::Live;
 use crate::targets::findings::{Findings, Found};
 
-/// Compare.
+/// Compare the collection with the model.
 pub(super) fn verify(server: &Server, live: Live) -> Integrity {
     Findings::of(live, |findings| {
         findings.rows(count(server, doc! { "_id": 1 })?, live);
@@ -34,7 +35,7 @@ pub(super) fn verify(server: &Server, live: Live) -> Integrity {
     })
 }
 
-/// The documents there are by way of one index.
+/// The number of documents, counted by one index.
 pub(super) fn count(server: &Server, keys: Document) -> Result<u64, String> {
     let counted = server.rows.count_documents(doc! {}).hint(Hint::Keys(keys));
     counted.run().map_err(|e| server.text(&e))

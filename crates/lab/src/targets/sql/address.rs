@@ -1,9 +1,9 @@
 //! Addresses of SQL servers: `mysql://USER@HOST[:PORT][/DB][?engine=NAME&tls=PATH]` and
-//! `postgres://USER@HOST[:PORT][/DB][?tls=PATH]`, where `tls` has connections encrypted, trusting
-//! the certificates in that PEM file.
+//! `postgres://USER@HOST[:PORT][/DB][?tls=PATH]`, where `tls` encrypts connections and trusts the
+//! certificates in that PEM file.
 //!
-//! The database is where the rows go (default [`DATABASE`]). The password of the user comes from
-//! the environment, because the address is kept in the results. A server the laboratory started is
+//! The database holds the rows (default [`DATABASE`]). The password of the user comes from the
+//! environment, because the address is kept in the results. A server that the laboratory started is
 //! reached by its socket, `?socket=PATH`, or with `tls` by TCP: `tls=0` is not encrypted.
 
 use std::env;
@@ -13,10 +13,10 @@ use std::str::FromStr;
 use super::dialect::Dialect;
 use super::engine::Engine;
 
-/// The database of the rows, where the address names none.
+/// The database of the rows, if the address names none.
 pub(super) const DATABASE: &str = "romanesco_lab";
 
-/// Whose protocol a server speaks.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// MariaDB and MySQL.
@@ -26,7 +26,7 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
-    /// How addresses begin.
+    /// The URL scheme.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Protocol::MySql => "mysql://",
@@ -34,7 +34,7 @@ impl Protocol {
         }
     }
 
-    /// Where the password of the address's user is found.
+    /// The environment variable with the password of the address's user.
     pub(super) fn password(self) -> &'static str {
         match self {
             Protocol::MySql => "LAB_MYSQL_PASSWORD",
@@ -57,7 +57,7 @@ impl Protocol {
     }
 }
 
-/// The protocol an address is of.
+/// The protocol of an address.
 pub(super) fn protocol(text: &str) -> Option<Protocol> {
     let scheme = text.split_once("://")?.0;
     match scheme {
@@ -67,12 +67,12 @@ pub(super) fn protocol(text: &str) -> Option<Protocol> {
     }
 }
 
-/// Whether the laboratory takes this for the address of an SQL server.
+/// Whether this is the address of an SQL server.
 pub(in crate::targets) fn is_sql(text: &str) -> bool {
     protocol(text).is_some()
 }
 
-/// The engine such an address is recorded under.
+/// The engine name under which such an address is recorded.
 pub(in crate::targets) fn engine_name(text: &str) -> Option<&'static str> {
     match protocol(text)? {
         Protocol::MySql => Some(super::MYSQL),
@@ -80,30 +80,30 @@ pub(in crate::targets) fn engine_name(text: &str) -> Option<&'static str> {
     }
 }
 
-/// An address in its parts.
+/// A parsed address.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Address {
-    /// As it was written.
+    /// As the user wrote it.
     pub text: String,
     pub protocol: Protocol,
     pub user: String,
     pub host: String,
     pub port: u16,
-    /// The socket of a server on this machine; for PostgreSQL, the directory it is in.
+    /// The socket of a server on this machine; for PostgreSQL, the directory that contains it.
     pub socket: Option<PathBuf>,
     pub database: String,
     /// The storage engine of the tables.
     pub engine: Engine,
-    /// How it is reached.
+    /// The transport.
     pub way: Way,
 }
 
-/// How a server is reached.
+/// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// By its socket where it has one, else by TCP, not encrypted.
+    /// By its socket if it has one, else by TCP, not encrypted.
     Usual,
-    /// By TCP although it has a socket, not encrypted.
+    /// By TCP even if it has a socket, not encrypted.
     Tcp,
     /// By TCP, encrypted, trusting the certificates in this file.
     Tls(PathBuf),
@@ -112,17 +112,17 @@ pub(super) enum Way {
 impl Address {
     /// The password of its user, if one is set.
     pub(super) fn password(&self) -> Option<String> {
-        // A server the laboratory started lets its own user in.
+        // A server that the laboratory started accepts its own user without a password.
         let own = self.socket.is_some();
         env::var(self.protocol.password()).ok().filter(|_| !own)
     }
 
-    /// The socket it is reached by, if it is.
+    /// The socket, if the connection uses it.
     pub(super) fn by_socket(&self) -> Option<&Path> {
         self.socket.as_deref().filter(|_| self.way == Way::Usual)
     }
 
-    /// What its statements are written in.
+    /// The dialect of its statements.
     pub(super) fn dialect(&self) -> Dialect {
         Dialect {
             protocol: self.protocol,
@@ -136,10 +136,10 @@ impl Address {
     }
 }
 
-/// Whether an address makes sense; nothing is connected to.
+/// Check an address without connecting.
 ///
 /// # Errors
-/// A sentence that says what to write instead.
+/// A message that states what to write instead.
 pub(in crate::targets) fn check(text: &str) -> Result<(), String> {
     text.parse::<Address>().map(|_| ())
 }
@@ -212,7 +212,7 @@ fn host_and_port(place: &str, protocol: Protocol) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// Whether a name needs no quotes anywhere.
+/// Whether a name needs no quotes in any context.
 pub(super) fn plain(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

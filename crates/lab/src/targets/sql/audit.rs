@@ -1,6 +1,6 @@
-//! What a killed server holds, against what was acknowledged before the kill: rows are read in the
-//! order of their numbers, each is made again and compared, and every index must come to the same
-//! count and sum as the rows.
+//! Compares the contents of a killed server with what was acknowledged before the kill. Rows are
+//! read in the order of their numbers, each is generated again and compared, and every index must
+//! have the same count and sum as the rows.
 
 use stdx::time;
 

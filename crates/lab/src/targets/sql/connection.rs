@@ -63,7 +63,7 @@ impl Connection for Link<'_> {
     }
 
     fn insert(&mut self) -> Result<u64, String> {
-        // One statement is a transaction by itself.
+        // A single statement is a transaction by itself.
         let several = 1 < self.batch.len();
         if several {
             self.wire.run("BEGIN")?;
@@ -100,7 +100,7 @@ impl Connection for Link<'_> {
             meter.wrong(format!("{found} of {of} old rows found"));
         }
         let entries = if indexed { sales.entry_bytes() } else { 0 };
-        // A delete gives the server keys, not rows.
+        // A delete sends keys to the server, not rows.
         Ok(of * (8 + entries))
     }
 
@@ -113,7 +113,7 @@ impl Connection for Link<'_> {
         meter: &dyn Meter,
     ) -> Result<u64, String> {
         let sales = &self.server.sales;
-        // An index the workload does without is not asked.
+        // Do not query an index that the workload does not create.
         let index = index % sales.indexes().len().max(1);
         let (text, order) = sales.range(index, limit)?;
         let bound = sales.bound(&sales.generator.query_sale(random, id), index)?;
@@ -173,7 +173,7 @@ impl Connection for Link<'_> {
         });
         std::hint::black_box(bytes);
         if meter.stopped() {
-            // That it was ended is no failure.
+            // Cancellation is no failure.
             return Ok(all);
         }
         read?;
@@ -200,8 +200,8 @@ impl Connection for Link<'_> {
     }
 }
 
-/// How many rows count as indexed with index `index` of `all`: each is its share of a row, so that
-/// a rate shows whichever of them is built.
+/// Number of rows that count as indexed with index `index` of `all`: each index is an equal share
+/// of a row, so that a rate is comparable whichever of them is being built.
 fn indexed_rows(index: usize, all: usize, rows: u64) -> u64 {
     let share = |indexes: usize| indexes as u64 * rows / all.max(1) as u64;
     share(index + 1) - share(index)

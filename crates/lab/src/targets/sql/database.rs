@@ -1,4 +1,4 @@
-//! The server, the table of the rows, and what is asked of both as a whole.
+//! The server, the table of the rows, and the operations on both as a whole.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -22,14 +22,14 @@ use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 use crate::workload::tables::Tables;
 
-/// A look at the server's state may take this share of the time.
+/// Maximum share of the time that polling the server's state may take: one part in this number.
 const LOOK_SHARE: u32 = 20;
 
-/// Bytes of the table of the insert benchmark with its indexes, among the counters: no count, but
-/// what there is.
+/// Bytes of the table of the insert benchmark with its indexes, among the counters: a gauge, not a
+/// count.
 pub(crate) const TABLE_BYTES: &str = "table_bytes";
 
-/// The question for the size of the table's file in InnoDB.
+/// The query for the size of the table's file in InnoDB.
 fn tablespace() -> String {
     format!(
         "SELECT CAST(FILE_SIZE AS UNSIGNED) FROM information_schema.INNODB_SYS_TABLESPACES WHERE \
@@ -37,25 +37,24 @@ fn tablespace() -> String {
     )
 }
 
-/// An open server.
 pub(super) struct Server {
     address: Address,
     pub(super) sales: Sales,
-    /// Those a workload declares.
+    /// The tables that the workload declares.
     tables: SqlTables,
-    /// Whether the workload has tables of its own, and not that of the insert benchmark.
+    /// Whether the workload declares its own tables, instead of the table of the insert benchmark.
     own: bool,
     facts: ServerFacts,
     keep: bool,
     /// Whether a commit waits for the disk.
     waits: bool,
-    /// What it had done before it was opened.
+    /// Its statistics at the time it was opened.
     base: EngineStats,
     indexed: Mutex<[bool; 3]>,
     last: Mutex<Look>,
 }
 
-/// The latest look at the server's state, and the connection for it.
+/// The latest polled state of the server, and the connection for polls.
 struct Look {
     wire: Box<dyn Wire>,
     at: Instant,
@@ -63,10 +62,10 @@ struct Look {
     state: State,
 }
 
-/// Whether a server answers, lets in the user of the address, and has its engine.
+/// Whether a server answers, accepts the user of the address, and has its engine.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
@@ -79,7 +78,7 @@ pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
 /// The codecs that MyRocks was built with, by RocksDB's names.
 ///
 /// # Errors
-/// What it answered instead.
+/// The unexpected reply or the error.
 pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>, String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
@@ -93,7 +92,7 @@ pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// Where the data of a server's engine lie, if they lie on this machine.
+/// The data directory of a server's engine, if it is on this machine.
 pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
     let address: Address = text.parse()?;
     let mut wire = wire::connect(&address)?;
@@ -120,7 +119,7 @@ fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
     Ok(())
 }
 
-/// Connect to a server, and make the table anew, unless what is there is to be looked at.
+/// Connect to a server, and recreate the table, unless the request is for the existing data.
 pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let address: Address = text.parse()?;
     let dialect = address.dialect();
@@ -134,7 +133,7 @@ pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Dat
         if address.protocol == Protocol::MySql {
             has_engine(wire.as_mut(), &address)?;
         }
-        // A workload's own tables are made when its load begins.
+        // A workload's own tables are created when its load starts.
         for statement in sales.create().iter().filter(|_| !own) {
             wire.run(statement)?;
         }
@@ -161,7 +160,7 @@ pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Dat
 }
 
 impl Server {
-    /// A connection of its own.
+    /// Open a new connection.
     pub(super) fn connection(&self) -> Result<Box<dyn Wire>, String> {
         let mut wire = wire::connect(&self.address)?;
         for statement in self.sales.dialect.greeting(self.waits) {
@@ -170,7 +169,7 @@ impl Server {
         Ok(wire)
     }
 
-    /// The names of all tables the laboratory made.
+    /// The names of all tables that the laboratory created.
     fn names(&self) -> Vec<String> {
         if self.own {
             self.tables.names()
@@ -179,7 +178,7 @@ impl Server {
         }
     }
 
-    /// Make an index, unless it is there.
+    /// Create an index, unless it exists.
     pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<(), String> {
         let mut made = self.indexed.lock();
         let Some(made) = made.get_mut(index) else {
@@ -213,7 +212,7 @@ impl Server {
         wire.number(&asked).ok()
     }
 
-    /// Bytes of the files of the table with its indexes, of engines that tell them at no cost.
+    /// Bytes of the files of the table with its indexes, for engines that report them cheaply.
     fn own_size(&self, wire: &mut dyn Wire) -> Option<u64> {
         match self.address.engine {
             Engine::Heap => self.size(wire),
@@ -222,14 +221,14 @@ impl Server {
         }
     }
 
-    /// What it says now; what it does not say stays as it was in `last`.
+    /// The current state; values that the server does not report stay as in `last`.
     fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
-        // The files of a server of ours are seen.
+        // The lab can see the files of a server it started.
         let seen = self.address.managed();
         let file_bytes = (!seen).then(|| self.size(wire)).flatten();
         let told = stats::ask(wire, self.address.engine);
         let mut stats = told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
-        // Its directory has a log and system tables in it, of more bytes than a small table.
+        // That directory also contains a log and system tables, larger than a small table.
         if seen && !self.own {
             let size = self.own_size(wire);
             stats
@@ -299,7 +298,7 @@ impl Database for Server {
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {
-        // The directory of a server of ours is removed as a whole.
+        // The directory of a server that the laboratory started is removed as a whole.
         if self.keep || self.address.managed() {
             return Ok(());
         }

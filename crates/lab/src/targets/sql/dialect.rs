@@ -1,14 +1,14 @@
-//! What MariaDB and PostgreSQL say differently: a statement is written once, with these pieces.
+//! SQL that differs between MariaDB and PostgreSQL: statements are written once, with these pieces.
 
 use std::fmt::Write as _;
 
 use super::address::Protocol;
 use super::engine::Engine;
 
-/// The longest text of a column whose length is declared; a longer one needs another type.
+/// Maximum length of a text column whose length is declared; a longer text needs another type.
 const VARCHAR_MAX: u32 = 16_000;
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// 64 bits.
@@ -17,11 +17,11 @@ pub(super) enum Kind {
     Int,
     /// A double.
     Float,
-    /// A text of at most so many bytes.
+    /// A text of at most this number of bytes.
     Text(u32),
 }
 
-/// The way a server wants statements written.
+/// The SQL dialect of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub protocol: Protocol,
@@ -34,7 +34,7 @@ impl Dialect {
         match self.protocol {
             Protocol::MySql => into.push('?'),
             Protocol::Postgres => {
-                // A String takes everything.
+                // Writing into a String cannot fail.
                 let _ = write!(into, "${n}");
             }
         }
@@ -53,7 +53,7 @@ impl Dialect {
         }
     }
 
-    /// What stands behind `CREATE`: a table without a log is a kind of its own in PostgreSQL.
+    /// The words after `CREATE`: PostgreSQL has a separate kind of table without a log.
     pub(super) fn table(self, logged: bool) -> &'static str {
         match self.protocol {
             Protocol::Postgres if !logged => "UNLOGGED TABLE",
@@ -61,7 +61,7 @@ impl Dialect {
         }
     }
 
-    /// What stands behind the columns of a table.
+    /// The clause after the columns of a table.
     pub(super) fn storage(self, logged: bool) -> String {
         let aria = |logged: u8| {
             format!(" ENGINE=Aria TRANSACTIONAL={logged} CHARSET=latin1 COLLATE=latin1_bin")
@@ -70,14 +70,14 @@ impl Dialect {
             Engine::Heap => String::new(),
             Engine::Aria if !logged => aria(0),
             Engine::Aria => aria(1),
-            // A collation that ends in ..._bin orders bytes, as MyRocks wants for indexes it alone
+            // A collation with the suffix _bin orders by bytes, as MyRocks requires for index-only
             // reads.
             engine => format!(" ENGINE={} CHARSET=latin1 COLLATE=latin1_bin", engine.sql()),
         }
     }
 
-    /// Makes the server use an index, where it can be told; PostgreSQL is told by settings of the
-    /// connection ([`Dialect::greeting`]).
+    /// Makes the server use an index, where a statement can request it; PostgreSQL uses settings of
+    /// the connection ([`Dialect::greeting`]).
     pub(super) fn by(self, index: &str) -> String {
         match self.protocol {
             Protocol::MySql => format!(" FORCE INDEX ({index})"),
@@ -85,8 +85,8 @@ impl Dialect {
         }
     }
 
-    /// What a connection says first. Without statistics, which a growing table never has, a
-    /// planner may fall for sorting; `FORCE INDEX` keeps MariaDB from it, these settings keep
+    /// The first statements of a connection. Without statistics, which a growing table never has, a
+    /// planner may choose to sort; `FORCE INDEX` prevents that in MariaDB, these settings in
     /// PostgreSQL.
     pub(super) fn greeting(self, waits: bool) -> Vec<String> {
         match self.protocol {
@@ -102,11 +102,11 @@ impl Dialect {
         }
     }
 
-    /// The condition that `fields`, in this order, are not below the values that follow; and which
-    /// of the fields each value is of.
+    /// The condition that `fields`, in this order, are not below the values that follow; and the
+    /// field of each value.
     ///
-    /// PostgreSQL reads a comparison of rows as a bound of an index. MariaDB does not, but merges
-    /// these ranges to the same.
+    /// PostgreSQL uses a row comparison as a bound of an index. MariaDB does not, but merges these
+    /// ranges into an equivalent one.
     pub(super) fn from(self, fields: &[&str]) -> (String, Vec<usize>) {
         let (mut text, mut values) = (String::new(), Vec::new());
         let put = |values: &mut Vec<usize>, text: &mut String, field: usize| {

@@ -23,7 +23,7 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
-    /// Those of MariaDB.
+    /// The engines of MariaDB.
     pub(super) const MARIADB: [Engine; 4] = [
         Engine::InnoDb,
         Engine::MyRocks,
@@ -53,12 +53,12 @@ impl Engine {
         }
     }
 
-    /// Whether several statements can be one transaction.
+    /// Whether it supports transactions of several statements.
     pub(crate) fn transactions(self) -> bool {
         !matches!(self, Engine::MyIsam | Engine::Aria)
     }
 
-    /// How it brings changes to disk; `None` where no article compares that.
+    /// How it writes changes to disk; `None` where no article compares that.
     pub(crate) fn writes(self) -> Option<Writes> {
         match self {
             Engine::InnoDb | Engine::Heap => Some(Writes::Pages),
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Why it has no such level of durability; `None` if it has.
+    /// Why it does not support a level of durability; `None` if it does.
     pub(super) fn lacks(self, level: Durability) -> Option<&'static str> {
         match (self, level) {
             (Engine::InnoDb, Durability::None) => {
@@ -83,8 +83,8 @@ impl Engine {
         }
     }
 
-    /// The level it runs at where `level` is asked for the whole run: the least that is as strong,
-    /// or the strongest it has.
+    /// The level it runs at if `level` is requested for the whole run: the weakest that is at least
+    /// as strong, or its strongest.
     pub(super) fn level(self, level: Durability) -> Durability {
         match self {
             Engine::InnoDb if level == Durability::None => Durability::Interval,
@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// What it does at a level, in its own settings.
+    /// Its behavior at a level, in terms of its own settings.
     pub(super) fn durability(self, level: Durability, interval_ms: u128) -> String {
         let level = self.level(level);
         let waits = matches!(level, Durability::Sync | Durability::Group);
@@ -132,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// How it keeps half-written pages from being lost.
+    /// How it protects against torn pages.
     pub(super) fn torn_writes(self) -> &'static str {
         match self {
             Engine::InnoDb => "the doublewrite buffer protects pages from torn writes",
@@ -148,7 +148,7 @@ impl Engine {
 
     /// Whether a store without promised durability is at least consistent after a crash.
     pub(super) fn none_is_consistent(self) -> bool {
-        // An unlogged table is emptied.
+        // A crash empties an unlogged table.
         matches!(self, Engine::InnoDb | Engine::MyRocks | Engine::Heap)
     }
 }

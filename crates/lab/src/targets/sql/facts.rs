@@ -1,4 +1,5 @@
-//! What a server says of itself: its version, its process, and every setting with its default.
+//! Facts a server reports about itself: its version, its process, and every setting with its
+//! default.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use super::wire::Wire;
 use crate::protocol::{Configured, ServerFacts};
 use crate::targets::mongodb::{began_when_it_says, local};
 
-/// Ask.
+/// Query the server for its facts.
 pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFacts, String> {
     let mut facts = ServerFacts {
         version: version(wire, address)?,
@@ -53,7 +54,7 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
     Ok(facts)
 }
 
-/// A text answered.
+/// Query a single text.
 fn text(wire: &mut dyn Wire, question: &str) -> Option<String> {
     let all = wire.all(question, Vec::new()).ok()?;
     match all.first()?.first()? {
@@ -64,7 +65,7 @@ fn text(wire: &mut dyn Wire, question: &str) -> Option<String> {
     }
 }
 
-/// The protocol a connection is encrypted by; `None` where it is not.
+/// The protocol that encrypts the connection; `None` if it is not encrypted.
 fn encryption(wire: &mut dyn Wire, protocol: Protocol) -> Option<String> {
     let (asked, column) = match protocol {
         Protocol::MySql => ("SHOW SESSION STATUS LIKE 'Ssl_version'", 1),
@@ -80,7 +81,7 @@ fn encryption(wire: &mut dyn Wire, protocol: Protocol) -> Option<String> {
     }
 }
 
-/// `MariaDB 10.11.19-MariaDB-0+deb12u1`, or what it is.
+/// For example `MariaDB 10.11.19-MariaDB-0+deb12u1`.
 fn version(wire: &mut dyn Wire, address: &Address) -> Result<String, String> {
     let unknown = || format!("{} does not tell its version", address.text);
     Ok(match address.protocol {
@@ -100,11 +101,12 @@ fn version(wire: &mut dyn Wire, address: &Address) -> Result<String, String> {
     })
 }
 
-/// All settings, by name. Empty where they are not told.
+/// All settings, by name. Empty if the server does not report them.
 fn settings(wire: &mut dyn Wire, protocol: Protocol) -> Vec<Configured> {
     let questions: &[&str] = match protocol {
         Protocol::MySql => &[
-            // What was neither set nor found out differs from its default by the build alone.
+            // A setting that was neither set nor detected differs from its default only by the
+            // build.
             "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, IF(GLOBAL_VALUE_ORIGIN = 'COMPILE-TIME', \
              GLOBAL_VALUE, DEFAULT_VALUE) FROM information_schema.SYSTEM_VARIABLES WHERE \
              GLOBAL_VALUE IS NOT NULL ORDER BY 1",
@@ -112,7 +114,7 @@ fn settings(wire: &mut dyn Wire, protocol: Protocol) -> Vec<Configured> {
             "SHOW GLOBAL VARIABLES",
         ],
         Protocol::Postgres => &[
-            // What this connection set is not the server's.
+            // Settings of this connection are not the server's.
             "SELECT name, setting || COALESCE(' x ' || unit, ''), CASE WHEN source IN ('client', \
              'session') THEN setting ELSE boot_val END || COALESCE(' x ' || unit, '') FROM \
              pg_settings ORDER BY 1",
@@ -141,8 +143,8 @@ fn settings(wire: &mut dyn Wire, protocol: Protocol) -> Vec<Configured> {
     all
 }
 
-/// The process and the directory of a server that was not started by the laboratory, if they are
-/// on this machine.
+/// The process and the directory of a server that the laboratory did not start, if they are on this
+/// machine.
 fn process(wire: &mut dyn Wire, address: &Address, facts: &mut ServerFacts) {
     let (pid, age, directory) = match address.protocol {
         Protocol::MySql => {
@@ -179,7 +181,7 @@ fn process(wire: &mut dyn Wire, address: &Address, facts: &mut ServerFacts) {
     }
 }
 
-/// The process that began another one.
+/// The parent of a process.
 fn parent(pid: &str) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,14 +1,15 @@
 //! SQL servers: MariaDB with its storage engines, MySQL, PostgreSQL, through their drivers.
 //!
 //! The rows of the workload are a table with the columns of the published program, inserted by
-//! prepared statements of many rows; those a workload declares are in [`tables`]. Statements are
-//! written once; where the servers differ, [`dialect`] has the pieces.
+//! prepared statements of many rows; tables that a workload declares are in [`tables`]. Statements
+//! are written once; where the servers differ, [`dialect`] has the pieces.
 //!
-//! - Q1. Everything written is in tables whose names are the laboratory's own; they are dropped
-//!   before a run and after it, and nothing else of a server that ran before is touched.
+//! - Q1. All written data is in tables whose names are reserved for the laboratory; they are
+//!   dropped before a run and after it, and nothing else of a server that was already running is
+//!   touched.
 //! - Q2. No password is kept: not in the plan, not in the results (see [`address`]).
-//! - Q3. A server the laboratory starts is private: its directory, its socket and its settings are
-//!   its own, and it ends with the laboratory (see [`private`]).
+//! - Q3. A server the laboratory starts is private: it has its own directory, socket and settings,
+//!   and it ends with the laboratory (see [`private`]).
 
 pub(super) mod address;
 mod audit;

@@ -9,10 +9,10 @@ use super::address::{Address, Way};
 use super::value::Value;
 use super::wire::{Answer, Cancel, Failure, Take, Wire};
 
-/// How long a server may take to answer the first time.
+/// Maximum time for a server's first reply.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Statements kept prepared: those of a thousand tables.
+/// Maximum number of prepared statements: enough for a thousand tables.
 const STATEMENTS: usize = super::wire::STATEMENTS_MAX;
 
 /// A connection.
@@ -36,7 +36,7 @@ impl Client {
             .ip_or_hostname(Some(address.host.clone()))
             .tcp_port(address.port)
             .socket(socket.map(|path| path.to_string_lossy().into_owned()))
-            // A socket it finds by itself may be another server's.
+            // A socket that the driver finds by itself may belong to another server.
             .prefer_socket(false)
             .user(Some(address.user.clone()))
             .pass(address.password())
@@ -94,7 +94,7 @@ impl Wire for Client {
     fn cancel(&self) -> Cancel {
         let (options, id) = (self.options.clone(), self.connection.connection_id());
         Box::new(move || {
-            // If it cannot be ended it is read to its end.
+            // If it cannot be canceled, it is read to its end.
             if let Ok(mut other) = Conn::new(options.clone()) {
                 let _ = other.query_drop(format!("KILL QUERY {id}"));
             }
@@ -114,8 +114,8 @@ fn values_of(row: Row) -> Vec<Value> {
     values.map(|v| v.map_or(Value::Null, Value::from)).collect()
 }
 
-/// Errors that go away when the transaction is done again: a duplicate key, a lock that took too
-/// long, a deadlock, and what MyRocks and InnoDB say of a row that changed since the snapshot.
+/// Errors that a retry of the transaction resolves: a duplicate key, a lock timeout, a deadlock,
+/// and the errors of MyRocks and InnoDB for a row that changed since the snapshot.
 const CONFLICTS: [u16; 4] = [1062, 1205, 1213, 1020];
 
 fn failure(place: &str, error: &Error) -> Failure {
@@ -126,7 +126,7 @@ fn failure(place: &str, error: &Error) -> Failure {
     }
 }
 
-/// What happened at `place`, and what to do next.
+/// The error at `place`, and what to do next.
 fn sentence(place: &str, error: &Error) -> String {
     match error {
         Error::MySqlError(e) if matches!(e.code, 1044 | 1045 | 1142 | 1227) => format!(

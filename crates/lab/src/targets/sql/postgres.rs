@@ -21,7 +21,7 @@ use super::address::{Address, Protocol, Way};
 use super::value::{self, Value};
 use super::wire::{Answer, Cancel, Failure, Take, Wire};
 
-/// How long a server may take to answer the first time.
+/// Maximum time for a server's first reply.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// A connection.
@@ -32,7 +32,7 @@ pub(super) struct Client {
     way: Way,
 }
 
-/// TLS that trusts the certificates in this file alone.
+/// TLS that trusts only the certificates in this file.
 fn tls(trusted: &Path) -> Result<MakeRustlsConnect, String> {
     let failed = |e: &dyn Display| format!("{}: {e}", trusted.display());
     let mut roots = RootCertStore::empty();
@@ -129,7 +129,7 @@ impl Wire for Client {
     fn cancel(&self) -> Cancel {
         let (token, way) = (self.client.cancel_token(), self.way.clone());
         Box::new(move || {
-            // If it cannot be ended it is read to its end.
+            // If it cannot be canceled, it is read to its end.
             let _ = match &way {
                 Way::Tls(trusted) => tls(trusted).map(|tls| token.cancel_query(tls).is_ok()),
                 Way::Usual | Way::Tcp => Ok(token.cancel_query(NoTls).is_ok()),
@@ -138,8 +138,8 @@ impl Wire for Client {
     }
 }
 
-/// Errors that go away when the transaction is done again: a serialization failure, a deadlock, a
-/// lock that is not to be had, a duplicate key.
+/// Errors that a retry of the transaction resolves: a serialization failure, a deadlock, an
+/// unavailable lock, a duplicate key.
 const CONFLICTS: [&str; 4] = ["40001", "40P01", "55P03", "23505"];
 
 fn failure(place: &str, error: &Error) -> Failure {
@@ -153,7 +153,7 @@ fn failure(place: &str, error: &Error) -> Failure {
     }
 }
 
-/// What happened at `place`, and what to do next.
+/// The error at `place`, and what to do next.
 fn sentence(place: &str, error: &Error) -> String {
     let scheme = Protocol::Postgres.scheme();
     if let Some(e) = error.as_db_error() {

@@ -1,15 +1,16 @@
 //! Servers the laboratory starts: `mariadb[:engine=NAME,OPTION=VALUE..]` and
-//! `postgres[:OPTION=VALUE..]`: where their programs are, how their directories are made, and the
+//! `postgres[:OPTION=VALUE..]`. Locates their programs, creates their directories, and chooses the
 //! settings that make them comparable with the other targets.
 //!
-//! Memory: the cache of the storage engine that is measured gets what `--cache` says, every other
-//! cache of the server the least it works with. I/O: past the page cache where the engine can and
-//! the run caps anything. What is not said here is the server's own default; the user's options
-//! come last, and so win.
+//! Memory: the cache of the measured storage engine gets the size given by `--cache`, every other
+//! cache of the server the smallest size it works with. I/O: bypasses the page cache where the
+//! engine can and the run caps anything. A setting not listed here has the server's own default;
+//! the user's options come last, and so win.
 //!
-//! `encrypt=1` has the data encrypted at rest, where the storage engine can, with a key made for
-//! the run. `tls=1` has the connections encrypted, with a certificate made for the run; they go
-//! over TCP then, and do with `tls=0` too, so that the two compare: a socket is not encrypted.
+//! `encrypt=1` encrypts the data at rest, where the storage engine can, with a key made for the
+//! run. `tls=1` encrypts the connections, with a certificate made for the run. With `tls=1`
+//! connections use TCP; with `tls=0` they use TCP too, so that the two compare: a socket is not
+//! encrypted.
 
 mod mariadb;
 mod postgres;
@@ -31,48 +32,49 @@ use crate::programs::found;
 use crate::targets::TLS;
 use crate::targets::secret::Secret;
 
-/// What a step asks of the pages of an engine, among the options of [`Place`]: per cent.
+/// Option of [`Place`] for the requested fill factor of pages, in percent.
 pub(crate) const FILL: &str = "fill_factor";
 
-/// What a step asks of the codec of pages, by name.
+/// Option of [`Place`] for the requested codec of pages, by name.
 pub(crate) const CODEC: &str = "codec_name";
 
 /// The option that names the storage engine.
 const ENGINE: &str = "engine";
 
-/// The option that has data encrypted.
+/// The option that encrypts data.
 const ENCRYPT: &str = "encrypt";
 
-/// Gives a program another user and kills it with its parent. Of util-linux, which is everywhere.
+/// Runs a program as another user and kills it with its parent. Part of util-linux, which every
+/// distribution has.
 const SETPRIV: &str = "setpriv";
 
-/// A server that is to be started.
+/// A server to be started.
 #[derive(Debug)]
 pub struct Private {
     engine: Engine,
-    /// Whether data are encrypted at rest.
+    /// Whether data is encrypted at rest.
     encrypt: bool,
-    /// Whether connections are encrypted; `None`: they go over the socket.
+    /// Whether connections are encrypted; `None`: they use the socket.
     tls: Option<bool>,
     /// The server's own settings.
     own: BTreeMap<String, String>,
 }
 
-/// Where a server's files go, and what a run asks of it.
+/// The location of a server's files, and the settings that a run requests.
 pub struct Place<'a> {
-    /// Its directory: data and temporary files are below it.
+    /// Its directory, which contains data and temporary files.
     pub directory: &'a Path,
     /// Cache, threads, codec, kind of I/O.
     pub options: &'a EngineOptions,
-    /// What a commit waits for.
+    /// Durability of each commit.
     pub durability: Durability,
-    /// The most connections of the load at once.
+    /// Maximum number of concurrent connections of the load.
     pub clients: u32,
-    /// The limits around it.
+    /// The limits of the envelope.
     pub limits: &'a Limits,
 }
 
-/// A program to run, with its arguments.
+/// A command line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line(pub Vec<OsString>);
 
@@ -85,8 +87,8 @@ impl Place<'_> {
         self.directory.join("tmp")
     }
 
-    /// Whether data go past the page cache where the engine can: where that is asked for, and where
-    /// a cap would otherwise hold for one target and not for another.
+    /// Whether data bypasses the page cache where the engine can: if requested, or if a cap would
+    /// otherwise affect only some of the targets.
     fn direct(&self) -> bool {
         self.options.direct_io || !self.limits.is_unlimited()
     }
@@ -96,7 +98,7 @@ impl Private {
     /// The names of such targets.
     pub const NAMES: [&'static str; 2] = ["mariadb", "postgres"];
 
-    /// What a target's words ask for; `None` if it is not of this kind.
+    /// Parse a target specification; `None` if it is not of this kind.
     pub(in crate::targets) fn of(spec: &TargetSpec) -> Option<Result<Private, String>> {
         let mut own = spec.options.clone();
         let engine = match spec.engine.as_str() {
@@ -145,7 +147,7 @@ impl Private {
         }
     }
 
-    /// Why it cannot run at all as it is asked to; `None` if it can.
+    /// Why it does not support the requested settings; `None` if it does.
     #[must_use]
     pub fn unsupported(&self) -> Option<&'static str> {
         match self.engine {
@@ -157,12 +159,12 @@ impl Private {
         }
     }
 
-    /// Whether its data are encrypted.
+    /// Whether its data is encrypted.
     fn encrypts(&self) -> bool {
         self.encrypt && self.unsupported().is_none()
     }
 
-    /// Whether pages can be made more or less full.
+    /// Whether the fill factor of pages can be set.
     #[must_use]
     pub fn fills(&self) -> bool {
         matches!(self.engine, Engine::InnoDb | Engine::Heap)
@@ -173,7 +175,7 @@ impl Private {
         self.engine
     }
 
-    /// What it is called.
+    /// Its product name.
     #[must_use]
     pub fn server(&self) -> &'static str {
         match self.engine {
@@ -182,7 +184,7 @@ impl Private {
         }
     }
 
-    /// Its storage engine, for people.
+    /// Display name of its storage engine.
     #[must_use]
     pub fn engine_name(&self) -> String {
         match self.engine {
@@ -200,8 +202,7 @@ impl Private {
         }
     }
 
-    /// What a commit does at a level, and whether it compresses and reads past the page cache, in
-    /// the server's own words.
+    /// Its commit behavior at a durability level, in terms of the server's own settings.
     #[must_use]
     pub fn durability(&self, place: &Place<'_>) -> String {
         let ms = place.options.interval.as_millis();
@@ -217,7 +218,7 @@ impl Private {
         }
     }
 
-    /// The server's own word for a codec of pages; `None` where none can be chosen by that name.
+    /// The server's name of a codec of pages; `None` if it has no codec of that name.
     #[must_use]
     pub fn codec(&self, name: &str) -> Option<&'static str> {
         match self.engine {
@@ -226,13 +227,13 @@ impl Private {
         }
     }
 
-    /// Whether its data go past the page cache.
+    /// Whether its data bypasses the page cache.
     #[must_use]
     pub fn direct_io(&self, place: &Place<'_>) -> bool {
         matches!(self.engine, Engine::InnoDb | Engine::MyRocks) && place.direct()
     }
 
-    /// What a reader must know.
+    /// Notes for the reader of a report.
     #[must_use]
     pub fn notes(&self, place: &Place<'_>) -> Vec<String> {
         let mut notes = vec![
@@ -263,7 +264,7 @@ impl Private {
         notes
     }
 
-    /// How it is reached.
+    /// The transport of its connections.
     fn way(&self) -> &'static str {
         match self.tls {
             None => "a socket",
@@ -275,22 +276,22 @@ impl Private {
         }
     }
 
-    /// Why it has no such level of durability; `None` if it has.
+    /// Why it does not support a level of durability; `None` if it does.
     #[must_use]
     pub fn lacks(&self, level: Durability) -> Option<&'static str> {
         self.engine.lacks(level)
     }
 
-    /// Whether what it promises nothing for is at least consistent after a kill.
+    /// Whether a store without promised durability is at least consistent after a kill.
     #[must_use]
     pub fn none_is_consistent(&self) -> bool {
         self.engine.none_is_consistent()
     }
 
-    /// Why it cannot be started on this machine: a sentence that names the package of Debian.
+    /// Check that it can be started on this machine.
     ///
     /// # Errors
-    /// That sentence.
+    /// A message that names the missing Debian package.
     pub fn installed(&self) -> Result<(), String> {
         found(SETPRIV, &[]).ok_or("setpriv is missing: install the package util-linux")?;
         match self.engine {
@@ -299,10 +300,10 @@ impl Private {
         }
     }
 
-    /// Make the directories, and give them to whom the server runs as.
+    /// Create the directories, owned by the user the server runs as.
     ///
     /// # Errors
-    /// A sentence that says what to do next.
+    /// A message that states what to do next.
     pub fn directories(&self, place: &Place<'_>) -> Result<(), String> {
         let mut made = vec![place.directory.to_owned(), place.temporary()];
         for directory in &made {
@@ -325,10 +326,10 @@ impl Private {
         enters(&user, place.directory)
     }
 
-    /// The programs that make an empty database, in order.
+    /// The commands that create an empty database, in order.
     ///
     /// # Errors
-    /// A sentence that says what to do next.
+    /// A message that states what to do next.
     pub fn preparations(&self, place: &Place<'_>) -> Result<Vec<Line>, String> {
         let make = match self.engine {
             Engine::Heap => postgres::make(place)?,
@@ -337,10 +338,10 @@ impl Private {
         Ok(vec![self.guarded(make)?])
     }
 
-    /// A free port for its connections, if they go over TCP.
+    /// A free port for its connections, if they use TCP.
     ///
     /// # Errors
-    /// A sentence: there is none.
+    /// A message: no free port.
     pub fn port(&self) -> Result<Option<u16>, String> {
         let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
         let address = self.tls.map(|_| free()).transpose();
@@ -348,10 +349,10 @@ impl Private {
         Ok(address.map(|address| address.port()))
     }
 
-    /// The program that serves, at the port if there is one.
+    /// The command of the server, with the port if there is one.
     ///
     /// # Errors
-    /// A sentence that says what to do next.
+    /// A message that states what to do next.
     pub fn line(&self, place: &Place<'_>, port: Option<u16>) -> Result<Line, String> {
         let mut line = match self.engine {
             Engine::Heap => postgres::serve(place)?,
@@ -382,7 +383,8 @@ impl Private {
         self.guarded(line)
     }
 
-    /// A program of the server's that leaves nothing behind, whatever it or the laboratory dies of.
+    /// The command of a server program that leaves nothing behind, however it or the laboratory
+    /// dies.
     fn guarded(&self, line: Vec<OsString>) -> Result<Line, String> {
         let Line(guarded) = guarded(line, self.user()?.as_ref())?;
         let mut all = match self.engine {
@@ -393,9 +395,9 @@ impl Private {
         Ok(Line(all))
     }
 
-    /// Its address, once it runs as process `pid`: its socket is in its working directory, which
-    /// has a short name by way of its process, however long the path of the data is. So has the
-    /// certificate, which is beside it.
+    /// Its address, once it runs as process `pid`. Its socket is in its working directory, which
+    /// has a short path through its process, however long the path of the data is. The same applies
+    /// to the certificate beside it.
     #[must_use]
     pub fn uri(&self, pid: u32, port: Option<u16>) -> String {
         let place = port.map_or("localhost".to_owned(), |port| format!("127.0.0.1:{port}"));
@@ -416,17 +418,17 @@ impl Private {
         }
     }
 
-    /// The signal that ends it in order.
+    /// The signal that stops it cleanly.
     #[must_use]
     pub fn stop(&self) -> Signal {
         match self.engine {
-            // Its quick way: sessions are ended, and then it closes.
+            // Fast shutdown: sessions are terminated, then the server closes.
             Engine::Heap => Signal::INT,
             _ => Signal::TERM,
         }
     }
 
-    /// Whom it runs as, where it refuses to run as whom the laboratory does.
+    /// The user it runs as, if it refuses to run as the user of the laboratory.
     fn user(&self) -> Result<Option<User>, String> {
         if self.engine != Engine::Heap || !geteuid().is_root() {
             return Ok(None);
@@ -438,7 +440,7 @@ impl Private {
     }
 }
 
-/// A program that dies with the laboratory, whatever that dies of.
+/// A command that dies with the laboratory, however the laboratory dies.
 fn guarded(line: Vec<OsString>, user: Option<&User>) -> Result<Line, String> {
     let setpriv = found(SETPRIV, &[]).ok_or("setpriv is missing: install util-linux")?;
     let mut all: Vec<OsString> = vec![setpriv.into(), "--pdeathsig".into(), "KILL".into()];
@@ -452,7 +454,7 @@ fn guarded(line: Vec<OsString>, user: Option<&User>) -> Result<Line, String> {
     Ok(Line(all))
 }
 
-/// Whether a user may enter a directory: found out here, with a sentence, and not by the server.
+/// Whether a user may enter a directory: checked here for a clear message, not by the server.
 fn enters(user: &User, directory: &Path) -> Result<(), String> {
     let test = vec![OsString::from("test"), "-x".into(), directory.into()];
     let Line(words) = guarded(test, Some(user))?;
@@ -479,7 +481,7 @@ struct User {
 }
 
 impl User {
-    /// The user of that name in the text of `/etc/passwd`.
+    /// The user of that name in `/etc/passwd`.
     fn of(passwd: &str, name: &str) -> Option<User> {
         let mut fields = passwd.lines().map(|line| line.split(':'));
         fields.find_map(|mut line| {

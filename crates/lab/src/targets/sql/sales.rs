@@ -12,13 +12,13 @@ use super::wire::VALUES_MAX;
 use crate::targets::mongodb::indexes_of;
 use crate::workload::iibench::{Generator, Sale, Shape};
 
-/// The table: a name nobody else would choose, since it is dropped.
+/// Name of the table, unlikely to be used by others, since it is dropped.
 pub(super) const TABLE: &str = "romanesco_lab_rows";
 
 /// The primary key.
 const KEY: &str = "transactionid";
 
-/// Bytes of the values of one statement: a server takes 16 MiB.
+/// Maximum bytes of the values of one statement: a server accepts 16 MiB.
 const BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of a row's key and its fields of fixed length.
@@ -31,7 +31,7 @@ pub(super) struct Sales {
     columns: Vec<(&'static str, Kind)>,
     /// Whether commits are logged.
     logged: bool,
-    /// Per cent to which pages of the table and its key are filled, where the table says so.
+    /// Fill factor of the pages of the table and its key in percent, if the table declares it.
     fill: Option<u8>,
 }
 
@@ -63,8 +63,8 @@ impl Sales {
         }
     }
 
-    /// With pages filled to so many per cent, where that is a matter of the table: in InnoDB it is
-    /// one of the server.
+    /// Set the fill factor of pages in percent, if it is a setting of the table: in InnoDB it is a
+    /// setting of the server.
     pub(super) fn filled(self, fill: Option<u8>) -> Sales {
         let here = self.dialect.protocol == Protocol::Postgres;
         Sales {
@@ -73,7 +73,7 @@ impl Sales {
         }
     }
 
-    /// The fields of the indexes there are.
+    /// The fields of the existing indexes.
     pub(super) fn indexes(&self) -> Vec<&'static [&'static str]> {
         let params = self.generator.params();
         let all = indexes_of(params.shape).into_iter();
@@ -91,7 +91,7 @@ impl Sales {
         format!("{TABLE}_{}", index + 1)
     }
 
-    /// The statements that make the table anew, without indexes.
+    /// The statements that recreate the table, without indexes.
     pub(super) fn create(&self) -> [String; 2] {
         let mut columns = String::new();
         for (name, kind) in &self.columns {
@@ -119,7 +119,7 @@ impl Sales {
         names.join(", ")
     }
 
-    /// The most rows of one statement.
+    /// Maximum number of rows of one statement.
     pub(super) fn rows_max(&self) -> usize {
         let row = FIXED + self.generator.params().payload.max as usize;
         (VALUES_MAX / self.columns.len())
@@ -127,7 +127,7 @@ impl Sales {
             .max(1)
     }
 
-    /// Inserts so many rows.
+    /// Statement that inserts `rows` rows.
     pub(super) fn insert(&self, rows: usize) -> String {
         let mut text = format!("INSERT INTO {TABLE} ({}) VALUES ", self.names());
         let mut value = 0;
@@ -143,7 +143,7 @@ impl Sales {
         text
     }
 
-    /// Deletes the rows from the first value to before the second.
+    /// Statement that deletes the rows from the first value to before the second.
     pub(super) fn delete(&self) -> String {
         let (mut low, mut high) = (String::new(), String::new());
         self.dialect.value(1, &mut low);
@@ -151,14 +151,14 @@ impl Sales {
         format!("DELETE FROM {TABLE} WHERE {KEY} >= {low} AND {KEY} < {high}")
     }
 
-    /// Deletes the row with a key.
+    /// Statement that deletes the row with a key.
     pub(super) fn delete_one(&self) -> String {
         let mut key = String::new();
         self.dialect.value(1, &mut key);
         format!("DELETE FROM {TABLE} WHERE {KEY} = {key}")
     }
 
-    /// Writes the table anew.
+    /// Statement that rewrites the table.
     pub(super) fn rebuild(&self) -> String {
         match self.dialect.protocol {
             Protocol::MySql => format!("ALTER TABLE {TABLE} FORCE"),
@@ -171,14 +171,14 @@ impl Sales {
         number(self.generator.key(id))
     }
 
-    /// Gets a row by its number.
+    /// Statement that gets a row by its number.
     pub(super) fn point(&self) -> String {
         let mut key = String::new();
         self.dialect.value(1, &mut key);
         format!("SELECT {} FROM {TABLE} WHERE {KEY} = {key}", self.names())
     }
 
-    /// Reads an index from a bound on; and the fields its values are of.
+    /// Statement that reads an index from a bound on; and the fields of its values.
     pub(super) fn range(&self, index: usize, limit: usize) -> Result<(String, Vec<usize>), String> {
         let fields = self.fields(index)?;
         let (bound, values) = self.dialect.from(fields);
@@ -188,10 +188,10 @@ impl Sales {
         Ok((text, values))
     }
 
-    /// Reads the rows (0) or an index (from 1) from end to end.
+    /// Statement that reads the rows (0) or an index (from 1) from end to end.
     ///
-    /// Rows come in the order of the primary key where they lie in that order, else in the order
-    /// they lie in, for no user would have a heap sorted to read all of it.
+    /// Rows come in the order of the primary key if they are stored in that order, else in storage
+    /// order, since no user would sort a heap to read all of it.
     pub(super) fn scan(&self, part: usize) -> Result<String, String> {
         let Some(index) = part.checked_sub(1) else {
             let names = self.names();
@@ -208,8 +208,8 @@ impl Sales {
         Ok(format!("SELECT {list} FROM {TABLE}{by} ORDER BY {list}"))
     }
 
-    /// Counts the rows and adds up their customers, by the primary key (0) or an index (from 1).
-    /// Every index holds the customer, so each must come to the same.
+    /// Statement that counts the rows and sums their customers, by the primary key (0) or an index
+    /// (from 1). Every index contains the customer, so all results must be equal.
     pub(super) fn count(&self, part: usize) -> Result<String, String> {
         let (name, list) = match part.checked_sub(1) {
             Some(index) => (Sales::index(index), self.fields(index)?.join(", ")),
@@ -220,8 +220,8 @@ impl Sales {
             Protocol::MySql => format!(
                 "SELECT COUNT(*), CAST(COALESCE(SUM(customerid), 0) AS UNSIGNED) FROM {TABLE}{by}"
             ),
-            // The order can only come from that index, and OFFSET keeps the planner from
-            // looking into the inner query.
+            // Only that index can provide the order, and OFFSET prevents the planner from
+            // flattening the inner query.
             Protocol::Postgres => format!(
                 "SELECT count(*), COALESCE(sum(customerid), 0)::bigint FROM (SELECT customerid \
                  FROM {TABLE} ORDER BY {list} OFFSET 0) entries"
@@ -229,13 +229,13 @@ impl Sales {
         })
     }
 
-    /// All row numbers in order, with what is in the rows.
+    /// Statement that reads all row numbers in order, with the contents of the rows.
     pub(super) fn everything(&self) -> String {
         let by = self.dialect.by("PRIMARY");
         format!("SELECT {} FROM {TABLE}{by} ORDER BY {KEY}", self.names())
     }
 
-    /// The values of row `id`, appended; returns their bytes. `text` is a buffer.
+    /// Append the values of row `id`; returns their bytes. `text` is a buffer.
     pub(super) fn row(&self, id: u64, text: &mut String, into: &mut Vec<Value>) -> u64 {
         let sale = self.generator.sale(id);
         self.generator.text(id, text);
@@ -258,7 +258,7 @@ impl Sales {
         kept.sum::<usize>() as u64
     }
 
-    /// Bytes of a row and, with `indexed`, its entries, on average.
+    /// Average bytes of a row and, with `indexed`, of its entries.
     pub(super) fn mean_bytes(&self, indexed: bool) -> f64 {
         let params = self.generator.params();
         let random = if params.shape == Shape::Uniform {
@@ -270,7 +270,7 @@ impl Sales {
         (FIXED + random) as f64 + entries as f64 + params.payload.mean_bytes()
     }
 
-    /// The values a bound is made of.
+    /// The values of a bound.
     pub(super) fn bound(&self, sale: &Sale, index: usize) -> Result<Vec<Value>, String> {
         let shape = self.generator.params().shape;
         let fields = self.fields(index)?.iter();
@@ -278,7 +278,7 @@ impl Sales {
     }
 }
 
-/// A number as a server without unsigned ones has it.
+/// A number as a server without unsigned types stores it.
 pub(super) fn number(id: u64) -> Value {
     Value::Int(id.cast_signed())
 }

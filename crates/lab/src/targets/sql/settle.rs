@@ -1,4 +1,4 @@
-//! Letting a server pay what it owes, as its manual says it is asked to.
+//! Lets a server finish its pending work, in the way its manual describes.
 
 use std::time::Duration;
 
@@ -9,16 +9,16 @@ use super::stats;
 use super::wire::{Failure, Wire};
 use crate::targets::database::Settled;
 
-/// How often a server that settles is looked at.
+/// Interval at which a settling server is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Work that has not gone on for so long is done: compactions under way are not told of.
+/// Work without progress for this time is complete: the server does not report running compactions.
 const STILL: Duration = Duration::from_secs(1);
 
-/// The share of the buffer pool that may stay dirty.
+/// The buffer pool counts as clean if at most one part in this number is dirty.
 const DIRTY_SHARE: u64 = 100;
 
-/// Settle these tables. What is asked of the server is taken back at the end.
+/// Settle these tables. Changed server settings are restored at the end.
 pub(super) fn settle(
     wire: &mut dyn Wire,
     engine: Engine,
@@ -40,8 +40,8 @@ pub(super) fn settle(
     }
 }
 
-/// The dirty pages are written out; a server whose settings are not ours to change is only waited
-/// for.
+/// Wait until the dirty pages are written out. The settings of a server that the laboratory may not
+/// change stay as they are; it only waits.
 fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     let end = time::now() + limit;
     let was = wire.all("SELECT @@GLOBAL.innodb_max_dirty_pages_pct", Vec::new())?;
@@ -64,8 +64,8 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
         if dirty != last.0 {
             last = (dirty, time::now());
         }
-        // A purge that waits for somebody else is not waited for; nor is a server that was not
-        // asked.
+        // A purge that waits for another transaction is not waited for; nor is a server whose
+        // settings were not changed.
         let patience = if asked { STILL * 10 } else { STILL };
         let still = patience <= last.1.elapsed();
         if dirty <= capacity / DIRTY_SHARE && (purged || still) {
@@ -85,7 +85,7 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     Ok(ended)
 }
 
-/// The memtables are flushed; then compactions run until none is due and no byte moves.
+/// Flush the memtables; then wait until no compaction is due and no bytes are written.
 fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     let end = time::now() + limit;
     if wire
@@ -111,12 +111,12 @@ fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     }
 }
 
-/// Dead rows are removed, the visibility map is set, then everything dirty is written out.
+/// Remove dead rows and set the visibility map, then write out all dirty pages.
 fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settled, String> {
     let ms = limit.as_millis().clamp(1, 1 << 30);
     wire.run(&format!("SET statement_timeout = {ms}"))?;
     let cut = |error: &Failure| error.message.contains("57014");
-    // Who may not checkpoint has at least vacuumed.
+    // A user without the right to checkpoint has at least vacuumed.
     let vacuum = wire.run(&format!("VACUUM (ANALYZE) {tables}"));
     let checkpoint = wire.run("CHECKPOINT");
     wire.run("SET statement_timeout = 0")?;

@@ -1,4 +1,4 @@
-//! What servers tell of their engines' work: bytes by reason, caches, what is owed.
+//! Statistics that servers report about their engines: bytes by reason, caches, pending work.
 
 use std::collections::BTreeMap;
 
@@ -8,19 +8,19 @@ use super::engine::Engine;
 use super::value::Value;
 use super::wire::Wire;
 
-/// Bytes of a page of PostgreSQL, as it is built everywhere.
+/// Page size of PostgreSQL in bytes, as every distribution builds it.
 const BLOCK: u64 = 8192;
 
 /// Numbers by name.
 type Numbers = BTreeMap<String, u64>;
 
-/// What the engine says of itself now.
+/// Query the engine's current statistics.
 pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, String> {
     Ok(match engine {
         Engine::Heap => postgres(&postgres_numbers(wire)?.0),
         Engine::InnoDb => {
             let mut found = numbers(wire, "SHOW GLOBAL STATUS LIKE 'Innodb%'", false)?;
-            // Only who is allowed to sees these.
+            // Only privileged users see these.
             found.extend(numbers(wire, METRICS, false).unwrap_or_default());
             innodb(&found)
         }
@@ -34,19 +34,20 @@ pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, St
     })
 }
 
-/// Splits and merges of pages, counted from the server's start (`innodb_monitor_enable`).
+/// Splits and merges of pages, counted since the server's start (`innodb_monitor_enable`).
 const METRICS: &str = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME LIKE \
                        'index_page%'";
 
-/// What the column families owe.
+/// Pending work of the column families.
 const FAMILIES: &str = "SELECT STAT_TYPE, CAST(SUM(VALUE) AS UNSIGNED) FROM \
                         information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE IN \
                         ('COMPACTION_PENDING', 'MEM_TABLE_FLUSH_PENDING', \
                         'CUR_SIZE_ALL_MEM_TABLES') GROUP BY STAT_TYPE";
 
-/// What a release of PostgreSQL is asked for (as in `server_version_num`): one row of columns,
-/// named as they are used below. From 17 on checkpoints have a view of their own, and what other
-/// processes write is in that of I/O; from 18 on that one has bytes, and the syncs of the log.
+/// The query for a release of PostgreSQL (as in `server_version_num`). It returns one row; its
+/// columns have the names used below. From 17 on checkpoints have a separate view, and the writes
+/// of other processes are in the I/O view; from 18 on the I/O view has bytes, and the syncs of the
+/// log.
 fn question(release: u64) -> String {
     let (checkpoints, others, view) = if release < 170_000 {
         (
@@ -55,7 +56,7 @@ fn question(release: u64) -> String {
             "",
         )
     } else {
-        // Pages a file was extended by were among the written ones before.
+        // Earlier releases count pages of file extensions as written pages.
         let pages = match release {
             ..180_000 => "COALESCE(SUM(writes), 0) + COALESCE(SUM(extends), 0)".to_owned(),
             _ => format!(
@@ -84,8 +85,8 @@ fn question(release: u64) -> String {
     )
 }
 
-/// The numbers of PostgreSQL, and why they are not all of them: the log's position all releases
-/// tell, and the rest is looked for where this one has it.
+/// Statistics of PostgreSQL, and why some are missing: all releases report the position of the log,
+/// and the rest is queried where this release has it.
 fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), String> {
     let release = wire.number("SELECT current_setting('server_version_num')::bigint");
     let all = release.and_then(|release| numbers(wire, &question(release), true));
@@ -95,7 +96,7 @@ fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), St
     }
 }
 
-/// What a server does not tell, and why: for people.
+/// What a server does not report, and why, as text for the user.
 pub(super) fn untold(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
     let (what, why) = match engine {
         Engine::Heap => (
@@ -113,7 +114,7 @@ pub(super) fn untold(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
     note.into_iter().collect()
 }
 
-/// The first of these columns alone.
+/// Only the first of these columns.
 const POSITION: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal";
 
 /// The columns of [`question`], in their order.
@@ -129,7 +130,7 @@ const COLUMNS: [&str; 9] = [
     "bytes",
 ];
 
-/// The numbers of an answer: names and values in two columns, or one row of columns.
+/// Parse a result into numbers: names and values in two columns, or one row of columns.
 fn numbers(wire: &mut dyn Wire, text: &str, row: bool) -> Result<Numbers, String> {
     let all = wire.all(text, Vec::new())?;
     let number = |value: &Value| match value {
@@ -163,7 +164,7 @@ fn count(reason: IoReason, bytes: u64, operations: Option<u64>) -> IoCount {
     }
 }
 
-/// Counters under the names all engines have them by, and the server's own.
+/// Counters under the names common to all engines, and under the server's own.
 fn counters(numbers: &Numbers, names: &[(&str, &str)]) -> Numbers {
     let known = names.iter().filter_map(|(own, common)| {
         let value = numbers.get(*own)?;
@@ -172,7 +173,7 @@ fn counters(numbers: &Numbers, names: &[(&str, &str)]) -> Numbers {
     known.collect()
 }
 
-/// InnoDB's counters, and what they are called here.
+/// InnoDB's counters, and their common names.
 const INNODB: [(&str, &str); 11] = [
     ("Innodb_lsn_current", "lsn"),
     ("Innodb_checkpoint_age", "checkpoint_age"),
@@ -195,7 +196,7 @@ fn innodb(n: &Numbers) -> EngineStats {
         get("Innodb_buffer_pool_bytes_data"),
     );
     let pages = get("Innodb_pages_written");
-    // The doublewrite buffer is written besides the pages.
+    // The doublewrite buffer is written in addition to the pages.
     let twice = get("Innodb_dblwr_pages_written");
     let asked = get("Innodb_buffer_pool_read_requests");
     let missed = get("Innodb_buffer_pool_reads");
@@ -235,10 +236,10 @@ fn innodb(n: &Numbers) -> EngineStats {
     }
 }
 
-/// Figures among the counters that may fall, and are not counted from anywhere.
+/// Values among the counters that are gauges: they may fall, and have no base.
 const GAUGES: [&str; 3] = ["lsn", "checkpoint_age", "history_list_length"];
 
-/// What was done since `base`: a server may have run long before it was opened here.
+/// The difference to `base`: a server may have run long before it was opened here.
 pub(super) fn since(mut stats: EngineStats, base: &EngineStats) -> EngineStats {
     let less = |now: &mut [IoCount], then: &[IoCount]| {
         for count in now {
@@ -319,7 +320,7 @@ fn myrocks(n: &Numbers) -> EngineStats {
     }
 }
 
-/// `MyISAM` caches keys alone, in blocks of 1 KiB; its rows are the kernel's business.
+/// `MyISAM` caches keys alone, in blocks of 1 KiB; the kernel caches its rows.
 fn myisam(n: &Numbers) -> EngineStats {
     let get = |name: &str| of(n, name);
     let block = 1024;
@@ -369,7 +370,7 @@ fn aria(n: &Numbers) -> EngineStats {
 }
 
 fn postgres(n: &Numbers) -> EngineStats {
-    // What is not told is left out: a zero would be a figure.
+    // Omit what is not reported: a zero would be a measurement.
     let pages = |reason, name: &str| {
         let pages = *n.get(name)?;
         Some(count(reason, pages * BLOCK, Some(pages)))
@@ -383,14 +384,14 @@ fn postgres(n: &Numbers) -> EngineStats {
     let cache = n.get("hits").zip(n.get("misses"));
     EngineStats {
         written: written.into_iter().flatten().collect(),
-        // From the kernel, whose page cache may have it.
+        // Read from the kernel, possibly from its page cache.
         read: pages(IoReason::PageRead, "misses").into_iter().collect(),
         cache: cache.map(|(hits, misses)| CacheStats {
             hits: *hits,
             misses: *misses,
             ..CacheStats::default()
         }),
-        // It does not say what is dirty.
+        // The server does not report dirty bytes.
         debt_bytes: None,
         counters: counters(
             n,
@@ -417,7 +418,7 @@ mod tests {
         owned.collect()
     }
 
-    /// A server of PostgreSQL of a release, which knows the columns that one has.
+    /// A PostgreSQL server of a given release, with the columns of that release.
     struct Release(i64);
 
     impl Wire for Release {

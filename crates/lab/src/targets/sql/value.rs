@@ -1,4 +1,4 @@
-//! Values of columns, and how each driver takes and gives them.
+//! Column values, and how each driver encodes and decodes them.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 
 pub(super) use crate::workload::table::Value;
 
-/// The whole number that a value is.
+/// The value as an integer, if it is one.
 pub(super) fn whole(value: &Value) -> Option<i64> {
     match value {
         Value::Int(n) => Some(*n),
@@ -24,7 +24,7 @@ pub(super) fn rank(value: &Value) -> f64 {
     }
 }
 
-/// Bytes a driver sends for a value, about.
+/// Approximate bytes that a driver sends for a value.
 pub(super) fn length(value: &Value) -> usize {
     match value {
         Value::Null => 0,

@@ -1,6 +1,6 @@
-//! Is the table what the workload's model says? Rows and entries are counted, each by its own
-//! index, with the sum of a field that all of them hold; a sample of the rows is made again and
-//! compared.
+//! Compares the table with the workload's model. Rows and entries are counted, each by its own
+//! index, with the sum of a field that all of them hold; a sample of the rows is generated again
+//! and compared.
 
 use lab_report::record::Integrity;
 
@@ -10,7 +10,7 @@ use super::wire::Wire;
 use crate::targets::database::Live;
 use crate::targets::findings::{Findings, Found};
 
-/// Compare.
+/// Compare the table with the model.
 pub(super) fn verify(server: &Server, live: Live) -> Integrity {
     Findings::of(live, |findings| {
         let mut wire = server.connection()?;
@@ -41,7 +41,7 @@ pub(super) fn verify(server: &Server, live: Live) -> Integrity {
     })
 }
 
-/// The rows there are by way of a part, and the sum of their customers.
+/// The number of rows by the primary key or an index, and the sum of their customers.
 pub(super) fn count(
     server: &Server,
     wire: &mut dyn Wire,

@@ -1,26 +1,27 @@
-//! One connection to a server, whichever protocol it speaks: texts and values go out, rows come
-//! back. Statements with values are prepared once and kept by their text.
+//! One connection to a server, independent of its protocol: sends statements and values, receives
+//! rows. Statements with values are prepared once and cached by their text.
 
 use super::address::{Address, Protocol};
 use super::value::Value;
 use super::{mysql, postgres};
 
-/// The most values of one statement: both protocols count them in 16 bits, one of them signed.
+/// Maximum number of values of one statement: both protocols count them in 16 bits, one of them
+/// signed.
 pub(super) const VALUES_MAX: usize = 30_000;
 
-/// Statements kept prepared by a connection: one for each of a thousand tables. Each takes some ten
-/// kilobytes of the server's memory.
+/// Maximum number of prepared statements of a connection: one for each of a thousand tables. Each
+/// takes some ten kilobytes of the server's memory.
 pub(super) const STATEMENTS_MAX: usize = 1024;
 
 /// Why a statement failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// What happened, and what to do next.
+    /// The error, and what to do next.
     pub message: String,
-    /// Whether it goes away when the transaction is done again: a deadlock, a conflict, a lock that
-    /// took too long, a key that another transaction took.
+    /// Whether a retry of the transaction resolves it: a deadlock, a conflict, a lock timeout, a
+    /// key that another transaction inserted.
     pub conflict: bool,
-    /// Whether that is a key which is there already.
+    /// Whether the conflict is a key that already exists.
     pub duplicate: bool,
 }
 
@@ -30,13 +31,13 @@ impl From<Failure> for String {
     }
 }
 
-/// An answer of a connection.
+/// The result of a statement.
 pub(super) type Answer<T> = Result<T, Failure>;
 
-/// Takes a row; false when no more are wanted.
+/// Receives a row; returns false when no more rows are wanted.
 pub(super) type Take<'a> = dyn FnMut(Vec<Value>) -> bool + 'a;
 
-/// Ends the statement its connection is busy with, from another connection.
+/// Cancels the running statement of a connection, from another connection.
 pub(super) type Cancel = Box<dyn Fn()>;
 
 /// A connection.
@@ -47,15 +48,15 @@ pub(super) trait Wire: Send {
     /// Run a statement with values; returns the rows it changed.
     fn execute(&mut self, text: &str, values: Vec<Value>) -> Answer<u64>;
 
-    /// Ask, and take the rows as they come.
+    /// Run a query, and pass each row on as it arrives.
     fn rows(&mut self, text: &str, values: Vec<Value>, take: &mut Take<'_>) -> Answer<()>;
 
-    /// What ends a statement that is under way.
+    /// Returns the function that cancels a running statement.
     fn cancel(&self) -> Cancel;
 }
 
 impl dyn Wire + '_ {
-    /// All rows of an answer.
+    /// All rows of a result.
     pub(super) fn all(&mut self, text: &str, values: Vec<Value>) -> Answer<Vec<Vec<Value>>> {
         let mut all = Vec::new();
         self.rows(text, values, &mut |row| {
@@ -65,7 +66,7 @@ impl dyn Wire + '_ {
         Ok(all)
     }
 
-    /// The whole number an answer is.
+    /// A result that is a single integer.
     pub(super) fn number(&mut self, text: &str) -> Result<u64, String> {
         let all = self.all(text, Vec::new())?;
         let first = all.first().and_then(|row| row.first());
@@ -81,7 +82,7 @@ impl dyn Wire + '_ {
 /// Connect.
 ///
 /// # Errors
-/// A sentence that says what to do next.
+/// A message that states what to do next.
 pub(super) fn connect(address: &Address) -> Result<Box<dyn Wire>, String> {
     Ok(match address.protocol {
         Protocol::MySql => Box::new(mysql::Client::connect(address)?),

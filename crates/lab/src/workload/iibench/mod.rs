@@ -2,7 +2,7 @@
 //!
 //! A row is a sale: date, cash register, customer, product, price and a payload, under an ascending
 //! primary key, with three secondary indexes. Row `i` is a pure function of the seed and `i`, so
-//! the rows that should be in a store need not be remembered: a check makes them again.
+//! the expected rows of a store need not be stored: a check generates them again.
 //!
 //! On an embedded engine a row is one entry in the primary tree and one in each index tree.
 //! Integers are big-endian and prices are non-negative, so that byte order is value order.
@@ -18,16 +18,16 @@ pub use shape::Shape;
 
 use serde::{Deserialize, Serialize};
 
-/// The names of the trees: the rows, and the three indexes.
+/// Names of the trees: the rows, and the three indexes.
 pub const TREES: [&str; 4] = ["rows", "index1", "index2", "index3"];
 
-/// Entries a range query returns at most.
+/// Maximum number of entries that a range query returns.
 pub const QUERY_LIMIT: usize = 10;
 
 /// Entries that count as one query of a scan.
 pub const SCAN_PIECE: u64 = 1000;
 
-/// What the rows look like.
+/// Parameters of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowParams {
     /// The seed of all rows.
@@ -36,13 +36,13 @@ pub struct RowParams {
     pub shape: Shape,
     /// The payload.
     pub payload: Payload,
-    /// How many of the three indexes have entries, from the first.
+    /// Number of indexes, of the three, that have entries, from the first.
     #[serde(default = "all_indexes")]
     pub indexes: u8,
 }
 
 impl RowParams {
-    /// For a run whose workload has tables of its own, and no row of the insert benchmark.
+    /// For a run whose workload declares its own tables and has no rows of the insert benchmark.
     pub const NONE: RowParams = RowParams {
         seed: 0,
         shape: Shape::Classic,

@@ -9,20 +9,20 @@ use serde::{Deserialize, Serialize};
 const MAX: u32 = 1 << 20;
 
 /// Length and compressibility of the payload. Written `128:50`: 128 bytes, half of them constant;
-/// or `10-20:50`: of a length between 10 and 20, drawn for each row.
+/// or `10-20:50`: a random length between 10 and 20 for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
     /// The shortest, in bytes.
     pub min: u32,
     /// The longest, in bytes.
     pub max: u32,
-    /// How much of it is the same in all rows, in per cent.
+    /// Share of the payload that is the same in all rows, in percent.
     pub constant: u8,
 }
 
 impl Payload {
-    /// 128 bytes, half of them constant: with it a row and its index entries have 236 bytes, close
-    /// to what the 2014 article's figures imply.
+    /// 128 bytes, half of them constant: a row and its index entries then have 236 bytes, close to
+    /// what the numbers of the 2014 article imply.
     pub const CLASSIC: Payload = Payload {
         min: 128,
         max: 128,

@@ -40,7 +40,7 @@ impl Row {
     }
 }
 
-/// The fields of a row, before they are bytes.
+/// The fields of a row, before they are encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sale {
     /// Milliseconds since 1970.
@@ -55,11 +55,11 @@ pub struct Sale {
     pub price: f64,
     /// The price of shape `current`, below 500.
     pub price_int: u32,
-    /// What leads the indexes of shape `uniform`; zeros in others.
+    /// The leading fields of the indexes of shape `uniform`; zeros in others.
     pub random: [u64; 3],
 }
 
-/// Makes rows. Cheap to clone; every thread has its own.
+/// Generates rows. Cheap to clone; every thread has its own.
 #[derive(Clone, Debug)]
 pub struct Generator {
     params: RowParams,
@@ -76,13 +76,13 @@ impl Generator {
         Generator { params, constant }
     }
 
-    /// What the rows look like.
+    /// The parameters of the rows.
     #[must_use]
     pub fn params(&self) -> &RowParams {
         &self.params
     }
 
-    /// Bytes of keys and values of a row and its index entries, on average.
+    /// Average bytes of keys and values of a row and its index entries.
     #[must_use]
     pub fn logical_bytes(&self, indexes: bool) -> f64 {
         let index: usize = if indexes {
@@ -94,7 +94,7 @@ impl Generator {
         (8 + FIELDS + index) as f64 + self.params.payload.mean_bytes()
     }
 
-    /// Whether primary keys do not ascend with the numbers of the rows.
+    /// Whether the order of primary keys differs from the order of row numbers.
     #[must_use]
     pub fn scattered(&self) -> bool {
         self.params.shape == Shape::Hashed
@@ -118,7 +118,7 @@ impl Generator {
         key
     }
 
-    /// Make row `id` into `row`.
+    /// Generate row `id` into `row`.
     pub fn row(&self, id: u64, row: &mut Row) {
         let base = mix64(self.params.seed ^ mix64(id));
         let fields = self.fields(base, EPOCH_MS.wrapping_add(id));
@@ -135,8 +135,8 @@ impl Generator {
         self.fields(base, EPOCH_MS.wrapping_add(id))
     }
 
-    /// The payload of row `id` as text into `text`, of the same length as in a row of bytes: its
-    /// random part in 64 letters, digits and signs, then the constant part.
+    /// Generate the payload of row `id` as text into `text`, with the same length as in an encoded
+    /// row: its random part in 64 letters, digits and signs, then the constant part.
     pub fn text(&self, id: u64, text: &mut String) {
         text.clear();
         let base = mix64(self.params.seed ^ mix64(id));
@@ -152,15 +152,15 @@ impl Generator {
         text.extend(constant.map(|b| char::from(*b)));
     }
 
-    /// Where a range query begins: fields drawn from `random` as a row's would be, with the date of
-    /// row `id`.
+    /// Start of a range query: fields drawn from `random` as a row's would be, with the date of row
+    /// `id`.
     #[must_use]
     pub fn query_sale(&self, random: u64, id: u64) -> Sale {
         self.fields(mix64(random), EPOCH_MS.wrapping_add(id))
     }
 
-    /// Where a range query begins: a key of index `index` drawn from `random` as a row's would be,
-    /// with the date of row `id`, at the first primary key.
+    /// Start of a range query: a key of index `index` drawn from `random` as a row's would be, with
+    /// the date of row `id`, at the first primary key.
     #[must_use]
     pub fn query_key(&self, index: usize, random: u64, id: u64) -> Vec<u8> {
         let fields = self.fields(mix64(random), EPOCH_MS.wrapping_add(id));

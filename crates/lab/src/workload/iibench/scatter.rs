@@ -1,6 +1,5 @@
-//! Primary keys that do not ascend: a number is scattered by steps that can each be undone, so that
-//! the row of a key is known without a list. (The steps are those of SplitMix64; Steele, Lea and
-//! Flood 2014.)
+//! Primary keys in scattered order: a number is scattered by invertible steps, so that the row of a
+//! key is known without a list. (The steps are those of SplitMix64; Steele, Lea and Flood 2014.)
 
 const FIRST: u64 = 0xBF58_476D_1CE4_E5B9;
 const SECOND: u64 = 0x94D0_49BB_1331_11EB;
@@ -22,7 +21,7 @@ pub(super) fn id(key: u64, seed: u64) -> u64 {
     (z ^ z >> 30 ^ z >> 60) ^ seed
 }
 
-/// What undoes a multiplication by an odd number: each round doubles the bits that are right.
+/// The inverse of a multiplication by an odd number: each round doubles the number of correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut x = odd;
     let mut round = 0;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Which generation of the benchmark the index keys follow.
+/// The generation of the benchmark that defines the index keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
@@ -13,19 +13,19 @@ pub enum Shape {
     /// price = (U[0,1) * 500 + customer) / 100 as in the published program. 20, 24 and 28 bytes.
     Classic,
     /// Today's Python program: (product, customer, price), (register, customer, price), (price,
-    /// date, customer), with price an integer below 500: the third index has only 500 places where
-    /// it grows. 20, 20 and 24 bytes.
+    /// date, customer), with price an integer below 500: the third index grows at only 500
+    /// positions. 20, 20 and 24 bytes.
     Current,
-    /// All three keys lead with a uniformly random 64-bit number of their own: no locality
-    /// anywhere. 20, 24 and 28 bytes.
+    /// All three keys lead with a separate uniformly random 64-bit number: no locality anywhere.
+    /// 20, 24 and 28 bytes.
     Uniform,
-    /// As uniform, and the primary key is a hash of the row's number: rows too come and go all over
-    /// their tree. Chosen by experiments, not by `--shape`.
+    /// As uniform, and the primary key is a hash of the row's number: rows too are inserted and
+    /// deleted all over their tree. Chosen by experiments, not by `--shape`.
     Hashed,
 }
 
 impl Shape {
-    /// The shapes that can be asked for.
+    /// The shapes that `--shape` accepts.
     pub const ALL: [Shape; 3] = [Shape::Classic, Shape::Current, Shape::Uniform];
 
     /// Its name.

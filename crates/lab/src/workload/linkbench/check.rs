@@ -1,5 +1,5 @@
-//! Is every count the number of visible links there are? Nodes are compared some at a time, so that
-//! the check needs little memory whatever the size of the graph.
+//! Checks that every count equals the number of visible links. Nodes are compared in groups, so
+//! that the check needs little memory for any size of the graph.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn some(client: &mut dyn TableClient, low: i64, high: i64, checked: &mut Checked
             .or_default() += visible;
         true
     })?;
-    // By the index their sums must come out the same.
+    // The index must give the same sums.
     let mut by_index = links.clone();
     let entries = Range {
         by: By::Index(0),

@@ -1,4 +1,4 @@
-//! Loading the graph: nodes, then the links and counts of each, some nodes at a time.
+//! Loads the graph: nodes, then the links and counts of each, in units of several nodes.
 
 use super::{COUNT, LINK, Linkbench, NODE, TYPES, count, target};
 use crate::workload::program::{Client, Done, Seat};

@@ -2,10 +2,10 @@
 //! Facebook social graph", SIGMOD 2013): nodes, links between them, and a count of each node's
 //! visible links, kept in the same transaction.
 //!
-//! The node at which a link begins and its place among that node's links decide all of a loaded
-//! link. Out-degrees follow a Pareto distribution with a mean of about nine, as the original
-//! measures with its own table of degrees. What an operation does is chosen by [`Mix`]; which node,
-//! by Zipf's law with the original's exponents.
+//! A loaded link is a pure function of its source node and its position among that node's links.
+//! Out-degrees follow a Pareto distribution with a mean of about nine, as the original measures
+//! with its own table of degrees. [`Mix`] determines the operation, Zipf's law with the original's
+//! exponents the node.
 
 mod check;
 mod load;
@@ -35,15 +35,15 @@ const TYPES: [i64; 2] = [123_456_789, 123_456_790];
 const HIDDEN: i64 = 0;
 const VISIBLE: i64 = 1;
 
-/// The most links of a node that was loaded.
+/// Maximum number of links of a loaded node.
 const DEGREE_MAX: u64 = 10_000;
 
-/// What there is.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Params {
     /// The seed.
     pub seed: u64,
-    /// Nodes that are loaded.
+    /// Number of nodes loaded.
     pub nodes: u64,
     /// The requests.
     pub mix: Mix,
@@ -66,12 +66,12 @@ pub struct Linkbench {
     writes: Zipf,
     node_reads: Zipf,
     node_updates: Zipf,
-    /// The number of the node that was added last.
+    /// The number of the last added node.
     last_node: AtomicU64,
 }
 
 impl Linkbench {
-    /// With these parameters.
+    /// The workload with these parameters.
     #[must_use]
     pub fn new(params: Params) -> Linkbench {
         let zipf = |theta| Zipf::new(params.nodes, theta);
@@ -85,7 +85,7 @@ impl Linkbench {
         }
     }
 
-    /// How many links node `id` begins with.
+    /// Number of links of node `id` after the load.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -147,7 +147,7 @@ impl Linkbench {
     }
 }
 
-/// The node behind `id1` among the targets of its links: `place` from 0.
+/// The target of a link: the node at position `place`, from 0, among the targets of `id1`.
 fn target(id1: u64, place: u64, nodes: u64) -> u64 {
     (id1 + place) % nodes + 1
 }
@@ -194,7 +194,7 @@ impl Program for Linkbench {
         ];
         vec![
             Table::new("nodetable", &node, 1),
-            // The newest visible links of a node are read from the end of this index alone.
+            // A query for the newest visible links of a node reads the end of this index alone.
             Table::new("linktable", &link, 3).index("id1_type", &[0, 1, 3, 5], &[4, 6]),
             Table::new("counttable", &count, 2),
         ]

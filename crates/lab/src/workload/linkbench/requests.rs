@@ -1,4 +1,4 @@
-//! The ten requests, as the original's store for MySQL makes them.
+//! The ten requests, as the original's store for MySQL implements them.
 
 use std::sync::atomic::Ordering;
 
@@ -10,24 +10,25 @@ use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
-/// The most links of a list.
+/// Maximum number of links of a list.
 const LIST_MAX: u64 = 10_000;
 
-/// The share of lists that ask for older links than the newest.
+/// The share of list requests for links older than the newest.
 const HISTORY: f64 = 0.003;
 
-/// Links of one getlink: geometric with this chance to stop, and at most so many.
+/// Links of one getlink request: a geometric distribution with this probability to stop, with a
+/// maximum.
 const MULTIGET_STOP: f64 = 0.382;
 const MULTIGET_MAX: usize = 128;
 
-/// What a request is about.
+/// Inputs of a request.
 #[derive(Clone, Copy, Debug, Default)]
 struct Input {
     kind: usize,
     id1: u64,
     link_type: i64,
     id2: u64,
-    /// How many links, or the time of the oldest asked for.
+    /// The number of links, or the time of the oldest requested link.
     more: u64,
     history: bool,
 }
@@ -75,7 +76,7 @@ impl<'a> Requester<'a> {
             "addlink" | "updatelink" | "deletelink" => program.writes.scattered(rng),
             _ => program.reads.scattered(rng),
         };
-        // Most links that are asked for are there, and most that are added are not.
+        // Most requested links exist, and most added links do not.
         let degree = program.degree(id1);
         let place = match KINDS.get(kind).copied() {
             Some("addlink") => degree + rng.below(nodes),
@@ -118,7 +119,7 @@ impl<'a> Requester<'a> {
         client.update(COUNT, &self.counted, &new)
     }
 
-    /// Add a link, or bring one that is there up to date.
+    /// Add a link, or update an existing one.
     fn add_link(&mut self, client: &mut dyn TableClient) -> Answer<Done> {
         let Input {
             id1,
@@ -240,7 +241,7 @@ impl<'a> Requester<'a> {
     }
 }
 
-/// Times of links that are added: behind those of all that were loaded.
+/// Times of added links: after those of all loaded links.
 const DAWN: i64 = 1_000_000_000;
 
 impl Client for Requester<'_> {

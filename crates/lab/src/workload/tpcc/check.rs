@@ -46,7 +46,7 @@ pub(super) fn check(params: Params, client: &mut dyn TableClient) -> Answer<Chec
     Ok(checked)
 }
 
-/// Conditions 2 to 4 of a district; what it has taken.
+/// Check conditions 2 to 4 of a district; returns its year-to-date amount.
 fn one(client: &mut dyn TableClient, w: i64, d: i64, checked: &mut Checked) -> Answer<i64> {
     let equal = [Value::Int(w), Value::Int(d)];
     let by_key = |table| Range::by_key(table, &equal);

@@ -1,4 +1,4 @@
-//! What a transaction is about (specification, 2.4.1 to 2.8.1): pure functions of random numbers.
+//! The inputs of a transaction (specification, 2.4.1 to 2.8.1): pure functions of random numbers.
 
 use super::population::{Maker, last_name, non_uniform};
 use super::{DISTRICTS, Params};
@@ -15,7 +15,7 @@ pub(super) const KINDS: [&str; 5] = [
 /// Their shares of 23.
 const SHARES: [i64; 5] = [10, 10, 1, 1, 1];
 
-/// How a customer is found.
+/// How a transaction selects a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Who {
     /// By number.
@@ -117,8 +117,8 @@ fn customer(params: Params, make: &mut Maker) -> i64 {
     non_uniform(make, 1023, 1, params.customers)
 }
 
-/// 60 of 100 customers are found by name. Names of numbers beyond the customers there are have
-/// nobody.
+/// 60 of 100 customers are selected by name. Names of numbers beyond the existing customers match
+/// no customer.
 fn who(params: Params, make: &mut Maker) -> Who {
     if make.rng.chance(0.6) {
         let names = params.customers.min(1000);
@@ -152,8 +152,8 @@ fn new_order(params: Params, make: &mut Maker, w: i64, d: i64) -> Input {
             quantity: make.number(1, 10),
         })
         .collect();
-    // In one order everywhere: rows are then locked in it, and fewer transactions are in each
-    // other's way.
+    // All transactions use the same order: rows are then locked in it, and fewer transactions
+    // conflict.
     lines.sort_unstable_by_key(|line| (line.supplier, line.item));
     Input::NewOrder {
         w,

@@ -1,5 +1,5 @@
-//! Loading: items, then for each warehouse its stock, districts, customers and first orders, some
-//! rows at a time, so that several clients load one warehouse.
+//! Loads items, then for each warehouse its stock, districts, customers and first orders, in units
+//! of several rows, so that multiple clients load one warehouse.
 
 use super::schema::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
@@ -40,7 +40,7 @@ impl Units {
     }
 }
 
-/// Numbers from 1 that one of several parts has.
+/// The range of numbers, from 1, that belongs to one of several parts.
 fn part(part: u64, size: i64, of: i64) -> std::ops::RangeInclusive<i64> {
     let from = part.cast_signed() * size;
     from + 1..=of.min(from + size)

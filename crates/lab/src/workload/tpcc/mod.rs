@@ -4,8 +4,8 @@
 //! Differences from the specification, which are those of the published runs: no keying and think
 //! times, no terminals bound to a warehouse, one percent of payments by and of items from other
 //! warehouses, all deliveries of a transaction at once. Amounts are whole cents and rates
-//! ten-thousandths, so that what is checked adds up exactly. The key of a history row is the
-//! customer's and the number of its payments, since the specification gives it none.
+//! ten-thousandths, so that checked sums are exact. The key of a history row is the customer's key
+//! and the number of its payments, since the specification defines none.
 
 mod check;
 mod input;
@@ -24,18 +24,18 @@ use crate::workload::tables::{Answer, TableClient};
 /// Districts of a warehouse.
 const DISTRICTS: i64 = 10;
 
-/// What texts are made of.
+/// Contents of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
-    /// One random character repeated, as the program of the articles makes them: it flatters
+    /// One random character repeated, as the program of the articles generates them: it favors
     /// engines that compress.
     Percona,
-    /// Random letters and digits, as the specification asks for (4.3.2.2).
+    /// Random letters and digits, as the specification requires (4.3.2.2).
     Spec,
 }
 
-/// What there is.
+/// Parameters of the workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Params {
     /// The seed.
@@ -57,7 +57,8 @@ impl Params {
     /// Items by the specification.
     pub const ITEMS: i64 = 100_000;
 
-    /// So many customers in all: whole warehouses of the specification's size, or a smaller one.
+    /// Parameters for `customers` customers in all: whole warehouses of the specification's size,
+    /// or a smaller one.
     #[must_use]
     pub fn of(seed: u64, customers: u64, payload: Payload) -> Params {
         let all = i64::try_from(customers).unwrap_or(i64::MAX);
@@ -72,7 +73,7 @@ impl Params {
         }
     }
 
-    /// Logical bytes of all rows at the beginning, index entries included.
+    /// Logical bytes of all rows after the load, index entries included.
     #[must_use]
     pub fn data_bytes(self) -> u64 {
         let customers = self.warehouses * DISTRICTS * self.customers;
@@ -90,7 +91,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// With these parameters.
+    /// The workload with these parameters.
     #[must_use]
     pub fn new(params: Params) -> Tpcc {
         Tpcc { params }

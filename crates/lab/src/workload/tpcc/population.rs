@@ -1,4 +1,4 @@
-//! The first rows (specification, 4.3.3): pure functions of the seed and the key.
+//! The initial rows (specification, 4.3.3): pure functions of the seed and the key.
 
 use stdx::Rng;
 use stdx::rng::mix64;
@@ -6,10 +6,10 @@ use stdx::rng::mix64;
 use super::{Params, Payload};
 use crate::workload::table::{Row, Value};
 
-/// The share of the first orders that are delivered, in per cent.
+/// The share of the first orders that are delivered, in percent.
 const DELIVERED: i64 = 70;
 
-/// A moment: rows have dates, and nothing depends on them.
+/// The date in all rows; nothing depends on it.
 pub(super) const NOW: i64 = 1_500_000_000;
 
 /// Syllables of last names (4.3.2.3).
@@ -80,7 +80,7 @@ impl Maker {
         row.push(Value::Text(format!("{}11111", self.digits(4))));
     }
 
-    /// Data of items and stock: one of ten has `ORIGINAL` in it.
+    /// Data of items and stock: one of ten contains `ORIGINAL`.
     fn original(&mut self) -> Value {
         let mut data = self.letters(26, 50);
         if self.rng.chance(0.1) {
@@ -107,7 +107,7 @@ pub(super) fn warehouse(params: Params, w: i64) -> Row {
     let mut row = vec![Value::Int(w), make.text(6, 10)];
     make.address(&mut row);
     row.push(make.int(0, TAX_MAX));
-    // As the sum of its districts': 10 times 30 000.00.
+    // The sum of its districts': 10 times 30 000.00.
     row.push(Value::Int(10 * 3_000_000));
     row
 }
@@ -164,7 +164,7 @@ pub(super) fn history(params: Params, w: i64, d: i64, c: i64) -> Row {
 
 /// The customer of one of the first orders: each has one (4.3.3.1), in a scattered order.
 fn orderer(params: Params, o: i64) -> i64 {
-    // 7919 is a prime that divides no number of customers there can be (at most 3000).
+    // 7919 is a prime that does not divide any possible number of customers (at most 3000).
     (o * 7919) % params.customers + 1
 }
 
@@ -173,7 +173,7 @@ fn delivered(params: Params, o: i64) -> bool {
     o * 100 <= params.customers * DELIVERED
 }
 
-/// An order, its lines, and its row of new orders where it is not delivered.
+/// An order, its lines, and its row of new orders if it is not delivered.
 pub(super) fn order(params: Params, w: i64, d: i64, o: i64) -> (Row, Vec<Row>, Option<Row>) {
     let mut make = Maker::new(params, 5, [w, d, o]);
     let done = delivered(params, o);

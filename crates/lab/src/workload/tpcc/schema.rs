@@ -1,5 +1,5 @@
-//! The tables (specification, 1.3), by position, and the positions of their columns that are used
-//! by name.
+//! The tables (specification, 1.3), by position, and the positions of their columns that the code
+//! refers to by name.
 
 use crate::workload::table::{Column, Table};
 

@@ -13,10 +13,10 @@ use crate::workload::program::{Client, Done, Seat};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
-/// Orders whose lines a stock-level looks at.
+/// Number of recent orders whose lines a stock-level transaction reads.
 const RECENT: i64 = 20;
 
-/// The most characters of a customer's data.
+/// Maximum number of characters of a customer's data.
 const DATA_MAX: usize = 500;
 
 /// A client.
@@ -92,7 +92,7 @@ impl Client for Terminal {
     }
 }
 
-/// Get a row that must be there.
+/// Get a row that must exist.
 fn get(
     client: &mut dyn TableClient,
     table: usize,
@@ -188,7 +188,7 @@ impl NewOrder<'_> {
         for (wanted, number) in self.lines.iter().zip(1..) {
             let last = rows.len() + 1 == self.lines.len();
             if self.unknown && last {
-                // As specified (2.4.1.4), what was done so far is undone.
+                // As specified (2.4.1.4), roll back all changes so far.
                 client.abort();
                 return Ok(Done {
                     rolled_back: true,
@@ -208,7 +208,7 @@ impl NewOrder<'_> {
         })
     }
 
-    /// Take an item from stock; the row of its line and the amount.
+    /// Take an item from stock; returns the row of its line and the amount.
     fn line(
         &self,
         client: &mut dyn TableClient,
@@ -290,7 +290,7 @@ impl Payment<'_> {
             let (cw, cd) = home;
             let mut data = format!("{c} {cd} {cw} {d} {w} {amount} ");
             data.push_str(at(row, customer::DATA).text());
-            // ASCII alone, so that every place is a boundary.
+            // ASCII only, so that every position is a character boundary.
             data.truncate(DATA_MAX);
             changes.push((customer::DATA, Value::Text(data)));
         }
@@ -347,7 +347,7 @@ fn delivery(client: &mut dyn TableClient, w: i64, carrier: i64, row: &mut Row) -
         })?;
         let Some(oldest) = oldest else { continue };
         let o = int(&oldest, 2);
-        // Read again to change it: another delivery may have been faster.
+        // Read it again for the update: another delivery may have been faster.
         if !client.get(NEW_ORDER, &oldest, Lock::Update, row)? {
             return Err(Refused::Conflict);
         }

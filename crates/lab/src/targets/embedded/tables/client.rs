@@ -12,7 +12,7 @@ use super::{Changes, Made, engine};
 use crate::workload::table::{Row, Value};
 use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
-/// What is open.
+/// The open snapshot or transaction, if any.
 enum Open<'a> {
     Nothing,
     Reading(Box<dyn Snapshot + 'a>),
@@ -46,7 +46,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// What an engine's error means; after a conflict the transaction is over.
+    /// Map an engine's error; after a conflict the transaction is over.
     fn refuse(&mut self, error: kv::Error) -> Refused {
         let within = matches!(self.open, Open::Writing(_));
         match error.kind() {
@@ -58,7 +58,7 @@ impl<'a> Client<'a> {
         Refused::Conflict
     }
 
-    /// Run `change` in the open transaction, or in a batch of its own.
+    /// Run `change` in the open transaction, or in a separate batch.
     fn change(
         &mut self,
         change: &mut dyn FnMut(&mut dyn Changes, Buffers<'_>) -> Result<(), Trouble>,
@@ -84,7 +84,7 @@ impl<'a> Client<'a> {
 
 type Buffers<'b> = (&'b mut Vec<u8>, &'b mut Vec<u8>);
 
-/// What went wrong with a change.
+/// The error of a change.
 enum Trouble {
     Engine(kv::Error),
     Row(String),
@@ -107,7 +107,7 @@ fn table(made: &[Made], table: usize) -> Result<&Made, String> {
         .ok_or_else(|| "there is no such table".to_owned())
 }
 
-/// Put each index entry of a row that `old` has not, and remove those of `old` that it has not.
+/// Write the index entries of `new` that `old` lacks, and delete those that only `old` has.
 fn entries(
     made: &Made,
     (old, new): (Option<&[Value]>, Option<&[Value]>),
@@ -137,7 +137,7 @@ fn entries(
     Ok(())
 }
 
-/// Where a range begins and ends, in bytes.
+/// The bounds of a range as encoded keys.
 fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
     let key = &made.table.key;
     let columns: Vec<usize> = match range.by {
@@ -161,7 +161,7 @@ fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), 
     Ok((start, beyond(end)))
 }
 
-/// The first key behind all that begin with `prefix`; none where there is no such key.
+/// The first key after all keys that start with `prefix`; `None` if there is none.
 fn beyond(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -236,7 +236,7 @@ fn walk(
     Ok(shown)
 }
 
-/// Read the row an index entry names.
+/// Read the row of an index entry.
 fn behind(
     snapshot: &dyn Snapshot,
     made: &Made,

@@ -1,18 +1,18 @@
 //! Rows as bytes: keys whose byte order is the order of their values, and values.
 //!
-//! - An integer in a key is its sign and length in one byte (128 + bytes for what is not negative,
-//!   127 - bytes for what is), then its bytes big-endian, without leading ones that say nothing.
+//! - An integer in a key is its sign and length in one byte (128 + bytes for a non-negative one,
+//!   127 - bytes for a negative one), then its bytes big-endian, without redundant leading bytes.
 //! - A double is its bits, big-endian: all flipped if it is negative, else the sign alone.
 //! - Texts and bytes end with `00 00`, and `00` within them is written `00 FF`, so that a prefix
-//!   comes before what it begins.
+//!   sorts before longer values.
 //! - A column that may be null has a byte before its value, 0 for null and 1 for a value.
 //!
-//! In values integers are zigzag varints, doubles 8 bytes, texts and bytes have their length before
-//! them, and every column has a byte that says null (0) or not (1) where it may be null.
+//! In values, integers are zigzag varints, doubles are 8 bytes, texts and bytes are prefixed with
+//! their length, and every column that may be null has a byte before it: 0 for null, 1 for a value.
 
 use crate::workload::table::{Column, Kind, Value, at};
 
-/// What is wrong with bytes.
+/// Error message for invalid bytes.
 pub(super) const DAMAGED: &str = "a row cannot be read: it is damaged";
 
 /// Append a value to a key.
@@ -48,7 +48,7 @@ fn put_int(n: i64, key: &mut Vec<u8>) {
 }
 
 fn put_float(x: f64, key: &mut Vec<u8>) {
-    // Zero has one place.
+    // Encode -0.0 as 0.0.
     let bits = (x + 0.0).to_bits();
     let ordered = if bits >> 63 == 1 {
         !bits
@@ -68,7 +68,7 @@ fn put_escaped(bytes: &[u8], key: &mut Vec<u8>) {
     key.extend_from_slice(&[0, 0]);
 }
 
-/// Take a column's value from the front of a key.
+/// Decode a column's value from the front of a key.
 pub(super) fn take_key(column: &Column, key: &mut &[u8]) -> Option<Value> {
     if column.nullable && byte(key)? == 0 {
         return Some(Value::Null);
@@ -187,7 +187,7 @@ fn take_varint(from: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Take the columns at `positions` from a value into their places in `row`.
+/// Decode the columns at `positions` from a value into `row`.
 pub(super) fn take_value(
     columns: &[Column],
     positions: &[usize],
@@ -213,7 +213,7 @@ pub(super) fn take_value(
             }
             Kind::Text => {
                 let text = std::str::from_utf8(take_bytes(from)?).ok()?;
-                // The memory of the row before is used again.
+                // Reuse the memory of the previous row.
                 match place {
                     Value::Text(old) => {
                         old.clear();

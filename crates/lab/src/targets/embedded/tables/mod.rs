@@ -1,5 +1,6 @@
-//! Tables over an embedded engine: a tree for the rows of each table, by primary key, and one for
-//! the entries of each index: its columns and the primary key, with the stored columns as value.
+//! Tables over an embedded engine. Each table has one tree for its rows, by primary key, and one
+//! tree per index for its entries: the index columns and the primary key as key, the stored columns
+//! as value.
 
 mod client;
 mod codec;
@@ -15,7 +16,7 @@ use super::{Embedded, text, tree};
 use crate::workload::table::{Table, Value, at};
 use crate::workload::tables::{TableClient, Tables};
 
-/// Indexes of one table, at most.
+/// Maximum number of indexes of a table.
 const INDEXES_MAX: usize = 16;
 
 /// A table with its trees.
@@ -126,7 +127,7 @@ impl Catalog {
     }
 }
 
-/// How a table's tree is made.
+/// The options of a table's tree.
 fn options(primary: bool) -> TreeOptions {
     TreeOptions {
         point_lookups: primary,
@@ -177,14 +178,14 @@ impl Tables for Embedded {
     }
 }
 
-/// Where changes of rows go: a transaction, or a batch.
+/// Receives changes of rows: a transaction, or a batch.
 trait Changes {
     fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> kv::Result<()>;
-    /// An index entry: derived from a row that takes part.
+    /// Write an index entry: derived from a row in the same set of changes.
     fn put_entry(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
-    /// An index entry: derived from a row that takes part.
+    /// Delete an index entry: derived from a row in the same set of changes.
     fn delete_entry(&mut self, tree: TreeId, key: &[u8]) -> kv::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! What the general layer owes, on the engine in memory and on betree.
+//! The contract of the general layer, on the in-memory engine and on betree.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ fn rows_come_back_by_key_and_by_index_in_both_directions() {
         let (from, to) = (Value::Int(2), Value::Int(6));
         let some = names(client, &Range::by_key(0, &shop).between(&from, &to));
         assert_eq!(some.iter().map(|n| n.0).collect::<Vec<_>>(), [2, 4, 6]);
-        // The rows behind the entries, whole.
+        // The complete rows of the entries.
         let equal = [Value::Int(1), "pear".into()];
         let mut whole = Vec::new();
         client
@@ -140,7 +140,7 @@ fn an_update_moves_the_index_entry_and_a_delete_removes_it() {
             by: By::Index(0),
             ..Range::by_key(0, &[])
         };
-        // Its own writes are seen within the transaction.
+        // A transaction sees its own writes.
         assert_eq!(
             names(client, &all),
             [(1, "apple".to_owned()), (2, "fig".to_owned())]
@@ -178,7 +178,7 @@ fn of_two_transactions_that_change_a_row_one_begins_again() {
         let changed = two.update(0, &start, &row(1, 1, "apple"));
         let ended = changed.and_then(|()| two.commit());
         assert_eq!(ended.unwrap_err(), Refused::Conflict);
-        // A key that is there is a race lost, within a transaction.
+        // Within a transaction, an existing key is a lost race.
         two.begin(Mode::Write).unwrap();
         let again = two.insert(0, &[start]).and_then(|()| two.commit());
         assert_eq!(again.unwrap_err(), Refused::Conflict);

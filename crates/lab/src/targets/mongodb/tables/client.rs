@@ -12,14 +12,14 @@ use super::{Made, document};
 use crate::workload::table::{Row, Value};
 use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
-/// Rows of one insert: the driver splits further by bytes.
+/// Rows per insert: the driver splits further by bytes.
 const ROWS: usize = 1000;
 
-/// Codes of errors that go away when a transaction is done again: write conflict, lock timeout,
-/// no such transaction, snapshot unavailable.
+/// Codes of errors that a retry of the transaction resolves: write conflict, lock timeout, no such
+/// transaction, snapshot unavailable.
 const AGAIN: [i32; 4] = [112, 24, 251, 246];
 
-/// A duplicate key.
+/// Error code of a duplicate key.
 const DUPLICATE: i32 = 11_000;
 
 pub(super) struct Client<'a> {
@@ -30,7 +30,7 @@ pub(super) struct Client<'a> {
     row: Row,
 }
 
-/// Run an action of the driver, in the session's transaction where there is one.
+/// Run an operation of the driver, in the session's transaction if there is one.
 macro_rules! within {
     ($client:expr, $action:expr) => {{
         let action = $action;
@@ -55,11 +55,11 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// What an error of the driver means; after a conflict the transaction is over.
+    /// Map an error of the driver; after a conflict the transaction is over.
     fn refuse(&mut self, error: &Error) -> Refused {
         let again = error.contains_label(TRANSIENT_TRANSACTION_ERROR)
             || code(error).is_some_and(|c| AGAIN.contains(&c) || (self.open && c == DUPLICATE));
-        // A server that went away does not come back for the asking.
+        // A retry does not bring back a server that has ended.
         let gone = matches!(error.kind.as_ref(), ErrorKind::Io(_));
         if again && !gone {
             self.abort();
@@ -68,7 +68,7 @@ impl<'a> Client<'a> {
         Refused::Failed(self.server.text(error))
     }
 
-    /// Change one document; that it is not there is a conflict in a transaction.
+    /// Check a change of one document; in a transaction a missing document is a conflict.
     fn hit(&mut self, matched: u64) -> Answer<()> {
         if 0 < matched {
             return Ok(());
@@ -120,7 +120,7 @@ impl TableClient for Client<'_> {
 
     fn abort(&mut self) {
         if std::mem::take(&mut self.open) {
-            // A server that cannot be asked aborts by itself when the session ends.
+            // An unreachable server aborts by itself when the session ends.
             let _ = self.session.abort_transaction().run();
         }
     }

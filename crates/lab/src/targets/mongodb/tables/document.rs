@@ -12,7 +12,7 @@ fn name(table: &Table, column: usize) -> &'static str {
     table.columns.get(column).map_or("", |c| c.name)
 }
 
-/// A value: integers are as short as they can be, since numbers compare by value.
+/// A value as BSON: integers have the shortest type, since numbers compare by value.
 pub(super) fn bson(value: &Value) -> Bson {
     match value {
         Value::Null => Bson::Null,
@@ -65,7 +65,7 @@ fn append(to: &mut RawDocumentBuf, name: &str, value: &Value) -> Result<(), Stri
     Ok(())
 }
 
-/// A row as it is stored.
+/// A row as a document.
 pub(super) fn document(made: &Made, row: &[Value]) -> Result<RawDocumentBuf, String> {
     let table = &made.table;
     let mut document = RawDocumentBuf::new();
@@ -99,7 +99,7 @@ fn value(of: RawBsonRef<'_>) -> Option<Value> {
     })
 }
 
-/// Read a document, or what a projection left of one, into `row`; false if it is no row.
+/// Read a document, or a projection of one, into `row`; false if it is no row.
 pub(super) fn read(table: &Table, document: &RawDocument, row: &mut Row) -> bool {
     row.clear();
     row.resize(table.columns.len(), Value::Null);
@@ -141,7 +141,7 @@ fn place(table: &Table, key: &str, of: RawBsonRef<'_>, row: &mut Row) -> bool {
     }
 }
 
-/// The keys of an index, as they were made, or as a sort that follows it.
+/// The keys of an index as declared, or as a sort in its order.
 pub(super) fn keys(table: &Table, index: usize, backward: bool) -> Document {
     let direction = if backward { -1 } else { 1 };
     let mut keys = Document::new();
@@ -158,7 +158,7 @@ pub(super) fn keys(table: &Table, index: usize, backward: bool) -> Document {
     keys
 }
 
-/// What an index holds, and nothing else.
+/// A projection to the fields of an index.
 pub(super) fn covered(table: &Table, index: usize) -> Document {
     keys(table, index, false)
 }
@@ -229,8 +229,8 @@ fn by_key(table: &Table, range: &Range<'_>) -> Document {
             rest.next();
         }
     }
-    // A document comes before those it begins; behind all of them is one with the largest value
-    // in the next place.
+    // A document sorts before those that it is a prefix of; a document with the largest value in
+    // the next field sorts after all of them.
     if let Some(column) = rest.next() {
         high.insert(name(table, *column), Bson::MaxKey);
     }

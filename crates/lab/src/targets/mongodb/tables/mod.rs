@@ -1,10 +1,10 @@
-//! Tables as collections: a row is a document whose `_id` is the primary key, an embedded document
-//! of its columns where there are several.
+//! Tables as collections: a row is a document whose `_id` is the primary key, which is an embedded
+//! document if it has several columns.
 //!
-//! Columns of the key that a secondary index names are stored once more at the top, since an index
-//! cannot take them from within `_id` and be covered. An index ends with `_id`, so that entries of
-//! one value are in the order of the primary key, and with what is stored with it. The collections
-//! have a prefix that is the laboratory's own.
+//! Columns of the key that a secondary index names are stored once more at the top level, since an
+//! index cannot take them from within `_id` and be covering. An index ends with `_id`, so that
+//! entries of one value are in the order of the primary key, followed by the stored columns. The
+//! collections have a prefix that is reserved for the laboratory.
 
 mod client;
 mod document;
@@ -21,14 +21,14 @@ use super::database::Server;
 use crate::workload::table::Table;
 use crate::workload::tables::{TableClient, Tables};
 
-/// What the names of our collections begin with.
+/// Prefix of the names of the laboratory's collections.
 const PREFIX: &str = "romanesco_lab_";
 
 /// A table and its collection.
 pub(super) struct Made {
     table: Table,
     rows: Collection<RawDocumentBuf>,
-    /// Columns of the key that are stored at the top as well.
+    /// Columns of the key that are also stored at the top level.
     twice: Vec<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Made {
         };
         Made {
             rows: database.collection_with_options(&name, options),
-            // A single column is `_id` itself, and every index ends with that.
+            // A single column is `_id` itself, and every index ends with it.
             twice: table.key.iter().filter(named).copied().collect(),
             table: table.clone(),
         }

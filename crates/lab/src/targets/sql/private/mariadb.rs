@@ -11,10 +11,10 @@ use super::super::engine::Engine;
 use super::{CODEC, FILL, Place};
 use crate::programs::found;
 
-/// The socket, in the directory of the data.
+/// The socket, in the data directory.
 pub(super) const SOCKET: &str = "mysql.sock";
 
-/// Settings the laboratory makes itself.
+/// Settings that the laboratory sets itself.
 pub(super) const RESERVED: &[&str] = &[
     "datadir",
     "socket",
@@ -32,27 +32,27 @@ pub(super) const RESERVED: &[&str] = &[
     "ssl_key",
 ];
 
-/// The package of Debian.
+/// Debian package of the server.
 const PACKAGE: &str = "mariadb-server";
 
-/// The package of the storage engine.
+/// Debian package of the storage engine.
 const ROCKSDB_PACKAGE: &str = "mariadb-plugin-rocksdb";
 
-/// What caches of engines that are not measured get: the least they work with.
+/// Size of the caches of engines that are not measured: the smallest they work with.
 const LEAST: u64 = 8 << 20;
 
-/// MariaDB's default of the redo log; a larger cache gets as large a log, so that dirty pages may
-/// stay in it.
+/// MariaDB's default size of the redo log; a larger cache gets an equally large log, so that dirty
+/// pages may stay in the cache.
 const REDO: u64 = 96 << 20;
 
-/// Writes of pages per second in the background where the device is not capped; MariaDB's default,
-/// 200, is that of a disk that turns.
+/// Page writes per second in the background if the device is not capped; MariaDB's default, 200,
+/// suits rotating disks.
 const CAPACITY: u64 = 2000;
 
 /// Connections besides those of the load.
 const MORE_CONNECTIONS: u32 = 20;
 
-/// Where programs of the system are that users do not have on their path.
+/// Directories of system programs that are not on a user's path.
 const SYSTEM: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/usr/libexec"];
 
 fn program(name: &str) -> Result<PathBuf, String> {
@@ -60,7 +60,7 @@ fn program(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} is missing: install the package {PACKAGE} of Debian"))
 }
 
-/// Whether everything is there.
+/// Check that the server and the storage engine are installed.
 pub(super) fn installed(engine: Engine, own: &BTreeMap<String, String>) -> Result<(), String> {
     program("mariadbd")?;
     program("mariadb-install-db")?;
@@ -88,7 +88,7 @@ fn path(name: &str, value: &Path) -> OsString {
     word
 }
 
-/// What both the maker of the database and the server are told.
+/// Options shared by the program that creates the database and the server.
 fn common(place: &Place<'_>) -> Vec<OsString> {
     let mut all = vec![
         OsString::from("--no-defaults"),
@@ -97,7 +97,7 @@ fn common(place: &Place<'_>) -> Vec<OsString> {
         set("innodb_log_file_size", redo(place)),
     ];
     if geteuid().is_root() {
-        // The directory is private, and nobody else could enter it.
+        // The directory is private, and no other user could enter it.
         all.push(set("user", "root"));
     }
     all
@@ -107,7 +107,7 @@ fn redo(place: &Place<'_>) -> u64 {
     place.options.cache.bytes().clamp(REDO, 64 << 30)
 }
 
-/// The program that makes an empty database.
+/// The command that creates an empty database.
 pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     let mut all = vec![program("mariadb-install-db")?.into()];
     all.extend(common(place));
@@ -118,7 +118,7 @@ pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     Ok(all)
 }
 
-/// The server.
+/// The command of the server.
 pub(super) fn serve(place: &Place<'_>, engine: Engine) -> Result<Vec<OsString>, String> {
     let mut all = vec![program("mariadbd")?.into()];
     all.extend(common(place));
@@ -126,7 +126,7 @@ pub(super) fn serve(place: &Place<'_>, engine: Engine) -> Result<Vec<OsString>, 
     Ok(all)
 }
 
-/// Its settings.
+/// The settings of the server.
 pub(super) fn settings(place: &Place<'_>, engine: Engine) -> Vec<OsString> {
     let cache = place.options.cache.bytes();
     let of = |measured: Engine| if measured == engine { cache } else { LEAST };
@@ -143,7 +143,7 @@ pub(super) fn settings(place: &Place<'_>, engine: Engine) -> Vec<OsString> {
         set("innodb_buffer_pool_size", of(Engine::InnoDb)),
         set("key_buffer_size", of(Engine::MyIsam)),
         set("aria_pagecache_buffer_size", of(Engine::Aria)),
-        // What was in the cache of another run is not to be read in.
+        // Do not load the cache contents of another run.
         set("innodb_buffer_pool_dump_at_shutdown", "OFF"),
         set("innodb_buffer_pool_load_at_startup", "OFF"),
     ];
@@ -157,8 +157,8 @@ pub(super) fn settings(place: &Place<'_>, engine: Engine) -> Vec<OsString> {
     all
 }
 
-/// What is told of the key for data in this file. New tables are encrypted when they are made, so
-/// no threads are needed for old ones.
+/// Options for the data encryption key in this file. New tables are encrypted when they are
+/// created, so no threads are needed for old ones.
 pub(super) fn encryption(key: &Path, engine: Engine) -> Vec<OsString> {
     let mut all = vec![
         set("plugin_load_add", "file_key_management"),
@@ -174,7 +174,7 @@ pub(super) fn encryption(key: &Path, engine: Engine) -> Vec<OsString> {
     all
 }
 
-/// What is told of connections over TCP, encrypted where there is a certificate.
+/// Options for connections over TCP, encrypted if there is a certificate.
 pub(super) fn over_tcp(port: u16, certificate: Option<&Path>) -> Vec<OsString> {
     let mut all = vec![
         set("skip_networking", 0),
@@ -206,7 +206,7 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
             "innodb_flush_log_at_trx_commit",
             log_at_commit(place.durability),
         ),
-        // By default 16 MiB, held twice, whatever the cache.
+        // By default 16 MiB, allocated twice, independent of the cache size.
         set(
             "innodb_log_buffer_size",
             (cache / 16).clamp(2 << 20, 16 << 20),
@@ -221,7 +221,7 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
-/// RocksDB's word for a codec; zlib and zstd are at their default levels, 6 and 3.
+/// RocksDB's name of a codec; zlib and zstd are at their default levels, 6 and 3.
 pub(super) fn codec(name: &str) -> Option<&'static str> {
     match name {
         "none" => Some("kNoCompression"),
@@ -233,7 +233,7 @@ pub(super) fn codec(name: &str) -> Option<&'static str> {
     }
 }
 
-/// As the embedded RocksDB has it: a quarter of the cache for memtables, an eighth for one.
+/// As in the embedded RocksDB: a quarter of the cache for memtables, an eighth for one.
 fn myrocks(place: &Place<'_>) -> Vec<OsString> {
     let cache = place.options.cache.bytes();
     let direct = u8::from(place.direct());
@@ -267,7 +267,7 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
             "rocksdb_merge_combine_read_size",
             (cache / 4).clamp(4 << 20, 1 << 30),
         ),
-        // As InnoDB does: else a deadlock lasts until a lock times out.
+        // As in InnoDB: otherwise a deadlock lasts until a lock timeout.
         set("rocksdb_deadlock_detect", "ON"),
         set("rocksdb_max_background_jobs", place.options.threads.max(2)),
         set("rocksdb_use_direct_reads", direct),
@@ -296,7 +296,7 @@ fn aria(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
-/// Memory of index builds of the engines that sort them outside of their caches.
+/// Memory for index builds of the engines that sort outside their caches.
 fn sorting(place: &Place<'_>) -> u64 {
     (place.options.cache.bytes() / 4).clamp(1 << 20, 1 << 30)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use super::Place;
 use crate::programs::found;
 
-/// Settings the laboratory makes itself.
+/// Settings that the laboratory sets itself.
 pub(super) const RESERVED: &[&str] = &[
     "engine",
     "data_directory",
@@ -23,23 +23,24 @@ pub(super) const RESERVED: &[&str] = &[
     "ssl_key_file",
 ];
 
-/// The package of Debian.
+/// Debian package of the server.
 const PACKAGE: &str = "postgresql";
 
-/// Where Debian has the releases side by side.
+/// Directory in which Debian installs the releases side by side.
 const RELEASES: &str = "/usr/lib/postgresql";
 
 /// Connections besides those of the load.
 const MORE_CONNECTIONS: u32 = 20;
 
-/// PostgreSQL's default of the log between two checkpoints; a larger cache gets four times its
-/// size, so that a page is not written out far more often than its place in the cache needs.
+/// PostgreSQL's default size of the log between two checkpoints; for a larger cache it is four
+/// times the cache size, so that a page is not written out far more often than its eviction
+/// requires.
 const WAL: u64 = 1 << 30;
 
-/// The longest delay of its log writer, in milliseconds.
+/// Maximum delay of the log writer, in milliseconds.
 const DELAY_MAX_MS: u128 = 10_000;
 
-/// The server, and the program that makes an empty database.
+/// The server, and the program that creates an empty database.
 pub(super) fn programs() -> Result<(PathBuf, PathBuf), String> {
     let releases = fs::read_dir(RELEASES).into_iter().flatten().flatten();
     let newest = releases
@@ -67,11 +68,11 @@ fn directory(release: u32) -> PathBuf {
         .join("bin")
 }
 
-/// The program that makes an empty database.
+/// The command that creates an empty database.
 pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     let (_, maker) = programs()?;
     let mut all: Vec<OsString> = vec![maker.into(), "-D".into(), place.data().into()];
-    // Whoever may enter the directory may connect: nobody else sees the socket. Pages have
+    // A user who may enter the directory may connect: no other user sees the socket. Pages have
     // checksums, as those of the other servers do.
     for word in [
         "--username=postgres",
@@ -87,7 +88,7 @@ pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     Ok(all)
 }
 
-/// The server.
+/// The command of the server.
 pub(super) fn serve(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     let (server, _) = programs()?;
     let mut all: Vec<OsString> = vec![server.into(), "-D".into(), place.data().into()];
@@ -98,9 +99,9 @@ pub(super) fn serve(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     Ok(all)
 }
 
-/// What gives a program System V shared memory of its own, which ends with its last process: a
-/// server that is killed would leave its segments behind. `None` where that is not allowed, as for
-/// most users but root.
+/// Command prefix that gives a program a private System V shared memory namespace, which ends with
+/// its last process: a killed server would otherwise leave its segments behind. `None` where that
+/// is not permitted, as for most users but root.
 pub(super) fn apart() -> Option<Vec<OsString>> {
     let unshare = found("unshare", &[])?;
     let mut trial = Command::new(&unshare);
@@ -110,7 +111,7 @@ pub(super) fn apart() -> Option<Vec<OsString>> {
     allowed.then(|| vec![unshare.into(), "--ipc".into(), "--".into()])
 }
 
-/// Its settings.
+/// The settings of the server.
 pub(super) fn settings(place: &Place<'_>) -> Vec<OsString> {
     let cache = place.options.cache.bytes();
     let memory = place.limits.memory.map_or(2 * cache, |m| m.bytes());
@@ -139,7 +140,7 @@ pub(super) fn settings(place: &Place<'_>) -> Vec<OsString> {
     words(set.map(|(name, value)| (name, value.into())))
 }
 
-/// What is told of connections over TCP, encrypted where there is a certificate.
+/// Options for connections over TCP, encrypted if there is a certificate.
 pub(super) fn over_tcp(port: u16, certificate: Option<&Path>) -> Vec<OsString> {
     let mut all = words([
         ("listen_addresses", "127.0.0.1".into()),

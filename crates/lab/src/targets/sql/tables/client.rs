@@ -15,25 +15,25 @@ use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 /// Bytes of the values of one statement: a server takes 16 MiB.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Values of one statement, but at least a row: a server keeps what it made of every statement that
-/// is prepared, for each client, table and number of rows. With 2048 MariaDB outgrew 256 MiB in the
-/// load of `tpcc` by eight clients; with 256 it keeps to 128 MiB.
+/// Maximum number of values of one statement, though a statement has at least one row: a server
+/// keeps the prepared form of every statement, for each client, table and number of rows. With 2048
+/// MariaDB exceeded 256 MiB in the load of `tpcc` by eight clients; with 256 it stays within 128
+/// MiB.
 const VALUES: usize = 256;
 
-/// Rows up to which each number of them has a statement.
+/// Up to this number of rows, every number has its own statement.
 const EACH: usize = 16;
 
-/// Texts of range queries and inserts that are kept; as many as are kept prepared.
+/// Maximum number of cached texts of range queries and inserts; the same as of prepared statements.
 const TEXTS_MAX: usize = STATEMENTS_MAX;
 
-/// A client.
 pub(super) struct Client {
     wire: Box<dyn Wire>,
     known: Arc<Vec<Known>>,
     dialect: Dialect,
     /// Whether the storage engine has transactions.
     transactions: bool,
-    /// Whether one is under way.
+    /// Whether a transaction is open.
     within: bool,
     ranges: HashMap<Form, String>,
     inserts: HashMap<(usize, usize), Rc<str>>,
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// What a failure means here; a transaction is over with it.
+    /// Map a failure; a transaction ends with it.
     fn refused(&mut self, failure: Failure) -> Refused {
         let conflict = failure.conflict && (self.within || !failure.duplicate);
         self.abort();
@@ -77,8 +77,8 @@ impl Client {
         self.answer(answer)
     }
 
-    /// Run a statement that must change one row: that it is not there any more is another
-    /// transaction's doing.
+    /// Run a statement that must change one row: if the row is missing, another transaction removed
+    /// it.
     fn one(&mut self, text: &str, values: Vec<Value>) -> Answer<()> {
         if self.execute(text, values)? == 1 {
             return Ok(());
@@ -104,7 +104,8 @@ impl Client {
     }
 }
 
-/// How many of so many rows go into the next statement: few numbers, so that statements come again.
+/// How many of the remaining `rows` go into the next statement: few different sizes, so that
+/// prepared statements are reused.
 fn piece(rows: usize, most: usize) -> usize {
     match rows.min(most) {
         0 => 0,
@@ -144,7 +145,7 @@ impl TableClient for Client {
 
     fn abort(&mut self) {
         if std::mem::take(&mut self.within) {
-            // Where the server is gone, so is the transaction.
+            // If the server is gone, so is the transaction.
             let _ = self.wire.run("ROLLBACK");
         }
     }
@@ -206,7 +207,7 @@ impl TableClient for Client {
         let all: u64 = rows.iter().map(|row| row_bytes(row)).sum();
         let share = usize::try_from(all / BYTES_MAX + 1).unwrap_or(usize::MAX);
         let most = (VALUES / columns).min(rows.len() / share).max(1);
-        // Several statements are one transaction.
+        // Group several statements in one transaction.
         let several = piece(rows.len(), most) < rows.len();
         let own = several && !self.within && self.transactions;
         if own {

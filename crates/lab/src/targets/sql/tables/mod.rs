@@ -1,5 +1,5 @@
-//! The tables a workload declares, on an SQL server: a table for each, its indexes with the columns
-//! of the primary key behind their own, so that every order that may be asked for is one index's.
+//! The tables a workload declares, on an SQL server. Each becomes one SQL table; each index ends
+//! with the columns of the primary key, so that one index provides every order a range can request.
 //!
 //! Transactions are at snapshot isolation everywhere: `REPEATABLE READ` with
 //! `innodb_snapshot_isolation` where MariaDB has it, MyRocks' and PostgreSQL's `REPEATABLE READ`.
@@ -42,7 +42,7 @@ impl SqlTables {
         }
     }
 
-    /// The names of the tables in the server.
+    /// The table names on the server.
     pub(super) fn names(&self) -> Vec<String> {
         self.known
             .read()
@@ -101,11 +101,11 @@ impl Tables for SqlTables {
         match self.address.protocol {
             Protocol::MySql => {
                 wire.run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
-                // Older releases do not have it, and MySQL never had.
+                // Older releases do not support it, and MySQL never did.
                 let _ = wire.run("SET SESSION innodb_snapshot_isolation = ON");
             }
             Protocol::Postgres => {
-                // A scan in the order of a key is by that key.
+                // A scan in key order uses that key's index.
                 wire.run("SET enable_seqscan = off")?;
             }
         }

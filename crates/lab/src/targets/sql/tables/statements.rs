@@ -6,26 +6,26 @@ use super::super::value::Value;
 use crate::workload::table::{Column, Kind, Table};
 use crate::workload::tables::By;
 
-/// What the names of tables begin with: nobody else would choose it, since they are dropped.
+/// Prefix of table names, unlikely to be used by others, since these tables are dropped.
 const PREFIX: &str = "romanesco_lab_";
 
-/// The longest text or bytes of a column whose length is declared.
+/// Maximum length of a text or bytes column whose length is declared.
 const DECLARED_MAX: u32 = 16_000;
 
-/// A table with what is said to the server about it.
+/// A table with its SQL.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub table: Table,
-    /// Its name in the server.
+    /// Its name on the server.
     pub name: String,
     dialect: Dialect,
 }
 
-/// What the text of a range query depends on.
+/// The properties that determine the text of a range query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form {
     pub table: usize,
-    /// The position of an index; none for the primary key.
+    /// The position of an index; `None` for the primary key.
     pub index: Option<usize>,
     pub equal: usize,
     pub from: bool,
@@ -66,7 +66,8 @@ impl Known {
         }
     }
 
-    /// The columns that order an index, or the primary key: its own, then those of the primary key.
+    /// The columns that order an index, or the primary key: the declared ones, then those of the
+    /// primary key.
     pub(super) fn order(&self, by: Option<usize>) -> Vec<usize> {
         let own = by.and_then(|index| self.table.indexes.get(index));
         let mut all = own.map_or(Vec::new(), |index| index.columns.clone());
@@ -81,7 +82,7 @@ impl Known {
         format!("{}_{name}", self.name)
     }
 
-    /// The statements that make the table anew, with its indexes.
+    /// The statements that recreate the table, with its indexes.
     pub(super) fn create(&self, logged: bool) -> Vec<String> {
         let mut columns = String::new();
         for column in &self.table.columns {
@@ -116,7 +117,7 @@ impl Known {
             .collect();
         let (name, table) = (self.index_name(at), &self.name);
         match self.dialect.protocol {
-            // No columns besides: they are at the end of the key.
+            // No additional columns: they are at the end of the key.
             Protocol::MySql => {
                 let list = self.list(order.iter().copied().chain(more));
                 format!("CREATE INDEX {name} ON {table} ({list})")
@@ -134,7 +135,7 @@ impl Known {
         }
     }
 
-    /// `column = value` for each, from the `first`th value on.
+    /// `column = value` for each column, with values numbered from `first`.
     fn each(&self, columns: &[usize], first: usize, between: &str) -> String {
         let mut text = String::new();
         for (at, column) in columns.iter().enumerate() {
@@ -180,7 +181,7 @@ impl Known {
         text
     }
 
-    /// Changes these columns of a row.
+    /// Statement that changes these columns of a row.
     pub(super) fn update(&self, columns: &[usize]) -> String {
         let set = self.each(columns, 1, ", ");
         let key = self.by_key(columns.len() + 1);
@@ -191,7 +192,7 @@ impl Known {
         format!("DELETE FROM {} WHERE {}", self.name, self.by_key(1))
     }
 
-    /// The columns a range query gives.
+    /// The columns that a range query returns.
     pub(super) fn given(&self, form: &Form) -> Vec<usize> {
         let index = form.index.and_then(|at| self.table.indexes.get(at));
         match index.filter(|_| form.covered) {
@@ -244,7 +245,7 @@ impl Known {
         text
     }
 
-    /// A column in an order, null first or, backward, last.
+    /// An ORDER BY term for a column: null first or, backward, last.
     fn ordered(&self, column: usize, backward: bool) -> String {
         let name = self.column(column);
         let nullable = self.table.columns.get(column).is_some_and(|c| c.nullable);
@@ -258,7 +259,7 @@ impl Known {
         format!("{name}{way}")
     }
 
-    /// A value as its column has it: a driver cannot tell texts from bytes.
+    /// Convert a value to the type of its column: a driver does not distinguish texts from bytes.
     pub(super) fn fit(&self, column: usize, value: Value) -> Value {
         let kind = self.table.columns.get(column).map(|column| column.kind);
         match (kind, value) {
@@ -269,7 +270,7 @@ impl Known {
     }
 }
 
-/// The position of an index; none for the primary key.
+/// The position of an index; `None` for the primary key.
 pub(super) fn position(by: By) -> Option<usize> {
     match by {
         By::Key => None,
