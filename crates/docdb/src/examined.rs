@@ -1,5 +1,5 @@
-//! What an operation has read to do its work, and by which plans: for the log of slow operations
-//! and the profiler.
+//! Statistics of what an operation reads, and by which plans: for the log of slow operations and
+//! the profiler.
 //!
 //! Counts cover executed plans, but not trials of plans that were not chosen. They include reads of
 //! earlier attempts that ended in a conflict.

@@ -175,7 +175,7 @@ impl Store {
     /// Make all commits durable and close. Operations in progress fail.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
         self.engine.sync_log().map_err(error::engine)
@@ -184,7 +184,7 @@ impl Store {
     /// Write everything committed so far into the files of the trees.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn checkpoint(&self) -> Result<()> {
         self.engine.checkpoint().map_err(error::engine)
     }

@@ -31,7 +31,7 @@ impl Store {
     /// Drop a collection or a view. Returns false if it does not exist.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn drop_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<bool> {
         op.check()?;
         outside(op)?;

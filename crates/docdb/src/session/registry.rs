@@ -195,7 +195,7 @@ impl Store {
     /// hold the writer for long, the stored records are left to session expiry.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn end_sessions(&self, ids: &[SessionId]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
@@ -242,7 +242,7 @@ impl Store {
     /// stored records of sessions that are no longer in use.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn expire_sessions(&self) -> Result<usize> {
         let timeout = self.options().session_timeout;
         let now = stdx::time::now();

@@ -137,7 +137,7 @@ fn result(done: &Done) -> Document {
 /// Read the stored state of a session. `None` if nothing is stored or the head cannot be decoded.
 ///
 /// # Errors
-/// As the engine's.
+/// Errors of the engine.
 pub(super) fn load(
     snapshot: &dyn Snapshot,
     tree: TreeId,

@@ -3,8 +3,8 @@
 //!
 //! - V1. A plan relies only on data that its snapshot holds. A plain read opens its snapshot while
 //!   the catalog is unchanged, and looks names up in that catalog state: an index that is ready
-//!   there has all its entries in the snapshot. The multikey state of indexes is read after the
-//!   snapshot was opened.
+//!   there has all its entries in the snapshot, and was maintained up to then. The multikey state
+//!   of indexes is read after the snapshot was opened.
 
 use std::sync::Arc;
 
