@@ -17,18 +17,18 @@ pub(crate) struct IndexScan {
     pub(crate) sets: Vec<Vec<Intervals>>,
     /// The keys to read.
     pub(crate) ranges: Arc<KeyRanges>,
-    /// From the end.
+    /// Whether to scan from the end.
     pub(crate) backward: bool,
 }
 
-/// Where documents come from.
+/// The access path.
 #[derive(Clone)]
 pub(crate) enum Access {
     /// No access: the filter matches nothing.
     Nothing,
     /// All records, or those of a clustered collection in ranges of `_id`.
     Collection {
-        /// From the end.
+        /// Whether to scan from the end.
         backward: bool,
         /// The keys to read.
         ranges: Option<Arc<KeyRanges>>,
@@ -46,7 +46,7 @@ pub(crate) enum Access {
 /// A plan, without the steps after reading: skip, limit, projection.
 #[derive(Clone)]
 pub(crate) struct Candidate {
-    /// Where documents come from.
+    /// The access path.
     pub(crate) access: Access,
     /// Whether all documents read match, so that the filter need not be evaluated.
     pub(crate) exact: bool,

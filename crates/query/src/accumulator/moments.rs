@@ -2,7 +2,7 @@
 
 use bson::Bson;
 
-/// What the standard deviations need.
+/// Running moments for the standard deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moments {
     count: u64,

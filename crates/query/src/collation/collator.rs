@@ -93,7 +93,7 @@ impl Collator {
         }
     }
 
-    /// What it was made from.
+    /// The collation it was made from.
     #[must_use]
     pub fn collation(&self) -> &Collation {
         &self.collation

@@ -1,4 +1,4 @@
-//! What a running pipeline needs from its caller: storage, files to spill to, the signal to stop.
+//! The interface of a running pipeline to its caller: storage, spill files, and the signal to stop.
 
 use bson::{Bson, Document};
 
@@ -111,7 +111,7 @@ pub trait Host {
     /// The documents of a stage that reports on the server.
     ///
     /// # Errors
-    /// Where the report cannot be made for the collection of the pipeline.
+    /// The report cannot be made for the collection of the pipeline.
     fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>>;
 
     /// Random bits, for `$sample`.

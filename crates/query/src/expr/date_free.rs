@@ -54,7 +54,8 @@ const FORMS: [Form; 13] = [
     zone,
 ];
 
-/// What a text says; none where it stops to be a date, which is where the reader is then.
+/// Parses a date text; `None` if part of it is not a date, with the reader at the start of that
+/// part.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Fields> {
     let mut fields = Fields::default();
     loop {

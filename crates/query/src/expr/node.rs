@@ -34,7 +34,7 @@ pub(super) enum Node {
     Call(Box<Call>),
 }
 
-/// Where a path begins.
+/// The base of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Base {
     /// The document.
@@ -70,7 +70,7 @@ impl Expr {
         Ok(Some(value))
     }
 
-    /// What messages about its memory call it.
+    /// The name used in messages about its memory.
     fn name(&self) -> &'static str {
         match &self.node {
             Node::Call(call) => call.function.name,

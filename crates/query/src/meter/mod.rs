@@ -57,7 +57,7 @@ pub trait Watch: Send + Sync {
     /// `MaxTimeMSExpired`, `Interrupted` and their kind.
     fn check(&self) -> Result<()>;
 
-    /// What is left of the operation's time; `None` if it is not limited.
+    /// The time left for the operation; `None` if it is not limited.
     fn left(&self) -> Option<Duration> {
         None
     }

@@ -23,8 +23,8 @@ pub enum Access {
 }
 
 impl Pipeline {
-    /// What the pipeline uses when it runs on `ns`, pipelines in its stages included, those of
-    /// views not.
+    /// The collections that the pipeline accesses when it runs on `ns`, including those of
+    /// pipelines in its stages, but not those of views.
     ///
     /// # Errors
     /// `InvalidNamespace` for a stage that names a collection that cannot be.

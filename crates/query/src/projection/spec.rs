@@ -23,7 +23,7 @@ pub struct Projection {
     pub(super) variables: Variables,
 }
 
-/// What becomes of fields that are not named.
+/// Treatment of the fields that the projection does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They go.

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 use super::extra::{ElemMatch, Slice};
 
-/// What happens to one field.
+/// The projection of one field.
 #[derive(Debug, Clone)]
 pub(super) enum Child {
     /// It is listed: it stays when the projection includes, it goes when it excludes.

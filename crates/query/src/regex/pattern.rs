@@ -22,7 +22,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct Regex(Arc<Inner>);
 
-/// Where a match and its groups lie, in bytes of the text.
+/// The positions of a match and its groups, in bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captures {
     /// The whole match.
@@ -119,8 +119,8 @@ impl Regex {
         }))
     }
 
-    /// What every text that matches begins with, when the pattern says so (`^abc`); texts that
-    /// begin so need not match.
+    /// The prefix of every matching text, if the pattern determines one (`^abc`); texts with this
+    /// prefix need not match.
     #[must_use]
     pub fn prefix(&self) -> Option<String> {
         prefix::literal(self.pattern(), self.options())

@@ -94,13 +94,13 @@ impl SubPipeline {
 pub struct Lookup {
     /// The other collection; none when the pipeline brings its own documents.
     pub from: Option<Target>,
-    /// Where the array goes.
+    /// The field that receives the array.
     pub r#as: FieldPath,
     /// The field here, and the one there that must be equal.
     pub on: Option<(FieldPath, Path)>,
     /// Variables of the pipeline, with their values here.
     pub variables: Vec<(String, Expr)>,
-    /// What is done with the other collection's documents.
+    /// The pipeline applied to the other collection's documents.
     pub pipeline: Option<SubPipeline>,
     /// An `$unwind` of the array that follows; its path is `as`.
     pub unwind: Option<Unwind>,
@@ -275,7 +275,7 @@ fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
 pub struct GraphLookup {
     /// The collection.
     pub from: Target,
-    /// Where the array goes.
+    /// The field that receives the array.
     pub r#as: FieldPath,
     /// The values to begin with.
     pub start_with: Expr,
@@ -285,7 +285,7 @@ pub struct GraphLookup {
     pub connect_to: Path,
     /// How many steps beyond the first.
     pub max_depth: Option<u64>,
-    /// Where the number of steps goes.
+    /// The field that receives the number of steps.
     pub depth_field: Option<FieldPath>,
     /// Which documents count.
     pub restrict: Option<Filter>,
@@ -421,7 +421,7 @@ fn restriction(spec: Option<RawBsonRef<'_>>, settings: &Settings) -> Result<Opti
 pub struct UnionWith {
     /// The other collection; none when the pipeline brings its own documents.
     pub coll: Option<Target>,
-    /// What is done with its documents.
+    /// The pipeline applied to its documents.
     pub pipeline: SubPipeline,
 }
 

@@ -5,7 +5,7 @@ use bson::{Bson, Document};
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// What is reported.
+/// The requested report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statistics {
     /// `$collStats`, with its options.

@@ -96,7 +96,7 @@ impl Transform {
         }
     }
 
-    /// What `document` becomes.
+    /// Applies the stage to `document`.
     ///
     /// # Errors
     /// Those of expressions; 40228 when `$replaceRoot` gives no document. `$redact` that prunes the
@@ -105,7 +105,7 @@ impl Transform {
         Ok(self.apply_or_drop(document, variables)?.unwrap_or_default())
     }
 
-    /// What `document` becomes; none when it goes.
+    /// Applies the stage to `document`; `None` if the document is removed.
     ///
     /// # Errors
     /// As [`Transform::apply`].

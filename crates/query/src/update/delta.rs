@@ -15,8 +15,8 @@ use crate::{Error, Result};
 /// Elements of an array that a delta may make.
 const LENGTH_MAX: usize = 1 << 22;
 
-/// What a document becomes by a diff. The depth of the recursion is that of the diff, which is
-/// bounded where documents are read.
+/// Applies a diff to a document. The recursion depth is that of the diff, which is bounded where
+/// documents are read.
 ///
 /// # Errors
 /// A diff that is none, with MongoDB's numbers.

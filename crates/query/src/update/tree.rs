@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::modifier::{Context, Modifier};
 use crate::{Code, Error, Result};
 
-/// What happens at a place.
+/// The changes at one position of a document.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// Something happens to named fields or elements.
