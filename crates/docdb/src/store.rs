@@ -317,7 +317,7 @@ impl Store {
 
     /// Documents were committed: wake those who wait for more.
     pub(crate) fn wrote(&self) {
-        // Who waits has this lock from reading the number of commits until it waits.
+        // A waiter holds this lock from reading the number of commits until it waits.
         drop(self.written.0.lock());
         self.written.1.notify_all();
     }

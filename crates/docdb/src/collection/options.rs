@@ -56,16 +56,16 @@ pub struct View {
 /// Which writes a validator checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// None.
+    /// No writes.
     Off,
-    /// All.
+    /// All writes.
     #[default]
     Strict,
-    /// All but updates of documents that did not match before.
+    /// All writes except updates of documents that already failed the validator.
     Moderate,
 }
 
-/// What happens to documents that a validator refuses.
+/// The action for documents that fail the validator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// The write fails.

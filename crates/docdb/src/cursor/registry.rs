@@ -52,7 +52,7 @@ impl PartialEq for Origin {
 pub(crate) struct Registration {
     /// The namespace that `getMore` must name.
     pub namespace: Namespace,
-    /// Who opened it.
+    /// Its owner.
     pub owner: Owner,
     /// The time of the held snapshot that it reads.
     pub at: Option<Timestamp>,
@@ -99,7 +99,7 @@ pub struct IdleCursor {
     pub id: i64,
     /// The namespace that `getMore` must name.
     pub namespace: Namespace,
-    /// Who opened it.
+    /// Its owner.
     pub owner: Owner,
     /// Whether it never times out.
     pub no_timeout: bool,

@@ -52,7 +52,7 @@ impl Score {
 /// The index of the best of `candidates`.
 ///
 /// # Errors
-/// Of execution.
+/// Errors of execution.
 pub(crate) fn choose(
     collection: &Arc<Collection>,
     candidates: &[Candidate],
@@ -93,7 +93,7 @@ pub(crate) fn choose(
 /// Run the trial of all candidates in turn.
 ///
 /// # Errors
-/// Of execution.
+/// Errors of execution.
 pub(crate) fn try_all(
     collection: &Arc<Collection>,
     candidates: &[Candidate],
