@@ -380,7 +380,7 @@ fn zone(reader: &mut Reader<'_>) -> Option<Item> {
 }
 
 /// An offset (`+02`, `+0200`, `+02:00`, `GMT+02`), an abbreviation (`CEST`) or the letter of a
-/// military zone, in parentheses perhaps. Names of places are none.
+/// military zone, optionally in parentheses. Names of places are not accepted.
 pub(super) fn read_zone(reader: &mut Reader<'_>) -> Option<Zone> {
     reader.skip(b" \t");
     let parenthesis = reader.accept(b'(');

@@ -113,7 +113,7 @@ impl Fields {
         self.children.insert(0, (name.into(), child));
     }
 
-    /// Calls `visit` with every path that ends here, and what is there.
+    /// Calls `visit` with every path of the projection and the child at its end.
     pub(super) fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Child)) {
         for (name, child) in self.iter() {
             let path = if prefix.is_empty() {

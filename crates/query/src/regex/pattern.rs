@@ -93,8 +93,8 @@ impl Regex {
         metered(text.len(), |pace| self.0.compiled.is_match(text, pace))
     }
 
-    /// The first match that begins at `start` or behind it; none when there is none, or when
-    /// `start` is beyond the end.
+    /// The first match that begins at or after `start`; `None` without a match, or if `start` is
+    /// beyond the end.
     ///
     /// # Errors
     /// As [`Regex::is_match`].

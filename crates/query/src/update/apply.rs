@@ -168,7 +168,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Applies what is no leaf to a value that is there.
+    /// Applies a node that is not a leaf to an existing value.
     fn value(&mut self, node: &Node, value: &mut Bson, name: &str) -> Result<()> {
         match (node, value) {
             (Node::Fields(fields), Bson::Document(document)) => self.document(fields, document),

@@ -19,7 +19,7 @@ const LENGTH_MAX: usize = 1 << 22;
 /// documents are read.
 ///
 /// # Errors
-/// A diff that is none, with MongoDB's numbers.
+/// An invalid diff, with MongoDB's codes.
 pub fn delta(document: &Document, diff: &Document) -> Result<Document> {
     if diff.is_empty() {
         return Err(Error::location(4_770_500, "Expected diff to be non-empty"));

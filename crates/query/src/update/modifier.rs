@@ -194,7 +194,7 @@ fn current_date(operand: &Bson) -> Result<bool> {
     }
 }
 
-/// The error for an operator that is none.
+/// The error for an unknown operator.
 pub(super) fn unknown_operator(name: &str) -> Error {
     Error::new(
         Code::FAILED_TO_PARSE,

@@ -235,8 +235,8 @@ impl Update {
         }
     }
 
-    /// Whether the value at `path` may change, or whether it is there. An index on paths that no
-    /// update touches keeps its entries.
+    /// Whether the value at `path`, or its existence, may change. An index keeps its entries if no
+    /// update touches its paths.
     #[must_use]
     pub fn touches(&self, path: &str) -> bool {
         match &self.kind {
