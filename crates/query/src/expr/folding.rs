@@ -26,7 +26,7 @@ thread_local! {
 /// Run `parse`, and refuse what it parsed if a call of constants in it fails.
 ///
 /// # Errors
-/// Those of `parse`; else that of the first call of constants, as one of the optimizer.
+/// Errors of `parse`; else that of the first call of constants, as one of the optimizer.
 pub fn refuse_failing<T>(parse: impl FnOnce() -> Result<T>) -> Result<T> {
     let state = State {
         on: true,

@@ -181,7 +181,7 @@ thread_local! {
 /// Counts one step.
 ///
 /// # Errors
-/// Those of the watch, when it is checked.
+/// Errors of the watch, when it is checked.
 #[inline]
 pub fn step() -> Result<()> {
     steps(1)
@@ -356,7 +356,7 @@ fn shrink(bytes: usize) {
 /// Copies of values that the operator `name` puts into an array, charged one by one.
 ///
 /// # Errors
-/// Those of [`step`] and [`charge`].
+/// Errors of [`step`] and [`charge`].
 pub(crate) fn copies<'v>(name: &str, values: impl Iterator<Item = &'v Bson>) -> Result<Vec<Bson>> {
     let mut copies = Vec::new();
     for value in values {

@@ -76,7 +76,7 @@ impl Projection {
     /// Applies the projection of `find` to bytes. `details` says which element the query matched.
     ///
     /// # Errors
-    /// Those of expressions, and 51246 when a positional projection has no element.
+    /// Errors of expressions, and 51246 when a positional projection has no element.
     pub fn apply(
         &self,
         document: &RawDocument,

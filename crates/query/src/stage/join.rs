@@ -66,7 +66,7 @@ impl SubPipeline {
     /// The pipeline with the values of its variables.
     ///
     /// # Errors
-    /// Those of parsing.
+    /// Errors of parsing.
     pub fn bind(&self, variables: &[(String, Option<Bson>)]) -> Result<Pipeline> {
         let mut settings = self.settings.clone();
         for (name, value) in variables {
@@ -561,7 +561,7 @@ fn wants_sort_key(pipeline: &Pipeline) -> bool {
 /// The values of `let` for one document.
 ///
 /// # Errors
-/// Those of expressions.
+/// Errors of expressions.
 pub(crate) fn bindings(
     variables: &[(String, Expr)],
     document: &Document,

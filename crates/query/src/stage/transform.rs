@@ -32,7 +32,7 @@ impl Transform {
     /// Parses the stage `name`; none when it is no transform.
     ///
     /// # Errors
-    /// Those of projections and expressions.
+    /// Errors of projections and expressions.
     pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Option<Transform>> {
         Ok(Some(match name {
             "$project" => {

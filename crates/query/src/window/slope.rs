@@ -196,7 +196,7 @@ impl Series<'_> {
     /// without two numbers are left out.
     ///
     /// # Errors
-    /// Those of expressions.
+    /// Errors of expressions.
     pub(super) fn covariance(
         &self,
         (x, y): (&Expr, &Expr),
