@@ -69,8 +69,8 @@ pub trait Host {
         )
     }
 
-    /// The next row of a source that the host keeps itself under a number: scans of storage, whose
-    /// rows ask here because only the host has a view of the store. None after the last.
+    /// The next row of a source that the host keeps under a number: scans of storage, whose rows
+    /// are read here because only the host has a view of the store. `None` after the last row.
     ///
     /// # Errors
     /// Errors of storage; `InternalError` from a host that keeps none.

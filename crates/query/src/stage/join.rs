@@ -96,7 +96,7 @@ pub struct Lookup {
     pub from: Option<Target>,
     /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The field here, and the one there that must be equal.
+    /// The local field, and the foreign field that must be equal.
     pub on: Option<(FieldPath, Path)>,
     /// Variables of the pipeline, with their values here.
     pub variables: Vec<(String, Expr)>,
@@ -277,17 +277,17 @@ pub struct GraphLookup {
     pub from: Target,
     /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The values to begin with.
+    /// The values to start with.
     pub start_with: Expr,
     /// The field of a document that names the next documents.
     pub connect_from: FieldPath,
     /// The field by which those documents are found.
     pub connect_to: Path,
-    /// How many steps beyond the first.
+    /// Maximum number of steps after the first.
     pub max_depth: Option<u64>,
     /// The field that receives the number of steps.
     pub depth_field: Option<FieldPath>,
-    /// Which documents count.
+    /// The filter that visited documents must match.
     pub restrict: Option<Filter>,
     /// An `$unwind` of the array that follows; its path is `as`.
     pub unwind: Option<Unwind>,

@@ -99,8 +99,8 @@ impl Transform {
     /// Applies the stage to `document`.
     ///
     /// # Errors
-    /// Those of expressions; 40228 when `$replaceRoot` gives no document. `$redact` that prunes the
-    /// whole document gives an empty one here; see [`Transform::apply_or_drop`].
+    /// Errors of expressions; 40228 when `$replaceRoot` does not result in a document. A `$redact`
+    /// that prunes the whole document returns an empty one here; see [`Transform::apply_or_drop`].
     pub fn apply(&self, document: Document, variables: &Variables) -> Result<Document> {
         Ok(self.apply_or_drop(document, variables)?.unwrap_or_default())
     }

@@ -1,4 +1,4 @@
-//! Deltas: what an entry of an oplog says of an update, `{$v: 2, diff: ...}`.
+//! Deltas: the form of an update in an oplog entry, `{$v: 2, diff: ...}`.
 //!
 //! A diff of a document names fields: `d` those that go, `u` those that get a value, `i` those
 //! that come at the end, and `s` with the name of a field behind it a diff of what that field
