@@ -1,8 +1,8 @@
-//! `validate`: documents against indexes, both ways.
+//! `validate`: checks documents against index entries in both directions.
 //!
-//! Every document must be BSON and have exactly the entries that the key generator gives; every
-//! entry must point to a document that has it; the counts must be true. The report has MongoDB's
-//! fields.
+//! Every document must be valid BSON and have exactly the entries that the key generator makes for
+//! it; every entry must point to a document that has it; the counts must be correct. The report has
+//! MongoDB's fields.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::index::{Index, KeySet, is_cut};
 use crate::store::Store;
 use crate::txn::Op;
 
-/// Errors that a report lists before it only counts them.
+/// Maximum number of errors that a report lists; further errors are only counted.
 const ERRORS_MAX: usize = 100;
 
-/// What is wrong, so far.
+/// The errors found so far.
 #[derive(Default)]
 struct Found {
     errors: Vec<Bson>,
@@ -38,12 +38,12 @@ impl Found {
 }
 
 impl Store {
-    /// Check a collection against its indexes, in one snapshot. No other thread writes to it
-    /// meanwhile.
+    /// Check a collection against its indexes, in one snapshot. Holds the latch exclusively, so
+    /// that no other thread writes to the collection.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; as the engine's. What is wrong in the
-    /// collection is in the report: `valid`, `errors`.
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; errors of the engine. Errors found in the
+    /// collection are in the report: `valid`, `errors`.
     pub fn validate(&self, op: &Op<'_>, ns: &Namespace) -> Result<Document> {
         let (collection, _alone) = self.hold_existing(op, ns)?;
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
@@ -91,7 +91,7 @@ impl Store {
 }
 
 impl Store {
-    /// The collection of a name, held alone.
+    /// The collection with this name, its latch held exclusively.
     fn hold_existing(&self, op: &Op<'_>, ns: &Namespace) -> Result<(Arc<Collection>, Alone)> {
         let missing = |error: Error| {
             let message = match error.code {
@@ -106,7 +106,7 @@ impl Store {
         loop {
             let found = self.existing(ns).map_err(missing)?;
             let alone = self.hold(op, &found)?;
-            // The name may be another collection's by now.
+            // The name may by now belong to another collection.
             let now = self.existing(ns).map_err(missing)?;
             if now.uuid() == found.uuid() {
                 return Ok((now, alone));
@@ -115,7 +115,8 @@ impl Store {
     }
 }
 
-/// Documents against their entries; gives how many there are, and adds up the entries they want.
+/// Check documents against their entries; returns the number of documents, and adds up the entries
+/// expected.
 fn documents(
     op: &Op<'_>,
     snapshot: &dyn Snapshot,
@@ -172,7 +173,7 @@ fn documents(
     Ok(records)
 }
 
-/// Entries against their documents; gives how many there are.
+/// Check entries against their documents; returns the number of entries.
 fn walk_index(
     op: &Op<'_>,
     snapshot: &dyn Snapshot,

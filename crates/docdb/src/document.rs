@@ -1,4 +1,4 @@
-//! Documents as they are stored: checked, `_id` first.
+//! Documents in their stored form: validated, with `_id` first.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use query::{Code, Error, Result};
 
 use crate::limits::{DEPTH_MAX, DOCUMENT_MAX};
 
-/// What [`check`] saw.
+/// Findings of [`check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Where `_id` is.
+    /// Position of `_id`.
     id: Place,
-    /// A timestamp of zeros at the top: to be replaced by the time of the insert.
+    /// Whether a top-level field is a zero timestamp, which the time of the insert replaces.
     zero_timestamp: bool,
 }
 
@@ -26,7 +26,7 @@ enum Place {
     Nowhere,
 }
 
-/// Check a document as an insert does, to its depths.
+/// Check a document, including nested values, as an insert does.
 ///
 /// # Errors
 /// `InvalidBSON`, `BSONObjectTooLarge`, `InvalidIdField`, `DollarPrefixedFieldName`, `Overflow` for
@@ -35,7 +35,7 @@ pub fn check_document(document: &RawDocument) -> Result<()> {
     check(document).map(|_| ())
 }
 
-/// Check a document that is to be inserted, to its depths.
+/// Check a document, including nested values, before it is inserted.
 ///
 /// # Errors
 /// `InvalidBSON`, `BSONObjectTooLarge`, `InvalidIdField`, `DollarPrefixedFieldName`, `Overflow` for
@@ -135,11 +135,11 @@ fn check_value(value: RawBsonRef<'_>, depth: u32) -> Result<()> {
     Ok(())
 }
 
-/// The document as it is to be stored: with an `_id`, which is first, and without timestamps of
-/// zeros. `stamp` gives the time for those.
+/// The document in its stored form: with an `_id`, which is first, and without zero timestamps.
+/// `stamp` provides the time that replaces those.
 ///
 /// # Errors
-/// Bytes that are no BSON.
+/// Bytes that are not valid BSON.
 pub(crate) fn normalise<'d>(
     document: &'d RawDocument,
     shape: Shape,
@@ -175,12 +175,12 @@ pub(crate) fn normalise<'d>(
             _ => out.append(element.key(), value),
         }
     }
-    // An _id may have made it larger.
+    // A generated `_id` may have made it larger.
     check_size(&out)?;
     Ok(Cow::Owned(out))
 }
 
-/// A document as MongoDB's messages show it: `{ a: 1, b: "x" }`.
+/// A document in the format of MongoDB's messages: `{ a: 1, b: "x" }`.
 pub(crate) fn shell(document: &Document) -> String {
     if document.is_empty() {
         return "{}".to_owned();

@@ -1,9 +1,9 @@
-//! Errors of engines as errors of the wire protocol.
+//! Conversion of engine errors into errors of the wire protocol.
 
 use kv::ErrorKind;
 use query::{Code, Error};
 
-/// What an engine's error is to a client.
+/// The client error for an engine's error.
 pub(crate) fn engine(error: kv::Error) -> Error {
     let code = match error.kind() {
         ErrorKind::Conflict => {
@@ -17,7 +17,7 @@ pub(crate) fn engine(error: kv::Error) -> Error {
     Error::new(code, error.to_string())
 }
 
-/// A write conflict: the operation is to be done again.
+/// A write conflict: the operation must be retried.
 pub(crate) fn conflict() -> Error {
     Error::new(
         Code::WRITE_CONFLICT,
@@ -26,7 +26,7 @@ pub(crate) fn conflict() -> Error {
     )
 }
 
-/// Stored bytes that cannot be: `what` says which.
+/// The error for corrupt stored data; `what` describes it.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     Error::new(
         Code::INTERNAL_ERROR,

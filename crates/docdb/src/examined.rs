@@ -1,8 +1,8 @@
-//! What an operation has read to do its work, and by which plans: for the log of slow operations
-//! and the profiler.
+//! Statistics of what an operation reads, and by which plans: for the log of slow operations and
+//! the profiler.
 //!
-//! Counted are plans that are executed, not the trials of those that were not chosen, and what a
-//! transaction that met a conflict had read before.
+//! Counts cover executed plans, but not trials of plans that were not chosen. They include reads of
+//! earlier attempts that ended in a conflict.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::index::Index;
 use crate::progress::{Progress, Stage};
 
-/// Ends of plans that are named; more are not.
+/// Maximum number of plan leaves that are named.
 const NAMED: usize = 100;
 
-/// What an operation has read.
+/// The read statistics of an operation.
 #[derive(Default)]
 pub struct Examined {
     keys: AtomicU64,
@@ -27,19 +27,19 @@ pub struct Examined {
     progress: Progress,
 }
 
-/// Where a plan reads, by the name that MongoDB has for it.
+/// A leaf of a plan, by MongoDB's stage name.
 #[derive(Clone)]
 pub(crate) struct Leaf {
     /// `COLLSCAN`, `IXSCAN` and so on.
     pub(crate) name: &'static str,
     /// The index that is read.
     pub(crate) index: Option<Arc<Index>>,
-    /// The stage that writes what is read, where that belongs to the name.
+    /// The write stage, if MongoDB shows it as part of the name.
     pub(crate) write: Option<&'static str>,
 }
 
 impl Leaf {
-    /// One that reads no index.
+    /// A leaf that reads no index.
     pub(crate) fn plain(name: &'static str) -> Leaf {
         Leaf {
             name,
@@ -48,7 +48,7 @@ impl Leaf {
         }
     }
 
-    /// One that reads an index.
+    /// A leaf that reads an index.
     pub(crate) fn of_index(name: &'static str, index: &Arc<Index>) -> Leaf {
         Leaf {
             index: Some(Arc::clone(index)),
@@ -109,7 +109,7 @@ impl Examined {
         self.used_disk.load(Ordering::Relaxed)
     }
 
-    /// How far it is, if it is in a stage of known length.
+    /// Progress of the current stage, if its length is known.
     #[must_use]
     pub fn stage(&self) -> Option<Stage> {
         self.progress.stage()
@@ -119,24 +119,24 @@ impl Examined {
         &self.progress
     }
 
-    /// So much was read.
+    /// Add to the counts of keys and documents read.
     pub(crate) fn add(&self, keys: u64, documents: u64) {
         self.keys.fetch_add(keys, Ordering::Relaxed);
         self.documents.fetch_add(documents, Ordering::Relaxed);
     }
 
-    /// A sort is part of the work.
+    /// Record that the operation sorts.
     pub(crate) fn sorts(&self) {
         self.sorted.store(true, Ordering::Relaxed);
     }
 
-    /// Temporary files were written.
+    /// Record that temporary files were written.
     pub(crate) fn spills(&self) {
         self.used_disk.store(true, Ordering::Relaxed);
     }
 
-    /// A plan that reads at `leaves` was executed. Statements of one command often read at the same
-    /// ones: each is named as often as the plan has it that has it most.
+    /// Record an executed plan with these leaves. Statements of one command often read at the same
+    /// leaves: each leaf is listed as many times as it occurs in the plan that has it most often.
     pub(crate) fn plan(&self, leaves: &[Leaf]) {
         let mut plans = self.plans.lock();
         for (at, leaf) in leaves.iter().enumerate() {

@@ -1,25 +1,27 @@
 //! Intents: the keys that open transactions and plain writes are about to change.
 //!
-//! An engine compares at the commit, and lets the first one to commit win: a plain write (one
-//! outside of multi-document transactions) that is done between two statements of a transaction
-//! would make that transaction fail when it commits. Intents prevent this:
+//! An engine detects conflicts at the commit, and the first to commit wins: a plain write (one
+//! outside of multi-document transactions) that commits between two statements of a transaction
+//! would make that transaction fail at its commit. Intents prevent this:
 //!
 //! - I1. A transaction that has written a key holds the intent of this key until it has ended. A
 //!   plain write that wants the key gives up its engine transaction and its latches, waits until
 //!   the transaction has ended, and starts again. It holds nothing while it waits, so there is no
 //!   deadlock.
-//! - I2. Two transactions that want one key: the second one fails at once with `WriteConflict`. So
-//!   does a transaction that wants a key which a plain write under way has changed.
+//! - I2. If two transactions want the same key, the second fails at once with `WriteConflict`. So
+//!   does a transaction that wants a key which a plain write in progress has changed.
 //! - I3. Plain writes register their intents only while a transaction has written. The first write
-//!   of a transaction waits until all plain writes that have not registered have ended; they wait
-//!   for no transaction.
-//! - I4. A transaction holds at most [`KEYS_MAX`] intents. For the trees it writes to beyond, plain
-//!   writes wait tree by tree; of two transactions the engine then finds the conflict.
+//!   of a transaction waits until all unregistered plain writes have ended; these wait for no
+//!   transaction.
+//! - I4. A transaction holds at most [`KEYS_MAX`] intents on keys. Beyond that it holds whole
+//!   trees: plain writes wait for every tree it writes to. Conflicts between two such transactions
+//!   are detected by the engine.
 //!
-//! Two plain writes do not exclude each other: the engine compares them, and the loser is repeated.
-//! Engines with one writer need none of this for plain writes: only one of them writes at a time.
+//! Two plain writes do not exclude each other: the engine detects the conflict, and the loser is
+//! retried. Plain writes on engines with one writer need no intents: only one of them runs at a
+//! time.
 //!
-//! Keys are compared by 64 bits of a hash: a collision of two different keys costs a wait.
+//! Keys are compared by a 64-bit hash: a collision of two different keys costs a wait.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -32,8 +34,8 @@ use stdx::sync::{Condvar, Mutex};
 
 use crate::patience::{Check, Patience};
 
-/// Intents that a transaction holds before it holds whole trees: with two entries of at most 40
-/// bytes each, the 1,000 transactions that may be open hold less than 700 MB.
+/// Maximum number of key intents of a transaction before it holds whole trees: with two entries of
+/// at most 40 bytes each, the 1,000 transactions that may be open hold less than 700 MB.
 const KEYS_MAX: usize = 16 * 1024;
 
 /// A key of a tree, as a hash.
@@ -52,9 +54,9 @@ pub(crate) struct Intents {
     table: Mutex<Table>,
     /// Open transactions that have written. Changed under the lock of the table.
     writing: AtomicUsize,
-    /// Plain writes under way that have not registered (I3).
+    /// Plain writes in progress that have not registered (I3).
     unregistered: AtomicUsize,
-    /// Notified, with the lock of the table, when the last of them has ended.
+    /// Notified, under the lock of the table, when the last unregistered plain write has ended.
     drained: Condvar,
 }
 
@@ -64,14 +66,14 @@ struct Table {
     trees: HashMap<TreeId, Vec<Arc<Holder>>>,
 }
 
-/// Who has claimed a key.
+/// The owner of a claimed key.
 enum Claimed {
     Transaction(Arc<Holder>),
     /// The number of claims by plain writes.
     Plain(usize),
 }
 
-/// A transaction that has written, for those who wait until it has ended.
+/// A transaction that has written; others can wait until it has ended.
 #[derive(Default)]
 pub(crate) struct Holder {
     ended: Mutex<bool>,
@@ -82,7 +84,7 @@ impl Holder {
     /// Wait until the transaction has ended, by commit or abort.
     ///
     /// # Errors
-    /// That of `check`.
+    /// Errors of `check`.
     pub(crate) fn wait(&self, check: Check<'_>) -> Result<()> {
         let mut ended = self.ended.lock();
         let mut patience = Patience::new(None);
@@ -93,11 +95,11 @@ impl Holder {
     }
 }
 
-/// Why a key could not be claimed.
+/// The reason why a key could not be claimed.
 pub(crate) enum Refused {
-    /// Start again after this transaction has ended (I1).
+    /// Retry after this transaction has ended (I1).
     After(Arc<Holder>),
-    /// Another one was first (I2).
+    /// Another transaction or plain write claimed the key first (I2).
     Conflict,
 }
 
@@ -121,8 +123,8 @@ enum By {
 impl Intents {
     /// The claims of a plain write.
     pub(crate) fn plain(&self) -> Claims<'_> {
-        // Both sides change their own number first and look at the other's then, so at least one
-        // of them sees the other.
+        // Each side first changes its own counter and then reads the other's, so at least one of
+        // them sees the other.
         self.unregistered.fetch_add(1, Ordering::SeqCst);
         let registered = self.writing.load(Ordering::SeqCst) != 0;
         if registered {
@@ -138,7 +140,7 @@ impl Intents {
     /// The claims of a transaction that writes for the first time (I3).
     ///
     /// # Errors
-    /// That of `check`, while plain writes are under way.
+    /// Errors of `check`, while plain writes are in progress.
     pub(crate) fn transaction(&self, check: Check<'_>) -> Result<Claims<'_>> {
         let mut table = self.table.lock();
         self.writing.fetch_add(1, Ordering::SeqCst);
@@ -161,11 +163,11 @@ impl Intents {
         Ok(claims)
     }
 
-    /// One plain write less that has not registered.
+    /// Remove an unregistered plain write from the count.
     fn leave(&self) {
         let before = self.unregistered.fetch_sub(1, Ordering::SeqCst);
         if before == 1 && self.writing.load(Ordering::SeqCst) != 0 {
-            // A waiting transaction holds the lock from reading the number until it waits.
+            // A waiting transaction holds the lock from reading the counter until it waits.
             drop(self.table.lock());
             self.drained.notify_all();
         }

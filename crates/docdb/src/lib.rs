@@ -1,6 +1,6 @@
 //! Collections of documents over the persistence API.
 //!
-//! Storage is seen only through `kv`; what is synchronous stays so.
+//! Storage is accessed only through `kv`. All calls are synchronous.
 
 mod aggregate;
 mod catalog;

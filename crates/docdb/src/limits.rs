@@ -2,7 +2,8 @@
 
 /// The largest document a user may store, in bytes (MongoDB's limit).
 pub const DOCUMENT_MAX: usize = 16 * 1024 * 1024;
-/// The largest document of a result, in bytes (MongoDB's limit): a stored one and 16 KiB around.
+/// The largest document of a result, in bytes (MongoDB's limit): a stored document plus 16 KiB for
+/// the reply around it.
 pub(crate) const RESULT_MAX: usize = DOCUMENT_MAX + 16 * 1024;
 /// The deepest nesting of a stored document (MongoDB's limit: documents are checked against 200 on
 /// the wire, and what is stored must be readable within other documents).
@@ -11,16 +12,15 @@ pub const DEPTH_MAX: u32 = 180;
 pub const INDEXES_MAX: usize = 64;
 /// Fields of an index (MongoDB's limit).
 pub const INDEX_FIELDS_MAX: usize = 32;
-/// The longest key of an index before the record, where the engine takes as much: beyond it the
-/// key is cut and a hash stands for the rest. Pages of engines are 4 to 64 KiB, and longer keys
+/// The longest key of an index, without the record, if the engine allows it. Longer keys are
+/// truncated and end in a hash of the whole key. Engine pages are 4 to 64 KiB, and longer keys
 /// would fill inner nodes.
 pub(crate) const INDEX_KEY_MAX: usize = 8 * 1024;
-/// What is left free of an engine's longest key for the record behind the key: 10 bytes of a
-/// number, some more for the key of a clustered collection, which is limited to half a key.
+/// Bytes of an engine's longest key that are reserved for the record after the key: 10 bytes for a
+/// record number, some more for the key of a clustered collection, which is limited to half a key.
 pub(crate) const INDEX_KEY_SLACK: usize = 16;
-/// Bytes of documents that one engine transaction of an insert takes: as much as a log record can
-/// hold without stalling others, and enough that the cost of a commit is spread over 1,000
-/// documents of 4 KiB.
+/// Bytes of documents per engine transaction of an insert: small enough for a log record that does
+/// not stall others, and large enough to spread the cost of a commit over 1,000 documents of 4 KiB.
 pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Views of views that are followed (MongoDB's limit).
+/// Maximum depth of views on views (MongoDB's limit).
 pub(crate) const VIEW_DEPTH: usize = 20;

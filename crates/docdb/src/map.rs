@@ -1,4 +1,4 @@
-//! Where the bytes of a collection lie: the part of the engine's storage map that is its own.
+//! Storage map of a collection: the regions of the engine's map that belong to it.
 
 use bson::{Document, doc};
 use kv::{Region, TreeId};
@@ -6,8 +6,8 @@ use query::{Namespace, Result};
 
 use crate::store::Store;
 
-/// Regions of a tree that are shown one by one; those beyond are in the sums alone. A region takes
-/// some 100 bytes of the reply.
+/// Maximum number of regions listed per tree; further regions count in the sums only. A region
+/// takes about 100 bytes of the reply.
 const SHOWN: usize = 2_000;
 
 impl Store {
@@ -15,8 +15,8 @@ impl Store {
     /// and its first regions.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; `CommandNotSupported` for engines that
-    /// cannot say.
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; `CommandNotSupported` for engines without
+    /// a storage map.
     pub fn collection_map(&self, ns: &Namespace) -> Result<Document> {
         let collection = self.existing(ns)?;
         let map = self.storage_map()?;

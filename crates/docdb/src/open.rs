@@ -1,4 +1,4 @@
-//! Opening a store: loading it with the parts of the modules above, and ending what a crash left.
+//! Opening a store: loads it with the state of the modules above, and cleans up after a crash.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::ttl::{self, Listener};
 use crate::txn::Op;
 
 impl Store {
-    /// Open the store that is in an engine, or make one in an empty engine. Indexes whose build a
-    /// crash ended are built before it returns.
+    /// Open the store in an engine, or create one in an empty engine. Index builds that a crash
+    /// interrupted are completed before it returns.
     ///
     /// # Errors
-    /// As the engine's; a catalog that cannot be read.
+    /// Errors of the engine; a catalog that cannot be read.
     pub fn open(engine: Arc<dyn Engine>, options: Options) -> Result<Arc<Store>> {
         let parts = Parts::default()
             .with(Sessions::default())
@@ -24,7 +24,7 @@ impl Store {
             .with(Cursors::default())
             .with(Listener::default());
         let (store, temporary) = Store::load(engine, options, parts)?;
-        // Of an `$out` that did not end.
+        // Temporary collections are left by an `$out` that did not finish.
         let op = Op::new(Durability::Group);
         for ns in &temporary {
             store.drop_collection(&op, ns)?;

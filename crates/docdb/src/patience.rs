@@ -1,33 +1,33 @@
-//! Waiting for other threads: a waiter checks now and then whether it may continue.
+//! Waiting for other threads: a waiter checks periodically whether it may continue.
 
 use std::time::{Duration, Instant};
 
 use query::{Result, meter};
 use stdx::sync::{Condvar, MutexGuard};
 
-/// How often a waiter checks whether it may continue to wait.
+/// Interval at which a waiter checks whether it may continue to wait.
 pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether a waiter may continue to wait.
+/// Checks that a waiter may continue to wait.
 pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
 
-/// How long a thread waits in total.
+/// The total time that a thread waits.
 pub(crate) struct Patience {
     limit: Option<Duration>,
     deadline: Option<Instant>,
 }
 
 impl Patience {
-    /// Without a limit it is endless. It begins with the first wait.
+    /// A wait of at most `limit` in total, starting with the first wait; endless without a limit.
     pub(crate) fn new(limit: Option<Duration>) -> Patience {
         let deadline = None;
         Patience { limit, deadline }
     }
 
-    /// Wait for a change, at most [`LOOK`]. False when it is over.
+    /// Wait for a change, for at most [`LOOK`]. Returns false when the limit is reached.
     ///
     /// # Errors
-    /// What `check` says.
+    /// Errors of `check`.
     pub(crate) fn wait<T>(
         &mut self,
         changed: &Condvar,

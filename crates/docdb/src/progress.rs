@@ -5,33 +5,33 @@ use stdx::sync::Mutex;
 /// A part of an operation that has a known length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stage {
-    /// What is done, in MongoDB's words.
+    /// Description, in MongoDB's words.
     pub what: &'static str,
-    /// Documents or entries that are done.
+    /// Number of documents or entries done.
     pub done: u64,
-    /// How many there were when the stage began.
+    /// Total number when the stage began.
     pub total: u64,
 }
 
-/// The stage an operation is in, if it is in one.
+/// The current stage of an operation, if any.
 #[derive(Default)]
 pub(crate) struct Progress(Mutex<Option<Stage>>);
 
 impl Progress {
-    /// A stage begins.
+    /// Begin a stage.
     pub(crate) fn begin(&self, what: &'static str, total: u64) {
         let done = 0;
         *self.0.lock() = Some(Stage { what, done, total });
     }
 
-    /// So much more is done.
+    /// Add to the number done.
     pub(crate) fn advance(&self, by: u64) {
         if let Some(stage) = &mut *self.0.lock() {
             stage.done += by;
         }
     }
 
-    /// The last stage is over.
+    /// End the last stage.
     pub(crate) fn end(&self) {
         *self.0.lock() = None;
     }

@@ -1,7 +1,7 @@
 //! The identity of a document within its collection, which its index entries point to.
 //!
-//! A number that ascends in the order of insertion and is never used again, or, in a clustered
-//! collection, the key string of `_id`.
+//! A record id is a number that increases in the order of insertion and is never used again, or, in
+//! a clustered collection, the key string of `_id`.
 //!
 //! Three forms, each in the order of the records:
 //!
@@ -23,20 +23,20 @@ enum Form {
 }
 
 impl RecordId {
-    /// The record of a number. Numbers are positive.
+    /// The record id of a number, which must be positive.
     #[must_use]
     pub fn number(number: i64) -> RecordId {
         debug_assert!(0 <= number, "record numbers are positive: {number}");
         RecordId(Form::Number(number))
     }
 
-    /// The record of a clustered collection.
+    /// The record id of a clustered collection.
     #[must_use]
     pub fn clustered(key: &[u8]) -> RecordId {
         RecordId(Form::Key(key.into()))
     }
 
-    /// The number, outside of clustered collections.
+    /// The number; `None` in clustered collections.
     #[must_use]
     pub fn as_number(&self) -> Option<i64> {
         match self.0 {
@@ -61,7 +61,7 @@ impl RecordId {
         key
     }
 
-    /// Read a key of the records tree. `None` when it is none.
+    /// Decode a key of the records tree. `None` if it is invalid.
     #[must_use]
     pub fn from_key(key: &[u8], clustered: bool) -> Option<RecordId> {
         if clustered {
@@ -83,7 +83,7 @@ impl RecordId {
         }
     }
 
-    /// Read the suffix at the end of `bytes`; gives what stands before it, too.
+    /// Decode the suffix at the end of `bytes`; also returns the bytes before it.
     #[must_use]
     pub fn split_suffix(bytes: &[u8], clustered: bool) -> Option<(&[u8], RecordId)> {
         if clustered {

@@ -1,4 +1,4 @@
-//! Figures of collections and databases, as `collStats`, `dbStats` and `$indexStats` show them.
+//! Statistics of collections and databases for `collStats`, `dbStats` and `$indexStats`.
 
 use bson::{Bson, Document, doc};
 use kv::{StatScope, TreeId};
@@ -10,7 +10,7 @@ use crate::error;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// The least a collection or an index takes, in bytes: MongoDB's file of nothing has one page.
+/// Minimum size of a collection or an index, in bytes: an empty file of MongoDB has one page.
 const PAGE: i64 = 4096;
 
 /// Sizes that `scale` divides.
@@ -30,8 +30,8 @@ const SIZES: [&str; 13] = [
     "maxSize",
 ];
 
-/// Give the sizes among figures of [`Store::coll_stats`] or [`Store::db_stats`] in units of `scale`
-/// bytes, rounded down.
+/// Convert the sizes in a result of [`Store::coll_stats`] or [`Store::db_stats`] to units of
+/// `scale` bytes, rounded down.
 pub fn scale_sizes(figures: &mut Document, scale: i64) {
     let scale = scale.max(1);
     for name in SIZES {
@@ -139,8 +139,8 @@ impl Store {
         Ok(out)
     }
 
-    /// The figures of a database, in bytes; with `free_storage` also how much of its storage is
-    /// free, which is nothing as far as the engines say.
+    /// The statistics of a database, in bytes; with `free_storage`, also its free storage, which is
+    /// zero as far as engines report it.
     #[must_use]
     pub fn db_stats(&self, db: &str, free_storage: bool) -> Document {
         let catalog = self.catalog();
@@ -212,8 +212,8 @@ impl Store {
         Ok(rows.collect())
     }
 
-    /// Compact the trees of a collection; gives the bytes that were freed, as far as the engine
-    /// says.
+    /// Compact the trees of a collection; returns the number of bytes freed, as far as the engine
+    /// reports it.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`, `CommandNotSupported` for engines that
@@ -234,15 +234,15 @@ impl Store {
         Ok((before - self.storage_size(&collection)).max(0))
     }
 
-    /// Where the bytes of the engine lie.
+    /// The storage map of the engine.
     ///
     /// # Errors
-    /// `CommandNotSupported` for engines that cannot say.
+    /// `CommandNotSupported` for engines without a storage map.
     pub fn storage_map(&self) -> Result<kv::StorageMap> {
         self.engine().storage_map().map_err(error::engine)
     }
 
-    /// What the engine says of one tree; what it cannot say is left out.
+    /// The engine's statistics of one tree; those it does not report are left out.
     fn tree_figures(&self, tree: TreeId) -> Document {
         let Ok(stats) = self.engine().tree_stats(tree, StatScope::Quick) else {
             return Document::new();
@@ -270,7 +270,8 @@ impl Store {
         figures
     }
 
-    /// The bytes that the documents and indexes of a database take, as far as the engine says.
+    /// The bytes that the documents and indexes of a database take, as far as the engine reports
+    /// them.
     #[must_use]
     pub fn database_size(&self, db: &str) -> i64 {
         let catalog = self.catalog();
@@ -291,19 +292,19 @@ impl Store {
         self.stored_bytes(collection.records()) + indexes.sum::<i64>()
     }
 
-    /// The bytes of [`Store::tree_bytes`], and at least one page: an engine that has written
-    /// nothing of a tree to its file yet has room for it in memory.
+    /// The bytes of [`Store::tree_bytes`], but at least one page: an engine that has not yet
+    /// written a tree to its file holds it in memory.
     fn stored_bytes(&self, tree: TreeId) -> i64 {
         self.tree_bytes(tree).max(PAGE)
     }
 
-    /// The bytes that a tree takes in files, or its live bytes where the engine knows no better; 0
-    /// when it cannot say.
+    /// The bytes that a tree takes in files, or its live bytes if the engine reports no file size;
+    /// 0 if it reports neither.
     #[must_use]
     pub fn tree_bytes(&self, tree: TreeId) -> i64 {
         let stats = self.engine().tree_stats(tree, StatScope::Quick);
-        // An engine that cannot say takes nothing, as far as anybody knows.
-        // What is not in the files yet is only among the live bytes.
+        // An engine that reports nothing counts as zero. Data not yet in the files is counted only
+        // among the live bytes.
         let bytes = stats.ok().map(|stats| match stats.allocated_bytes {
             None | Some(0) => stats.live_bytes.unwrap_or(0),
             Some(allocated) => allocated,

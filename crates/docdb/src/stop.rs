@@ -1,25 +1,25 @@
-//! Points that an operation passes, at which a test can hold it up: index builds between their
-//! steps, and what meets them. Outside of tests there is nothing here.
+//! Points in an operation at which a test can pause it: index builds between their steps, and
+//! operations that meet them. Outside of tests this does nothing.
 
-/// A point. Locks are held only where the point names them.
+/// A pause point. Locks are held only where the point names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Point {
-    /// The catalog has the indexes of a build; nothing was read.
+    /// The catalog has the indexes of a build; no document was read yet.
     Begun,
     /// A portion of documents was read.
     Read,
-    /// A portion of entries was put.
+    /// A portion of entries was inserted.
     Put,
-    /// The store says that the indexes are ready, the catalog does not: the latch of the
-    /// collection, the turn and the lock of changes are held.
+    /// The stored catalog marks the indexes as ready, the catalog in memory does not: the latch of
+    /// the collection, the turn and the lock of changes are held.
     Marked,
-    /// The operation waits for a build that another one has begun.
+    /// The operation waits for another operation's build.
     Waits,
-    /// A read has looked at the catalog, and opens its snapshot next.
+    /// A read has read the catalog, and opens its snapshot next.
     Looked,
 }
 
-/// The operation on this thread has come to a point.
+/// The operation on this thread has reached a point.
 #[cfg(not(test))]
 #[inline]
 pub(crate) fn reach(_: Point) {}
@@ -47,7 +47,7 @@ mod hook {
         }
     }
 
-    /// Call `hook` at the points that this thread comes to while it does `body`.
+    /// Call `hook` at the points that this thread reaches while it runs `body`.
     pub(crate) fn at_points<R>(hook: impl Fn(Point) + 'static, body: impl FnOnce() -> R) -> R {
         /// Also when `body` unwinds.
         struct Unset;

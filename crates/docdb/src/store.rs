@@ -1,11 +1,11 @@
-//! The store: an engine, the catalog of what is in it, and the counters that operations share.
+//! The store: an engine, its catalog, and the counters that operations share.
 //!
-//! It knows no command: those are in the modules above, as methods of the store, and keep their own
-//! state in its parts (`parts`).
+//! It contains no commands: those are methods of the store in the modules above, which keep their
+//! own state in its parts (`parts`).
 //!
 //! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
-//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees that the
-//! catalog does not know are left over from a change that did not end, and are dropped at opening.
+//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees not listed in
+//! the catalog are left over from an unfinished change and are dropped at opening.
 
 mod cut;
 mod load;
@@ -34,19 +34,19 @@ pub(crate) use parts::Parts;
 pub use property::ContentVersion;
 pub use tuning::{IDLE_LIMIT, Tuning};
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where sorts and groups that do not fit into memory go.
+    /// Directory for temporary files of sorts and groups that do not fit into memory.
     pub temp_dir: PathBuf,
     /// The name of the replica set, if the server presents one: transactions and retryable writes
     /// need it.
     pub replica_set: Option<String>,
-    /// How often expired documents are looked for; `None` is never (default 60 s).
+    /// Interval of passes that delete expired documents; `None` disables them (default 60 s).
     pub ttl_period: Option<Duration>,
-    /// How long a multi-document transaction may take (default 60 s).
+    /// Maximum duration of a multi-document transaction (default 60 s).
     pub transaction_lifetime: Duration,
-    /// How long a session lives without use (default 30 min).
+    /// Time after which an unused session expires (default 30 min).
     pub session_timeout: Duration,
 }
 
@@ -72,37 +72,37 @@ pub struct Store {
     /// Held while the catalog is changed.
     changes: Mutex<()>,
     turns: Turns,
-    /// Trees that were dropped while readers or a writer forbade it.
+    /// Trees still to be dropped, because readers or a writer prevented it.
     undropped: Mutex<Vec<String>>,
     /// Notified after every commit of documents.
     written: (Mutex<()>, Condvar),
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
-    /// Transactions that read apart from the one writer of the engine.
+    /// Transactions that read snapshots of their own and not as the engine's one writer.
     reading: AtomicUsize,
     closed: AtomicBool,
-    /// What runs beside operations stands still.
+    /// Whether background work is paused.
     paused: AtomicBool,
     figures: WorkFigures,
-    /// What modules above keep in it.
+    /// State of the modules above.
     parts: Parts,
 }
 
-/// What was done beside and below operations since the store was opened.
+/// Statistics of background work and of transactions since the store was opened.
 #[derive(Debug, Default)]
 pub struct WorkFigures {
-    /// Writes that were begun again because they conflicted with others.
+    /// Writes retried because they conflicted with others.
     pub conflicts: AtomicU64,
-    /// Passes over what expires.
+    /// Passes that delete expired documents.
     pub ttl_passes: AtomicU64,
-    /// Documents that expired.
+    /// Expired documents deleted.
     pub ttl_deleted: AtomicU64,
-    /// Deletes of documents that expired which failed, for one index in one pass.
+    /// Failed deletes of expired documents, counted once per index and pass.
     pub ttl_failed: AtomicU64,
     /// Multi-document transactions begun.
     pub transactions_started: AtomicU64,
-    /// Those committed; those neither committed nor open were aborted.
+    /// Multi-document transactions committed; those neither committed nor open were aborted.
     pub transactions_committed: AtomicU64,
 }
 
@@ -127,7 +127,7 @@ impl Store {
         &self.options
     }
 
-    /// What may be changed while it is open.
+    /// Settings that may be changed while it is open.
     #[must_use]
     pub fn tuning(&self) -> &Tuning {
         &self.tuning
@@ -137,30 +137,30 @@ impl Store {
         self.trees
     }
 
-    /// The catalog as of now.
+    /// The current catalog.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// Whether the catalog is the one that [`Store::catalog`] gave.
+    /// Whether `catalog`, returned by [`Store::catalog`], is still current.
     pub(crate) fn is_current(&self, catalog: &Arc<Catalog>) -> bool {
         Arc::ptr_eq(&self.catalog.load(), catalog)
     }
 
-    /// The collection of a name, as of now. Views are none.
+    /// The current collection with this name; `None` for a view.
     #[must_use]
     pub fn collection(&self, ns: &Namespace) -> Option<Arc<Collection>> {
         self.catalog.load().collection(ns).cloned()
     }
 
-    /// The collection or view of a name, as of now.
+    /// The current collection or view with this name.
     #[must_use]
     pub fn lookup(&self, ns: &Namespace) -> Option<Named> {
         self.catalog.load().get(ns).cloned()
     }
 
-    /// The collection of a name.
+    /// The collection with this name, which must exist.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `CommandNotSupportedOnView`.
@@ -172,10 +172,10 @@ impl Store {
         }
     }
 
-    /// Make everything durable and close. Operations under way fail.
+    /// Make all commits durable and close. Operations in progress fail.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
         self.engine.sync_log().map_err(error::engine)
@@ -184,33 +184,33 @@ impl Store {
     /// Write everything committed so far into the files of the trees.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn checkpoint(&self) -> Result<()> {
         self.engine.checkpoint().map_err(error::engine)
     }
 
-    /// Stop what runs beside operations and writes (expiry), or let it go on.
+    /// Pause background work and its writes (expiry of documents), or resume it.
     pub fn pause(&self, paused: bool) {
         self.paused.store(paused, Ordering::Release);
     }
 
-    /// Whether it stands still.
+    /// Whether background work is paused.
     pub(crate) fn is_paused(&self) -> bool {
         self.paused.load(Ordering::Acquire)
     }
 
-    /// Figures of the work beside and below operations.
+    /// Statistics of background work and of transactions.
     #[must_use]
     pub fn figures(&self) -> &WorkFigures {
         &self.figures
     }
 
-    /// Whether it is closed: what runs beside operations ends.
+    /// Whether it is closed: background work then ends.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// What open transactions mean to change.
+    /// The intents of open transactions and plain writes.
     pub(crate) fn intents(&self) -> &Intents {
         &self.intents
     }
@@ -317,7 +317,7 @@ impl Store {
 
     /// Documents were committed: wake those who wait for more.
     pub(crate) fn wrote(&self) {
-        // Who waits has this lock from reading the number of commits until it waits.
+        // A waiter holds this lock from reading the number of commits until it waits.
         drop(self.written.0.lock());
         self.written.1.notify_all();
     }

@@ -1,10 +1,10 @@
-//! Documents that expire.
+//! Expiry of documents (TTL).
 //!
-//! A pass looks at every TTL index and deletes, through the ordinary path, the documents whose date
-//! is older than the index allows: in batches, so that other writes come in between. Documents that
-//! an open transaction has written are left to the next pass.
+//! A pass goes through every TTL index and deletes, through the ordinary write path, the documents
+//! whose date has expired: in batches, so that other writes can run in between. Documents that an
+//! open transaction has written are left to the next pass.
 //!
-//! - T1. What fails for one index is reported and counted; the pass continues with the next one.
+//! - T1. A failure for one index is reported and counted; the pass continues with the next index.
 //! - T2. A TTL index expires documents once it is built, also while another index of its collection
 //!   is being built.
 
@@ -21,10 +21,10 @@ use crate::index::IndexSpec;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// How long the thread sleeps at a time, so that closing does not wait for it.
+/// Length of one sleep of the thread, so that closing does not wait for it.
 const STEP: Duration = Duration::from_millis(100);
 
-/// Why documents that have expired could not be deleted. The next pass tries again.
+/// A failure to delete expired documents. The next pass tries again.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ExpiryFailure<'f> {
@@ -39,7 +39,7 @@ pub struct ExpiryFailure<'f> {
 /// Called with each failure, on the thread that expires documents.
 pub type OnExpiryFailure = Box<dyn Fn(&ExpiryFailure<'_>) + Send + Sync>;
 
-/// Who is called with each failure.
+/// The listener for failures.
 #[derive(Default)]
 pub(crate) struct Listener(OnceLock<OnExpiryFailure>);
 
@@ -51,17 +51,18 @@ struct Expired {
 }
 
 impl Store {
-    /// Call `listener` with each failure to delete what has expired. The first call counts.
+    /// Call `listener` with each failure to delete expired documents. Only the first call of this
+    /// function has an effect.
     pub fn on_expiry_failure(&self, listener: OnExpiryFailure) {
         // The listener of the first call stays.
         drop(self.part::<Listener>().0.set(listener));
     }
 
-    /// Delete what has expired by `op.now`; gives the number of documents. What fails for one
-    /// index is reported (T1).
+    /// Delete the documents that have expired by `op.now`; returns their number. Failures for one
+    /// index are reported (T1).
     ///
     /// # Errors
-    /// That the operation must end.
+    /// The operation must end.
     pub fn expire(&self, op: &Op<'_>) -> Result<i64> {
         let mut deleted = 0;
         let figures = self.figures();
@@ -75,7 +76,7 @@ impl Store {
                     let n = u64::try_from(n).unwrap_or(0);
                     figures.ttl_deleted.fetch_add(n, Ordering::Relaxed);
                 }
-                // The collection or the index was dropped: nothing of it is left to expire.
+                // The collection or the index was dropped: nothing is left to expire.
                 Err(error) if error.code == Code::QUERY_PLAN_KILLED => {}
                 Err(error) => {
                     self.check_open(op)?;
@@ -98,7 +99,7 @@ impl Store {
         }
     }
 
-    /// What has expired.
+    /// The indexes with expired documents to delete.
     fn expired(&self, now: DateTime) -> Vec<Expired> {
         let mut out = Vec::new();
         for (_, named) in self.catalog().iter() {
@@ -131,7 +132,7 @@ impl Store {
     }
 }
 
-/// The filter of what has expired by an index.
+/// The filter that matches the documents expired by an index.
 fn filter(spec: &IndexSpec, now: DateTime) -> Option<Document> {
     let limit = before(now, spec.ttl_seconds()?);
     let field = spec.key.keys().next()?;
@@ -154,7 +155,7 @@ pub(crate) fn start(store: &Arc<Store>) {
     }
     let store = Arc::downgrade(store);
     let body = move || run(&store);
-    // Without the thread nothing expires, which the next start mends.
+    // Without the thread nothing expires until the next start.
     drop(stdx::sync::spawn("ttl", body));
 }
 
@@ -174,7 +175,7 @@ fn run(store: &Weak<Store>) {
         }
         slept = Duration::ZERO;
         if store.tuning().ttl_on() {
-            // It ends early only when the store is closed; failures are reported.
+            // Ends early only when the store is closed; failures are reported to the listener.
             drop(store.expire(&Op::new(Durability::Interval)));
         }
         drop(store.expire_sessions());

@@ -5,13 +5,13 @@
 //! turn is taken before the engine's transaction, so that the wait can end with the operation and
 //! the engine's own lock is always free.
 //!
-//! - U1. With an engine of one writer, a thread that begins a transaction that writes, or that
-//!   makes or drops a tree, has the turn. With other engines every thread has it.
+//! - U1. On an engine with one writer, a thread holds the turn when it begins a writing
+//!   transaction, or creates or drops a tree. On other engines every thread has the turn.
 //! - U2. Latches come before the turn, except in a multi-document transaction (W3 of `txn::work`);
 //!   the turn comes before the lock of the catalog's changes.
-//! - U3. A thread that needs the turn next wishes for it, also while it waits for a latch that
-//!   comes before: a multi-document transaction that is idle between two statements gives way to
-//!   wishes after a while, and to nothing else.
+//! - U3. A thread that needs the turn next registers a wish for it, also while it waits for a latch
+//!   that comes before. A multi-document transaction that is idle between two statements is aborted
+//!   in favor of a wish after a while, and for no other reason.
 //! - U4. Waiters get the turn in the order of their arrival: a newcomer takes a free turn only if
 //!   no thread waits. A waiter that gives up leaves the queue, and those behind it move up.
 //!   Otherwise clients that take the turn often, one after another, could starve an index build.
@@ -27,39 +27,39 @@ use stdx::sync::{Condvar, Mutex};
 
 use crate::patience::{Check, Patience};
 
-/// How long a multi-document transaction waits for what another holds.
+/// Maximum time that a multi-document transaction waits for a resource held by others.
 pub(crate) const WAIT: Duration = Duration::from_millis(200);
 
-/// How long a multi-document transaction that has the turn may be idle while another thread wishes
-/// for it: what a program computes between two statements takes less, and clients wait longer for a
-/// server (10 s and more).
+/// Maximum idle time of a multi-document transaction that holds the turn while another thread
+/// wishes for it: clients take less time between two statements, and wait longer for a server (10 s
+/// and more).
 pub(crate) const IDLE: Duration = Duration::from_secs(5);
 
-/// Whose turn it is.
+/// The writer turn of an engine.
 pub(crate) struct Turns(Option<Arc<One>>);
 
 #[derive(Default)]
 struct One {
     state: Mutex<State>,
-    /// How many wish for it.
+    /// Number of threads that wish for it.
     wishes: AtomicUsize,
 }
 
 #[derive(Default)]
 struct State {
     taken: bool,
-    /// How often it was taken.
+    /// Number of times it was taken.
     count: u64,
-    /// Who waits, the first in front (U4).
+    /// Waiters, the first in front (U4).
     queue: VecDeque<Arc<Waiter>>,
 }
 
-/// One that waits. It is notified when it is the first and the turn is free.
+/// A waiter. It is notified when it is the first and the turn is free.
 #[derive(Default)]
 struct Waiter(Condvar);
 
 impl State {
-    /// The first that waits may have the turn, if that is free.
+    /// Notify the first waiter if the turn is free.
     fn call(&self) {
         if !self.taken
             && let Some(first) = self.queue.front()
@@ -114,7 +114,7 @@ impl Turns {
         Wish(one)
     }
 
-    /// Whether there is one writer.
+    /// Whether the engine has one writer.
     pub(crate) fn are_one(&self) -> bool {
         self.0.is_some()
     }
@@ -125,16 +125,15 @@ impl Turns {
         one.is_some_and(|one| 0 < one.wishes.load(Ordering::Relaxed))
     }
 
-    /// Wait for the turn behind those that wait already (U4). `None` when one has it for longer
-    /// than `limit`.
+    /// Wait for the turn after the earlier waiters (U4). `None` if it is not free within `limit`.
     ///
     /// # Errors
-    /// What `check` says while others have it.
+    /// Errors of `check` during the wait.
     pub(crate) fn take(&self, limit: Option<Duration>, check: Check<'_>) -> Result<Option<Turn>> {
         self.wait(limit, check, true)
     }
 
-    /// Take the turn for what can as well be done later: no transaction gives way to it.
+    /// Take the turn for work that can be deferred: no transaction is aborted for it.
     ///
     /// # Errors
     /// As [`Turns::take`].
@@ -170,7 +169,7 @@ impl Turns {
             let waited = patience.wait(&waiter.0, &mut state, check);
             if !matches!(waited, Ok(true)) {
                 state.leave(&waiter);
-                // It may have been the first, and have been notified.
+                // This waiter may have been the first, and have been notified: pass that on.
                 state.call();
                 return waited.map(|_| None);
             }
@@ -191,7 +190,7 @@ impl Drop for Turn {
     }
 }
 
-/// The error of a multi-document transaction that has waited for others.
+/// The error of a multi-document transaction that waited too long for others.
 pub(crate) fn busy(what: &str) -> Error {
     let message = format!("Unable to acquire {what} within {}ms", WAIT.as_millis());
     Error::new(Code::LOCK_TIMEOUT, message)

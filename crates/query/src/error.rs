@@ -4,14 +4,14 @@ use bson::Document;
 
 use crate::code::Code;
 
-/// What went wrong, in the terms of the wire protocol.
+/// An error in the terms of the wire protocol.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct Error {
-    /// What drivers act on.
+    /// The error code, which drivers act on.
     pub code: Code,
-    /// What people read.
+    /// The message for users.
     pub message: String,
     /// Fields that go into the reply beside code and message: `keyPattern`, `errInfo` and the like.
     pub details: Option<Box<Document>>,

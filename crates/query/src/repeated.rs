@@ -169,7 +169,7 @@ pub fn duplicate(place: &str, name: &str) -> Error {
 /// the depth of documents on the wire.
 ///
 /// # Errors
-/// `InvalidBSON` for bytes that are none.
+/// `InvalidBSON` for invalid bytes.
 pub(crate) fn anywhere(document: &RawDocument) -> Result<Option<&str>> {
     let mut seen = HashSet::new();
     for element in document {

@@ -1,4 +1,4 @@
-//! What parsing and evaluation know of the operation they are part of.
+//! Settings of an operation for parsing and evaluation.
 
 use std::sync::Arc;
 

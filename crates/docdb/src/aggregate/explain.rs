@@ -1,5 +1,5 @@
-//! `explain` of `aggregate`: the plan of what storage does, and the stages of the rest. With
-//! figures the whole pipeline is run once, but for a last stage that writes.
+//! `explain` of `aggregate`: the plan of the part that storage executes, and the remaining stages.
+//! With statistics the whole pipeline is run once, except a last stage that writes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::find::Query;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
 
-/// What was counted of the stages, that of storage first.
+/// Statistics of the stages, that of storage first.
 type Tallies = Vec<Arc<Tally>>;
 
 impl Store {
@@ -70,7 +70,7 @@ impl Store {
                 add_figures(stage, tally.rows(), tally.time());
             }
         }
-        // One that would have written takes all and gives nothing.
+        // A stage that would have written consumes all rows and returns none.
         if let Some(last) = tallies.last()
             && let Some(Bson::Document(stage)) = stages.get_mut(tallies.len())
         {
@@ -79,7 +79,7 @@ impl Store {
         Ok(doc! { "explainVersion": "1", "stages": stages })
     }
 
-    /// The plan of what storage does, and what was counted if the pipeline was run.
+    /// The plan of the part that storage executes, with statistics if the pipeline was run.
     fn explain_whole(
         &self,
         op: &Op<'_>,
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// A pipeline to be run for its figures.
+/// A pipeline to run for its statistics.
 struct Whole<'w> {
     ns: &'w Namespace,
     collection: &'w Arc<Collection>,
@@ -117,7 +117,7 @@ struct Whole<'w> {
 }
 
 impl Whole<'_> {
-    /// Run `rest` over what `executor` reads, which is given back.
+    /// Run `rest` over the rows of `executor`, and return the executor.
     fn run(
         &self,
         view: &mut View<'_>,

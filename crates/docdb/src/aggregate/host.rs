@@ -1,4 +1,4 @@
-//! What a running pipeline sees of the store.
+//! The store as accessed by a running pipeline.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::limits::VIEW_DEPTH;
 use crate::txn::View;
 use crate::write::InsertOptions;
 
-/// Documents of one insert by `$out`.
+/// Number of documents per insert by `$out`.
 const WRITE_BATCH: usize = 500;
 
-/// What the server reports for stages that storage knows nothing of.
+/// Callback to the server for stages that storage does not implement.
 pub type Report<'r> = &'r dyn Fn(&Namespace, &Statistics) -> Result<Vec<Document>>;
 
 /// The host of a pipeline for the time of one batch.
@@ -41,8 +41,8 @@ pub(super) struct PipelineHost<'h, 'v> {
 }
 
 impl PipelineHost<'_, '_> {
-    /// The rows of `pipeline` over `ns`. `first` says that it is the pipeline of the command, which
-    /// the hint is for.
+    /// Open the rows of `pipeline` over `ns`. `first` marks the pipeline of the command itself, to
+    /// which the hint applies.
     pub(super) fn open(
         &mut self,
         ns: &Namespace,
@@ -84,8 +84,9 @@ impl PipelineHost<'_, '_> {
         build(rest, Box::new(input))
     }
 
-    /// The rows of a pipeline that reads no collection. What the server reports is about `ns`,
-    /// which need not be that of the command. Errors of the pipeline of the command name it.
+    /// Open the rows of a pipeline that reads no collection. The server's report is about `ns`,
+    /// which may differ from the namespace of the command. Errors of the command's own pipeline
+    /// name it.
     fn open_source(
         &mut self,
         ns: &Namespace,
@@ -108,8 +109,8 @@ impl PipelineHost<'_, '_> {
         build(rest.optimize(), Box::new(Listed::new(rows)))
     }
 
-    /// Continue with a view of now. Every source leaves the old one, not only the one that has
-    /// worked so long.
+    /// Continue with a new view. Every source releases the old view, not only the one that used up
+    /// its work.
     fn renew(&mut self) -> Result<()> {
         self.sources.save();
         self.view.renew()?;
@@ -157,16 +158,17 @@ impl PipelineHost<'_, '_> {
     }
 }
 
-/// The beginning of the names of the collections that `$out` fills, as in MongoDB. The catalog
-/// marks them as temporary: clients may create collections of such names.
+/// Name prefix of the collections that `$out` fills, as in MongoDB. The catalog marks them as
+/// temporary, because clients may create collections with such names.
 const TEMPORARY: &str = "tmp.agg_out.";
 
-/// The collection that `$out` fills before it becomes `target`.
+/// The collection that `$out` fills before it replaces `target`.
 fn temporary(target: &Namespace, number: u64) -> Result<Namespace> {
     Namespace::new(target.db.as_str(), format!("{TEMPORARY}{number:016x}"))
 }
 
-/// The collection behind a name, with the pipelines of views before this one, and its name.
+/// The collection that a name resolves to, with its name and with the pipelines of the views on the
+/// way prepended to the pipeline.
 pub(super) fn resolve(
     view: &View<'_>,
     ns: &Namespace,
@@ -182,7 +184,7 @@ pub(super) fn resolve(
         let Some(of) = &options.view else {
             return Ok((None, pipeline, ns));
         };
-        // A view reads its own database, whichever the command is sent to.
+        // A view reads its own database, regardless of the database of the command.
         let settings = pipeline.settings().clone().within(&ns.db);
         let stages = Pipeline::parse(&of.pipeline, &settings)?;
         pipeline = pipeline.behind(stages)?;
@@ -191,7 +193,7 @@ pub(super) fn resolve(
     Err(too_deep())
 }
 
-/// What storage does for a pipeline, and the rest.
+/// The part of a pipeline that storage executes, and the rest.
 pub(super) fn planned(
     collection: &Arc<Collection>,
     pipeline: Pipeline,
@@ -219,7 +221,7 @@ pub(super) fn planned(
     query.purpose.tail.limit = pushdown.limit;
     query.purpose.records_only = pushdown.counts && query.purpose.sort.is_none();
     query.purpose.express = Some(Express::read(collection));
-    // The key of a sort is made of whole documents.
+    // The sort key needs whole documents.
     let fields = pushdown.fields.filter(|_| !rest.reads_sort_key());
     query.set_needed(fields.map(|fields| fields.into_iter().collect()));
     if allow_disk_use {
@@ -300,8 +302,8 @@ impl Host for PipelineHost<'_, '_> {
             .fill_out(ns, &temporary, input)
             .and_then(|()| store.rename(op, &temporary, ns, true));
         if filled.is_err() {
-            // The operation may be killed or too late, and must clean up all the same. The first
-            // error is the one to tell; what is left is dropped at the next opening.
+            // The operation may be killed or past its deadline, but must still clean up. The first
+            // error is returned; a collection that remains is dropped at the next opening.
             let anew = crate::Op::new(op.durability);
             drop(store.drop_collection(&anew, &temporary));
         }
@@ -313,7 +315,7 @@ impl Host for PipelineHost<'_, '_> {
         refuse_in_transaction(self.view.op(), "$merge")?;
         store.check_writable(self.view.op(), ns)?;
         check_identifies(store, ns, merge)?;
-        // Otherwise a document that is there keeps its `_id`, and a new one gets one when it is
+        // Otherwise an existing document keeps its `_id`, and a new one gets one when it is
         // inserted.
         let by_id = merge.on.iter().any(|path| path == "_id");
         while let Some(row) = input.next(self)? {
@@ -338,7 +340,7 @@ impl Host for PipelineHost<'_, '_> {
 }
 
 impl PipelineHost<'_, '_> {
-    /// Put the rows of `$out` into a collection that will take the place of `target`.
+    /// Insert the rows of `$out` into the collection that will replace `target`.
     fn fill_out(
         &mut self,
         target: &Namespace,
@@ -366,10 +368,10 @@ impl PipelineHost<'_, '_> {
     }
 }
 
-/// Whether the fields of a `$merge` identify a document of the target.
+/// Check that the fields of a `$merge` identify a document of the target.
 ///
 /// # Errors
-/// 51183 without a unique index of just these fields.
+/// 51183 without a unique index on exactly these fields.
 fn check_identifies(store: &crate::Store, ns: &Namespace, merge: &Merge) -> Result<()> {
     let same = |key: &Document| {
         key.len() == merge.on.len() && merge.on.iter().all(|path| key.contains_key(path))
@@ -415,7 +417,8 @@ impl Spill for Spilled {
     }
 }
 
-/// The settings of a pipeline on `ns`: what the command asks for, else what the collection says.
+/// The settings of a pipeline on `ns`: those of the command, or else the defaults of the
+/// collection.
 pub(super) fn settings_of(
     view: &View<'_>,
     ns: &Namespace,

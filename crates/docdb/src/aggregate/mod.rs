@@ -1,8 +1,9 @@
-//! `aggregate`: what storage can do of a pipeline is a query of a collection; the rest is run by
-//! `query::execute` over its rows.
+//! `aggregate`: the part of a pipeline that storage can execute becomes a query of a collection;
+//! the rest is run by `query::execute` over its rows.
 //!
-//! Views are pipelines too: theirs comes first. The scans that a pipeline reads, those of `$lookup`
-//! and its like included, are kept by its cursor (`source`), and read through the batch's view.
+//! The pipeline of a view is prepended. The scans that a pipeline reads, including those of
+//! `$lookup` and similar stages, are kept by its cursor (`source`), and read through the batch's
+//! view.
 
 mod explain;
 mod host;
@@ -39,7 +40,7 @@ struct PipelineCursor {
 }
 
 impl PipelineCursor {
-    /// Fill a batch; says whether the pipeline has ended.
+    /// Fill a batch; returns whether the pipeline has ended.
     fn fill(
         &mut self,
         collector: &mut Collector,
@@ -73,7 +74,7 @@ impl Cursor for PipelineCursor {
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
         let mut filled = Collector::new(request.wanted(), self.pending.take());
         let ended = with_view(store, op, &mut |view| {
-            // After the snapshot was opened: until then the indexes were kept up to date.
+            // Checked after the snapshot was opened: up to then the indexes were maintained.
             for source in self.sources.iter() {
                 check_alive(store, op, &source.collection, &source.executor)?;
             }
@@ -87,7 +88,7 @@ impl Cursor for PipelineCursor {
     }
 }
 
-/// Take rows until the batch is full; says whether there are no more.
+/// Take rows until the batch is full; returns whether no rows are left.
 fn take(
     rows: &mut dyn Rows,
     host: &mut PipelineHost<'_, '_>,
@@ -103,11 +104,11 @@ fn take(
 }
 
 impl Store {
-    /// `aggregate`: the first batch, and a cursor for the rest. A pipeline on a database goes to
+    /// `aggregate`: the first batch, and a cursor for the rest. A pipeline on a database uses
     /// [`Namespace::collectionless`].
     ///
     /// # Errors
-    /// What is wrong with the request; of execution.
+    /// Errors of the request; errors of execution.
     pub fn aggregate(
         &self,
         op: &Op<'_>,
@@ -117,8 +118,8 @@ impl Store {
         self.aggregate_with(op, ns, request, None)
     }
 
-    /// As [`Store::aggregate`], where `report` answers the stages that storage knows nothing of:
-    /// `$currentOp`, `$listSessions` and their like.
+    /// As [`Store::aggregate`], where `report` provides the rows of stages that storage does not
+    /// implement: `$currentOp`, `$listSessions` and similar.
     ///
     /// # Errors
     /// As [`Store::aggregate`].
@@ -134,7 +135,7 @@ impl Store {
             let pipeline = parse(ns, request, view)?;
             let writes = pipeline.writes();
             let mut cursor = open(ns, pipeline, request, view, report)?;
-            // What is written is written by the command, whatever the size of its batch.
+            // The command writes all documents, regardless of its batch size.
             let mut collector = Collector::new(if writes { FIRST_BATCH } else { wanted }, None);
             let ended = match collector.left() {
                 0 => {
@@ -164,8 +165,8 @@ impl Store {
     }
 }
 
-/// An error of execution with the command it ended. What MongoDB finds out while it parses the
-/// pipeline, and this server when a stage begins, has no such context.
+/// An error of execution with the command that it ended. Errors that MongoDB finds while parsing
+/// the pipeline, and this server when a stage begins, have no such context.
 fn in_execution(error: Error, ns: &Namespace) -> Error {
     const OF_PARSING: [Code; 6] = [
         Code::UNAUTHORIZED,
@@ -205,12 +206,12 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
     Ok(pipeline)
 }
 
-/// Whether the views that a pipeline reads have the collation of the command.
+/// Check that the views that a pipeline reads have the collation of the command.
 ///
 /// # Errors
 /// `OptionNotSupportedOnView`.
 fn check_collations(ns: &Namespace, pipeline: &Pipeline, view: &View<'_>) -> Result<()> {
-    // A stage that names what cannot be says so itself.
+    // A stage with an invalid name reports its own error.
     let accesses = pipeline.accesses(ns).unwrap_or_default();
     let collator = pipeline.settings().collator.as_ref();
     let collation = collator.map(|collator| collator.collation().to_document());
@@ -235,7 +236,7 @@ fn check_collations(ns: &Namespace, pipeline: &Pipeline, view: &View<'_>) -> Res
     Ok(())
 }
 
-/// Random numbers for `$sample` and such.
+/// Random numbers for `$sample` and similar.
 fn random() -> stdx::Rng {
     let nanos = stdx::time::wall().as_nanos() & u128::from(u64::MAX);
     stdx::Rng::new(u64::try_from(nanos).unwrap_or(0))

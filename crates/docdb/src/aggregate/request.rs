@@ -1,4 +1,4 @@
-//! What `aggregate` is asked.
+//! The request of an `aggregate` command.
 
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf};
 use query::pipeline::{Access, Pipeline};
@@ -12,26 +12,26 @@ use crate::txn::Op;
 pub struct AggregateRequest {
     /// The stages, in bytes: a filter may name a field twice, which a tree cannot.
     pub pipeline: RawArrayBuf,
-    /// Documents of the first batch (default 101).
+    /// Number of documents in the first batch (default 101).
     pub batch_size: Option<u64>,
     /// Whether stages may use temporary files (default: true).
     pub allow_disk_use: bool,
     /// An index by name, by key pattern, or `{$natural: 1}`.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions (`let`).
     pub variables: Option<Document>,
-    /// Whether `$out` and `$merge` write documents that a validator refuses (default: false).
+    /// Whether `$out` and `$merge` write documents that a validator rejects (default: false).
     pub bypass_validation: bool,
 }
 
 impl AggregateRequest {
-    /// What the pipeline uses on `ns`, from the stages that [`crate::Store::aggregate`] runs. The
-    /// pipelines of views are not among them.
+    /// The collections that the pipeline accesses on `ns`, as [`crate::Store::aggregate`] runs it.
+    /// Those accessed by the pipelines of views are not included.
     ///
     /// # Errors
-    /// What is wrong with the pipeline; `InvalidNamespace` for a collection that cannot be.
+    /// Errors of the pipeline; `InvalidNamespace` for an invalid collection name.
     pub fn accesses(&self, op: &Op<'_>, ns: &Namespace) -> Result<Vec<Access>> {
         let settings = Collated::default().settings(op, self.variables.as_ref())?;
         Pipeline::parse_raw(&self.pipeline, &settings.within(&ns.db))?.accesses(ns)

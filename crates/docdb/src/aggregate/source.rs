@@ -1,7 +1,7 @@
 //! The scans that a pipeline reads, kept by its cursor.
 //!
-//! A pipeline's rows are pulled through the host of the moment, which has a view of the store; the
-//! scans themselves are here, by number. A scan is dropped when nothing can pull it any more.
+//! A pipeline's rows are pulled through the current host, which has a view of the store; the scans
+//! are kept here, by number. A scan is dropped when nothing can pull it any more.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -14,13 +14,13 @@ use crate::collection::Collection;
 use crate::exec::{Executor, Order};
 use crate::txn::Op;
 
-/// Number of sources after which those that nothing can pull are looked for.
+/// Number of sources that triggers a search for those that nothing can pull.
 const SWEEP: usize = 64;
 
-/// Pulls the source of a number from the host.
+/// Rows that pull the source with this number from the host.
 pub(super) struct Hosted {
     number: u64,
-    /// Shows the host that the source is wanted.
+    /// Keeps the source alive: its drop shows the host that the source is unused.
     _wanted: Arc<()>,
 }
 
@@ -30,13 +30,13 @@ impl Rows for Hosted {
     }
 }
 
-/// What a pipeline reads of a collection.
+/// A read of a collection by a pipeline.
 pub(super) struct Read {
     pub(super) collection: Arc<Collection>,
     pub(super) executor: Executor,
-    /// The order, when the pipeline asks by which key documents were sorted.
+    /// The sort order, if the pipeline asks for each document's sort key.
     pub(super) order: Option<Order>,
-    /// Whether it is what the pipeline of the command reads, and not one within.
+    /// Whether it is read by the command's own pipeline, and not by a nested one.
     pub(super) first: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// A document that was read, as the pipeline takes it.
+    /// Convert a document that was read into a row.
     pub(super) fn row(&self, document: RawDocumentBuf) -> Result<Row> {
         Ok(match &self.order {
             None => Row::from_raw(document),
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// All scans of a pipeline and of those within it.
+/// All scans of a pipeline and of its nested pipelines.
 #[derive(Default)]
 pub(crate) struct Sources {
     next: u64,
@@ -75,12 +75,12 @@ pub(crate) struct Sources {
     sweep_at: usize,
     /// Whether the pipeline of the command sorts.
     pub(super) sorts: bool,
-    /// The scan that is given back in the end, and its number.
+    /// The scan that is returned at the end, and its number.
     kept: Option<(u64, Option<Executor>)>,
 }
 
 impl Sources {
-    /// Keep a scan of an operation; gives what pulls it.
+    /// Add a scan of an operation; returns the rows that pull it.
     pub(super) fn add(&mut self, op: &Op<'_>, read: Read) -> Hosted {
         if self.sweep_at.max(SWEEP) <= self.by_number.len() {
             self.report(op);
@@ -106,12 +106,12 @@ impl Sources {
         }
     }
 
-    /// The source of a number, unless it has ended.
+    /// The source with this number, unless it has ended.
     pub(super) fn get(&mut self, number: u64) -> Option<&mut Source> {
         self.by_number.get_mut(&number)
     }
 
-    /// A source has ended.
+    /// Remove a source that has ended.
     pub(super) fn remove(&mut self, number: u64, op: &Op<'_>) {
         if let Some(mut source) = self.by_number.remove(&number) {
             source.report(op);
@@ -135,8 +135,8 @@ impl Sources {
         ended.or_else(going_on)
     }
 
-    /// Report to an operation where it reads, before it does: for the pipeline of the command, and
-    /// not for those within.
+    /// Report to an operation where the command's own pipeline reads, before it does; nested
+    /// pipelines are not reported.
     pub(super) fn announce(&self, op: &Op<'_>) {
         for source in self.by_number.values().filter(|source| source.first) {
             source.executor.announce(op);
@@ -156,13 +156,13 @@ impl Sources {
         }
     }
 
-    /// Those that are still wanted.
+    /// The sources still in use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Source> {
         let all = self.by_number.values();
         all.filter(|source| source.wanted.strong_count() != 0)
     }
 
-    /// Leave the view of the store.
+    /// Release the current view of the store.
     pub(super) fn save(&mut self) {
         for source in self.by_number.values_mut() {
             source.executor.save();

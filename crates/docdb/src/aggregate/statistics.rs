@@ -1,4 +1,4 @@
-//! What stages report of a collection.
+//! Stages that report statistics of a collection.
 
 use bson::{Bson, Document, doc};
 use query::number::Number;
@@ -51,7 +51,7 @@ pub(super) fn coll_stats(
     Ok(vec![report])
 }
 
-/// The error of a collection that is missing, with what was asked of it.
+/// The error for a missing collection, with the requested statistic.
 fn unable(error: Error, what: &str, ns: &Namespace) -> Error {
     if error.code != Code::NAMESPACE_NOT_FOUND {
         return error;
@@ -61,7 +61,7 @@ fn unable(error: Error, what: &str, ns: &Namespace) -> Error {
     ))
 }
 
-/// `$indexStats`: beside what storage knows, the host it runs on, which who runs it knows.
+/// `$indexStats`: statistics of the store, and the host name, which the server provides.
 pub(super) fn index_stats(
     store: &Store,
     ns: &Namespace,
@@ -87,7 +87,7 @@ pub(super) fn index_stats(
     Ok(rows)
 }
 
-/// How long commands took, as the server reports it.
+/// Latencies of commands, as reported by the server.
 fn latencies(asked: Option<Report<'_>>, ns: &Namespace, options: &Document) -> Result<Document> {
     let reported = match asked {
         Some(report) => report(ns, &Statistics::CollStats(options.clone()))?,
@@ -139,7 +139,7 @@ pub(super) fn plan_cache(store: &Store, ns: &Namespace) -> Result<Vec<Document>>
 }
 
 impl Store {
-    /// Forget the plans chosen for queries of a collection; says how many there were.
+    /// Clear the cached plans of a collection; returns their number.
     pub fn clear_plans(&self, ns: &Namespace) -> usize {
         self.collection(ns)
             .map_or(0, |collection| collection.plans().clear())

@@ -1,4 +1,4 @@
-//! Queries of collections, or of views, as pipelines behind the view's.
+//! Queries of collections or views; those of views run as pipelines appended to the view's.
 
 use bson::raw::{BindRawBsonRef, CStr, cstr};
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc};
@@ -25,7 +25,7 @@ fn number(count: u64) -> i64 {
 /// `find` as a pipeline.
 ///
 /// # Errors
-/// `InvalidPipelineOperator` for what pipelines cannot do.
+/// `InvalidPipelineOperator` for options that pipelines do not support.
 fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
     let unsupported = request.tailable
         || request.return_key
@@ -45,7 +45,7 @@ fn of_find(request: &FindRequest) -> Result<AggregateRequest> {
     let mut hint = request.hint.clone();
     if let Some(sort) = request.sort.as_deref().filter(|sort| !sort.is_empty()) {
         if sort.get("$natural")?.is_some() {
-            // The order of the collection below is chosen by a hint in a pipeline.
+            // In a pipeline a hint selects the natural order of the underlying collection.
             hint = Some(Bson::Document(Document::try_from(sort)?));
         } else {
             pipeline.push(stage(cstr!("$sort"), sort));
@@ -90,7 +90,7 @@ impl Store {
     /// `find`: the first batch, and a cursor for the rest.
     ///
     /// # Errors
-    /// What is wrong with the request; of execution.
+    /// Errors of the request; errors of execution.
     pub fn find(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Batch> {
         if let Some(batch) = self.find_in_collection(op, ns, request)? {
             return Ok(batch);
@@ -103,10 +103,10 @@ impl Store {
         Ok(batch)
     }
 
-    /// `count`: how many documents match.
+    /// `count`: the number of documents that match.
     ///
     /// # Errors
-    /// What is wrong with the request; of execution.
+    /// Errors of the request; errors of execution.
     pub fn count(&self, op: &Op<'_>, ns: &Namespace, request: &CountRequest) -> Result<u64> {
         if let Some(count) = self.count_in_collection(op, ns, request)? {
             return Ok(count);
@@ -125,7 +125,7 @@ impl Store {
     /// `distinct`: the values of a path among the documents that match, in ascending order.
     ///
     /// # Errors
-    /// What is wrong with the request; of execution; 17217 beyond 16 MiB of values.
+    /// Errors of the request; errors of execution; 17217 beyond 16 MiB of values.
     pub fn distinct(
         &self,
         op: &Op<'_>,
@@ -136,7 +136,7 @@ impl Store {
             return Ok(values);
         }
         let mut aggregate = of_find(&request.as_find())?;
-        // The whole documents, since the values of a path are found as filters find them.
+        // Read whole documents: the values of a path are found in the same way as by filters.
         aggregate.batch_size = Some(FIRST_BATCH);
         let mut distinct = self.distinct_of(op, ns, request)?;
         let mut next = Some(self.aggregate(op, ns, &aggregate)?);
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Collects the values that `distinct` asks for, of a view.
+    /// The collector of the values that `distinct` requests from a view.
     fn distinct_of(
         &self,
         op: &Op<'_>,
@@ -226,7 +226,7 @@ impl Store {
     }
 }
 
-/// Explain shows the stages that storage does not do by their names.
+/// `explain` shows the stages that storage does not execute by their names.
 pub(super) fn named(name: &str) -> Bson {
     Bson::Document(doc! { name: {} })
 }

@@ -1,11 +1,11 @@
-//! The catalog: which collections and views there are.
+//! The catalog: the collections and views of the store.
 //!
-//! - G1. A state of the catalog never changes; a change makes the next state and swaps it in, after
-//!   the engine has committed it. Readers take a state and keep it as long as they like.
-//! - G2. Changes come one after another (under [`crate::Store`]'s lock of changes).
+//! - G1. A catalog state is immutable. A change builds the next state and swaps it in after the
+//!   engine has committed the change. Readers may keep a state for any length of time.
+//! - G2. Changes are serialized by [`crate::Store`]'s lock of changes.
 //!
-//! In the tree `_catalog` a collection's key is `c` and its namespace, the value a BSON document:
-//! see `stored`.
+//! In the tree `_catalog` a collection's key is `c` followed by its namespace; the value is a BSON
+//! document, see `stored`.
 
 mod stored;
 
@@ -22,7 +22,6 @@ pub(crate) use stored::{
     read_multikey,
 };
 
-/// The name of the tree.
 pub(crate) const TREE: &str = "_catalog";
 
 /// One state of the catalog.
@@ -41,7 +40,7 @@ pub enum Named {
 }
 
 impl Named {
-    /// The options.
+    /// The options of the collection or view.
     #[must_use]
     pub fn options(&self) -> &CollectionOptions {
         match self {
@@ -50,7 +49,7 @@ impl Named {
         }
     }
 
-    /// The collection, if it is one.
+    /// The collection; `None` for a view.
     #[must_use]
     pub fn collection(&self) -> Option<&Arc<Collection>> {
         match self {
@@ -61,31 +60,31 @@ impl Named {
 }
 
 impl Catalog {
-    /// The collection or view of a name.
+    /// The collection or view with this namespace.
     #[must_use]
     pub fn get(&self, ns: &Namespace) -> Option<&Named> {
         self.entries.get(ns)
     }
 
-    /// The collection of a name. Views are none.
+    /// The collection with this namespace; `None` for a view.
     #[must_use]
     pub fn collection(&self, ns: &Namespace) -> Option<&Arc<Collection>> {
         self.get(ns)?.collection()
     }
 
-    /// The collection of a UUID.
+    /// The collection with this UUID.
     #[must_use]
     pub fn of_uuid(&self, uuid: bson::Uuid) -> Option<&Arc<Collection>> {
         let mut all = self.entries.values().filter_map(Named::collection);
         all.find(|collection| collection.uuid() == uuid)
     }
 
-    /// Everything, in the order of the names.
+    /// All collections and views, ordered by namespace.
     pub fn iter(&self) -> impl Iterator<Item = (&Namespace, &Named)> {
         self.entries.iter()
     }
 
-    /// What there is in a database, in the order of the names.
+    /// The collections and views of a database, ordered by name.
     pub fn in_database<'c>(
         &'c self,
         db: &'c str,
@@ -100,8 +99,8 @@ impl Catalog {
             .take_while(move |(ns, _)| ns.db == db)
     }
 
-    /// A database whose name differs from `db` in the case of letters only, if `db` itself has no
-    /// collections and views.
+    /// A database whose name differs from `db` only in letter case, if `db` itself has no
+    /// collections or views.
     pub(crate) fn differs_in_case(&self, db: &str) -> Option<&str> {
         if self.in_database(db).next().is_some() {
             return None;

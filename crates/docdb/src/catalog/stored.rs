@@ -1,16 +1,16 @@
-//! The catalog's documents, as they are stored.
+//! Stored form of the catalog's documents.
 //!
-//! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has `ns` and
-//! `options` alone; `temporary: true` marks a collection that is dropped when the store is opened.
-//! The trees of a collection are `c.<uuid>` and `i.<uuid>.<number>`.
+//! `{ns, uuid, options, nextIndex, indexes: [{spec, number, ready}]}`; a view has only `ns` and
+//! `options`; `temporary: true` marks a collection that is dropped when the store is opened. The
+//! trees of a collection are named `c.<uuid>` and `i.<uuid>.<number>`.
 //!
-//! That a part of a path of an indexed field is an array in some document is a key of its own
-//! without a value: `m`, UUID, index (4 bytes), field, part. It is written blindly in the
-//! transaction of the document, so that such documents do not conflict over the catalog. That an
-//! index may hold keys that were cut is one as well, of the field behind its last. Stores that note
-//! this have the key `k`: see `store::cut`.
+//! A multikey bit records that some document has an array at one part of an indexed field's path.
+//! It is a key without a value: `m`, UUID, index (4 bytes), field, part. The document's transaction
+//! writes it without reading it first, so that such documents do not conflict over the catalog. The
+//! bit of the field number after the last field records that the index may hold truncated keys.
+//! Stores that keep this record have the key `k`: see `store::cut`.
 //!
-//! Values that the server keeps in its store have the key `p` and their name.
+//! Values that the server keeps in its store have the key `p` followed by their name.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawDocument, doc};
@@ -29,11 +29,12 @@ pub(crate) struct Stored {
     pub(crate) options: CollectionOptions,
     pub(crate) next_index: u32,
     pub(crate) indexes: Vec<StoredIndex>,
-    /// Whether it is dropped when the store is opened: an operation that did not end has left it.
+    /// Whether the collection is dropped when the store is opened. An operation that did not finish
+    /// leaves such a collection.
     pub(crate) temporary: bool,
 }
 
-/// One index of it.
+/// Catalog entry of one index.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredIndex {
     pub(crate) spec: IndexSpec,
@@ -46,15 +47,15 @@ pub(crate) fn key(ns: &Namespace) -> Vec<u8> {
     format!("c{ns}").into_bytes()
 }
 
-/// The key without a value of stores that note the first cut key of an index.
+/// Key without a value: marks a store that records the first truncated key of each index.
 pub(crate) const NOTES_CUTS: &[u8] = b"k";
 
-/// The key of a value that the server keeps.
+/// The key of a value that the server keeps in the store.
 pub(crate) fn property_key(name: &str) -> Vec<u8> {
     format!("p{name}").into_bytes()
 }
 
-/// The first key of a collection's multikey bits, and the first key beyond them.
+/// The first key of a collection's multikey bits, and the first key after them.
 pub(crate) fn multikey_range(uuid: &[u8; 16]) -> (Vec<u8>, Vec<u8>) {
     let mut start = b"m".to_vec();
     start.extend_from_slice(uuid);
@@ -72,7 +73,7 @@ pub(crate) fn multikey_key(uuid: &[u8; 16], index: u32, field: u8, part: u8) -> 
     key
 }
 
-/// Index, field and part of the key of a multikey bit.
+/// Decode index, field and part from the key of a multikey bit.
 pub(crate) fn read_multikey(key: &[u8]) -> Option<(u32, u8, u8)> {
     let (rest, [field, part]) = key.split_last_chunk()?;
     let (_, index) = rest.split_last_chunk()?;

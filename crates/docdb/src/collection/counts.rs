@@ -1,14 +1,14 @@
-//! How many documents a collection holds and how many bytes, and the numbers of its records.
+//! Document count and size of a collection, and the numbers of its records.
 //!
-//! - C1. Every transaction that changes a collection writes what it changes the counts by as an
-//!   entry of its own in the tree `_counts`: the sum of a collection's entries is what its
-//!   committed documents are, also after a crash, and transactions do not conflict over a counter.
-//! - C2. Entries are folded into one now and then, in a transaction of their own.
-//! - C3. The highest number of a record ever committed is in the entries, too: numbers are not used
-//!   again, also not when the last document was deleted before a restart.
+//! - C1. Every transaction that changes a collection writes its change of the counts as an entry of
+//!   its own in the tree `_counts`. The sum of a collection's entries is the count of its committed
+//!   documents, also after a crash, and transactions do not conflict over a counter.
+//! - C2. Entries are periodically folded into one, in a transaction of their own.
+//! - C3. The entries also hold the highest record number ever committed: numbers are never reused,
+//!   even if the last document was deleted before a restart.
 //!
 //! A key is the collection's UUID and the entry's number (0 for the folded one), 24 bytes; a value
-//! is the documents, the bytes and the highest record, 8 bytes each, big-endian.
+//! is the number of documents, the bytes and the highest record number, 8 bytes each, big-endian.
 
 use kv::{Direction, KeyRange, Snapshot, Transaction, TreeId};
 use query::Result;
@@ -16,13 +16,12 @@ use stdx::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::error;
 
-/// The name of the tree.
 pub(crate) const TREE: &str = "_counts";
 
-/// Entries after which they are folded: few enough that opening reads little.
+/// Number of entries after which they are folded: few enough that opening a store reads little.
 const FOLD_AFTER: u64 = 256;
 
-/// What a transaction changes.
+/// A change of the counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Delta {
     /// Documents.
@@ -72,7 +71,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Of a collection that holds nothing.
+    /// The counts of an empty collection.
     pub(crate) fn new() -> Counts {
         Counts::of(Delta::default(), 0)
     }
@@ -87,7 +86,7 @@ impl Counts {
         }
     }
 
-    /// Read them when the store is opened.
+    /// Read the counts when the store is opened.
     pub(crate) fn load(snapshot: &dyn Snapshot, tree: TreeId, uuid: &[u8; 16]) -> Result<Counts> {
         let mut last = 0;
         let mut sum = Delta::default();
@@ -106,7 +105,7 @@ impl Counts {
         self.bytes.load(Ordering::Relaxed).max(0)
     }
 
-    /// The first of `count` numbers for records.
+    /// Reserve `count` record numbers; returns the first.
     pub(crate) fn take_records(&self, count: i64) -> i64 {
         self.next_record.fetch_add(count, Ordering::Relaxed)
     }
@@ -124,7 +123,7 @@ impl Counts {
         put.map_err(error::engine)
     }
 
-    /// A transaction has been committed. True when the entries should be folded.
+    /// Apply a committed transaction's change. Returns true when the entries should be folded.
     pub(crate) fn committed(&self, delta: Delta) -> bool {
         self.documents.fetch_add(delta.documents, Ordering::Relaxed);
         self.bytes.fetch_add(delta.bytes, Ordering::Relaxed);
@@ -132,7 +131,7 @@ impl Counts {
         if entries < FOLD_AFTER {
             return false;
         }
-        // One of the threads that come here gets the task.
+        // Exactly one of the threads that arrive here folds the entries.
         let taken =
             self.since_fold
                 .compare_exchange(entries, 0, Ordering::Relaxed, Ordering::Relaxed);

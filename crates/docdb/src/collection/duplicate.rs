@@ -1,4 +1,4 @@
-//! The error of a duplicate key, as MongoDB words it.
+//! The duplicate-key error in MongoDB's words.
 
 use bson::{Bson, Document, doc};
 use query::{Code, Error};
@@ -22,7 +22,7 @@ pub(crate) fn duplicate(collection: &Collection, index: &Index, key: Key<'_>) ->
                 values.insert(name, Bson::try_from(value).unwrap_or(Bson::Null));
             }
         }
-        // A key that was cut, or strings that became sort keys, cannot be shown.
+        // Truncated keys, and strings stored as sort keys, cannot be shown.
         None => values.extend(names.map(|name| (name.clone(), Bson::Null))),
     }
     let collation = match &index.spec().collation {

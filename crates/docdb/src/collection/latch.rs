@@ -1,10 +1,10 @@
-//! The latch of a collection: those who read or write documents share it, those who change what the
-//! collection is hold it alone.
+//! The latch of a collection: readers and writers of documents hold it in shared mode, changes of
+//! the collection's definition hold it exclusively.
 //!
-//! - L1. While a thread waits to hold it alone, newcomers wait, except those that pass `again`:
-//!   they hold it already, and would wait for themselves.
-//! - L2. A waiter checks now and then whether it may continue to wait, and keeps its place.
-//! - L3. Latches come before the lock of the catalog's changes and before engine transactions: a
+//! - L1. While a thread waits for exclusive mode, new requests wait, except those with `again`:
+//!   their work already holds the latch, so waiting would deadlock.
+//! - L2. A waiter checks periodically whether it may continue to wait, and keeps its place.
+//! - L3. Latches are taken before the lock of catalog changes and before engine transactions: a
 //!   thread that holds one of those waits for a latch only with a limit, or not at all.
 
 use std::sync::Arc;
@@ -29,18 +29,18 @@ struct State {
     waiting: usize,
 }
 
-/// Held together with others.
+/// Shared mode, held until dropped.
 pub(crate) struct Shared(Arc<Latch>);
 
-/// Held alone.
+/// Exclusive mode, held until dropped.
 pub(crate) struct Alone(Arc<Latch>);
 
 impl Latch {
-    /// Hold it together with others. `again` says that this thread's work holds it already. `None`
+    /// Take the latch in shared mode. `again`: this thread's work already holds it. Returns `None`
     /// after `limit`.
     ///
     /// # Errors
-    /// What `check` says while others hold it.
+    /// Errors of `check` while others hold it.
     pub(crate) fn shared(
         self: &Arc<Latch>,
         again: bool,
@@ -58,10 +58,10 @@ impl Latch {
         Ok(Some(Shared(Arc::clone(self))))
     }
 
-    /// Hold it alone. `None` after `limit`.
+    /// Take the latch in exclusive mode. Returns `None` after `limit`.
     ///
     /// # Errors
-    /// What `check` says while others hold it.
+    /// Errors of `check` while others hold it.
     pub(crate) fn alone(
         self: &Arc<Latch>,
         limit: Option<Duration>,

@@ -1,7 +1,7 @@
-//! Collections: what they are made of, and how a document is read.
+//! Collections: their definition, and reading documents.
 //!
 //! A [`Collection`] is one state of a collection's definition; a change of the definition makes a
-//! new one. What all states share - trees, counts, the latch - is its [`Core`].
+//! new state. The parts shared by all states - trees, counts, the latch - are its [`Core`].
 
 mod counts;
 mod duplicate;
@@ -36,7 +36,7 @@ pub use options::{Action, Capped, CollectionOptions, Level, View};
 pub struct Collection {
     ns: Namespace,
     options: CollectionOptions,
-    /// The index on `_id` first, if there is one.
+    /// The index on `_id`, if it exists, comes first.
     indexes: Vec<Arc<Index>>,
     core: Arc<Core>,
     collation: Option<Arc<dyn Collate>>,
@@ -45,26 +45,26 @@ pub struct Collection {
     plans: PlanCache,
 }
 
-/// What all states of a collection share.
+/// The parts shared by all states of a collection.
 pub(crate) struct Core {
     pub(crate) uuid: [u8; 16],
     pub(crate) records: TreeId,
     pub(crate) counts: Counts,
     pub(crate) latch: Arc<Latch>,
     pub(crate) dropped: AtomicBool,
-    /// The number of the store's last commit that may have changed documents of it, also one that
-    /// has failed. Zero when the store is opened.
+    /// The number of the store's last commit that may have changed its documents, including failed
+    /// commits. Zero when the store is opened.
     pub(crate) written: AtomicU64,
-    /// The highest key there ever was in the index on `_id`, or above it: a key beyond it is new.
+    /// An upper bound of all keys ever in the index on `_id`: a higher key is new.
     pub(crate) highest_id: Mutex<Vec<u8>>,
-    /// Taken by writers of a capped collection, which come one after another.
+    /// Serializes the writers of a capped collection.
     pub(crate) capped: Arc<Latch>,
 }
 
-/// The values at the top of documents that indexes want, found in one pass.
+/// The top-level values of documents that the indexes need, found in one pass.
 struct Gather {
     names: Vec<Box<str>>,
-    /// Per index, per field: which name.
+    /// Per index and field: the position of its name in `names`.
     slots: Vec<Vec<usize>>,
 }
 
@@ -98,17 +98,17 @@ impl Collection {
         self
     }
 
-    /// What documents must match.
+    /// The validator that documents must match.
     pub(crate) fn validator(&self) -> Option<&Filter> {
         self.validator.as_ref()
     }
 
-    /// What is remembered for planning.
+    /// The cache of plans.
     pub(crate) fn plans(&self) -> &PlanCache {
         &self.plans
     }
 
-    /// What plans can choose from.
+    /// The indexes that plans can choose from.
     ///
     /// # Errors
     /// A definition that cannot be read.
@@ -146,13 +146,13 @@ impl Collection {
         &self.indexes
     }
 
-    /// The index of a name.
+    /// The index with this name.
     #[must_use]
     pub fn index(&self, name: &str) -> Option<&Arc<Index>> {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// The index on `_id`, but for clustered collections.
+    /// The index on `_id`; `None` for clustered collections.
     #[must_use]
     pub fn id_index(&self) -> Option<&Arc<Index>> {
         self.indexes.first().filter(|index| index.spec().is_id())
@@ -170,7 +170,7 @@ impl Collection {
         self.options.clustered.is_some()
     }
 
-    /// Whether the oldest documents go when the collection is full.
+    /// Whether it is capped: the oldest documents are removed when it is full.
     #[must_use]
     pub fn is_capped(&self) -> bool {
         self.options.capped.is_some()
@@ -182,13 +182,13 @@ impl Collection {
         self.collation.as_ref()
     }
 
-    /// Whether it was dropped: readers then find nothing.
+    /// Whether it was dropped; readers then find no documents.
     #[must_use]
     pub fn is_dropped(&self) -> bool {
         self.core.dropped.load(Ordering::Acquire)
     }
 
-    /// How many documents there are.
+    /// The number of documents.
     #[must_use]
     pub fn count(&self) -> i64 {
         self.core.counts.documents()
@@ -200,10 +200,10 @@ impl Collection {
         self.core.counts.bytes()
     }
 
-    /// Read a document's bytes into `into` (cleared first). False when there is none.
+    /// Read a document's bytes into `into` (cleared first). Returns false if it does not exist.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn fetch(
         &self,
         snapshot: &dyn Snapshot,
@@ -217,19 +217,19 @@ impl Collection {
         found.map_err(error::engine)
     }
 
-    /// The record of a key of the records tree.
+    /// Decode the record id from a key of the records tree.
     ///
     /// # Errors
-    /// When it is none.
+    /// A key that is not a record id.
     pub fn record(&self, key: &[u8]) -> Result<RecordId> {
         RecordId::from_key(key, self.is_clustered())
             .ok_or_else(|| error::corrupt(format_args!("a record of {}", self.ns)))
     }
 
-    /// The record whose `_id` is `id`.
+    /// The record id of the document whose `_id` is `id`.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn find_id(&self, snapshot: &dyn Snapshot, id: RawBsonRef<'_>) -> Result<Option<RecordId>> {
         let mut encoder = Encoder::new();
         encoder.append(id, false, self.collation.as_deref())?;
@@ -278,7 +278,7 @@ impl Collection {
         &self.core
     }
 
-    /// Find the values that indexes want.
+    /// Find the values that the indexes need.
     pub(crate) fn gather<'d>(
         &self,
         document: &'d RawDocument,
@@ -287,7 +287,7 @@ impl Collection {
         self.gather.find(document, into)
     }
 
-    /// The value of a field of an index's key, of what [`Collection::gather`] found.
+    /// The value for a field of an index's key, from the result of [`Collection::gather`].
     pub(crate) fn top<'d>(
         &self,
         index: usize,

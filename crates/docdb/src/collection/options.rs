@@ -1,20 +1,20 @@
-//! Options of a collection, as `create` takes them and `listCollections` shows them.
+//! Options of a collection, in the forms of `create` and `listCollections`.
 
 use bson::{Bson, Document, doc};
 use query::{Code, Error, Result};
 
 use crate::index::{number, type_name};
 
-/// What a collection or view was created with.
+/// The options that a collection or view was created with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CollectionOptions {
     /// Bounds of a capped collection.
     pub capped: Option<Capped>,
-    /// What documents must match.
+    /// The validator that documents must match.
     pub validator: Option<Document>,
-    /// Which writes are checked.
+    /// Which writes the validator checks.
     pub validation_level: Level,
-    /// What happens to documents that do not match.
+    /// What happens to documents that do not match the validator.
     pub validation_action: Action,
     /// The default collation; `None` is byte order.
     pub collation: Option<Document>,
@@ -24,17 +24,18 @@ pub struct CollectionOptions {
     pub clustered: Option<String>,
     /// Seconds after which documents of a clustered collection expire.
     pub expire_after: Option<Bson>,
-    /// Images for change streams are kept.
+    /// Whether pre-images for change streams are kept.
     pub pre_images: bool,
-    /// `autoIndexId` as given: kept and shown. There is an index on `_id` in any case.
+    /// `autoIndexId` as given: stored and shown, without effect. The index on `_id` exists in any
+    /// case.
     pub auto_index_id: Option<bool>,
-    /// Options for engines: kept and shown.
+    /// Options for engines: stored and shown.
     pub storage_engine: Option<Document>,
-    /// Options for engines of indexes: kept and shown.
+    /// Options for the engines of indexes: stored and shown.
     pub index_defaults: Option<Document>,
 }
 
-/// Bounds of a capped collection: beyond either, the oldest documents go.
+/// Bounds of a capped collection: the oldest documents beyond either bound are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capped {
     /// Bytes of documents.
@@ -55,16 +56,16 @@ pub struct View {
 /// Which writes a validator checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Level {
-    /// None.
+    /// No writes.
     Off,
-    /// All.
+    /// All writes.
     #[default]
     Strict,
-    /// All but updates of documents that did not match before.
+    /// All writes except updates of documents that already failed the validator.
     Moderate,
 }
 
-/// What happens to documents that a validator refuses.
+/// The action for documents that fail the validator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// The write fails.

@@ -1,15 +1,16 @@
-//! Whether what an operation reads still exists, for operations that work in portions.
+//! Checks that the collection and indexes an operation reads still exist, for operations that work
+//! in portions.
 //!
-//! Between two portions an operation holds neither a latch nor a view of the store: its collection
-//! may be dropped, renamed or replaced meanwhile, and its indexes dropped. As in MongoDB it ends
-//! with `QueryPlanKilled` then.
+//! Between two portions an operation holds neither a latch nor a view of the store: meanwhile its
+//! collection may be dropped, renamed or replaced, and its indexes dropped. The operation then ends
+//! with `QueryPlanKilled`, as in MongoDB.
 //!
-//! - A1. A portion that reads opens its view of the store first and asks here second: what the
-//!   catalog lists after the view was opened exists in the view. A portion that writes asks under
-//!   the latch of the collection, so that nothing is dropped before it ends.
-//! - A2. An engine reports a tree that it does not have as an error of its own, which is an
-//!   `InternalError` to the client. Where the collection or an index is gone, that is the cause,
-//!   and the client gets `QueryPlanKilled`.
+//! - A1. A portion that reads first opens its view of the store, then checks: what the catalog
+//!   lists after the view was opened exists in the view. A portion that writes checks under the
+//!   latch of the collection, so that nothing is dropped before the portion ends.
+//! - A2. For a missing tree the engine returns an error that clients would see as `InternalError`.
+//!   If the collection or an index no longer exists, that is the cause, and the client gets
+//!   `QueryPlanKilled` instead.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::index::Index;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// Whether `collection`, and the indexes of a plan on it, are still what they were.
+/// Check that `collection` and the indexes of a plan on it still exist unchanged.
 ///
 /// # Errors
 /// `QueryPlanKilled`.
@@ -35,7 +36,7 @@ pub(crate) fn check_alive(
     check_indexes(&now, executor)
 }
 
-/// Whether the indexes of a plan are still those of its collection, as of `now`.
+/// Check that the indexes of a plan still belong to its collection, whose current state is `now`.
 ///
 /// # Errors
 /// `QueryPlanKilled`.
@@ -47,7 +48,7 @@ pub(crate) fn check_indexes(now: &Collection, executor: &Executor) -> Result<()>
     }
 }
 
-/// What `error`, met while `collection` was read, is to the client (A2).
+/// The error to return to the client for `error`, which occurred while reading `collection` (A2).
 pub(crate) fn or_killed(store: &Store, op: &Op<'_>, was: &Collection, error: Error) -> Error {
     if error.code != Code::INTERNAL_ERROR {
         return error;
@@ -61,7 +62,7 @@ pub(crate) fn or_killed(store: &Store, op: &Op<'_>, was: &Collection, error: Err
     }
 }
 
-/// As [`or_killed`], for an operation that may not have found its collection.
+/// As [`or_killed`], for an operation that may have found no collection.
 pub(crate) fn or_killed_if(
     store: &Store,
     op: &Op<'_>,
@@ -74,7 +75,7 @@ pub(crate) fn or_killed_if(
     }
 }
 
-/// The error of an operation on `ns` whose collection has no longer that name.
+/// The error of an operation on `ns` whose collection no longer has that name.
 pub(crate) fn collection_gone(store: &Store, ns: &Namespace, uuid: [u8; 16]) -> Error {
     let catalog = store.catalog();
     let is_it = |c: &Arc<Collection>| c.core().uuid == uuid;
@@ -87,7 +88,7 @@ pub(crate) fn collection_gone(store: &Store, ns: &Namespace, uuid: [u8; 16]) -> 
     })
 }
 
-/// The collection as of now.
+/// The current state of the collection.
 fn same(store: &Store, op: &Op<'_>, was: &Collection) -> Result<Arc<Collection>> {
     let uuid = was.core().uuid;
     let now = match was.is_dropped() {

@@ -1,8 +1,8 @@
 //! One batch of a cursor.
 //!
-//! B1: a batch holds at most as many documents as asked for, and at most 16 MiB of them but at
-//!     least one; the document that did not fit begins the next batch.
-//! B2: no document of it is larger than [`RESULT_MAX`], which clients could not take.
+//! B1: a batch holds at most the requested number of documents and at most 16 MiB of documents, but
+//!     at least one; a document that does not fit begins the next batch.
+//! B2: no document in a batch is larger than [`RESULT_MAX`], the limit of clients.
 
 use bson::RawDocumentBuf;
 use query::{Code, Error, Namespace, Result, meter};
@@ -13,15 +13,15 @@ use crate::exec::{Cx, Executor, Step};
 use crate::limits::RESULT_MAX;
 use crate::txn::View;
 
-/// Documents of a first batch, unless the command says.
+/// Default number of documents in a first batch.
 pub const FIRST_BATCH: u64 = 101;
-/// Bytes of the documents of a batch.
+/// Maximum bytes of documents in a batch.
 pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a command that opens or continues a cursor answers.
+/// Reply of a command that opens or continues a cursor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
-    /// The cursor, or 0 when there is no more.
+    /// The cursor's id, or 0 after the last batch.
     pub id: i64,
     /// The namespace that `getMore` must name.
     pub ns: Namespace,
@@ -39,7 +39,8 @@ pub(crate) struct Collector {
 }
 
 impl Collector {
-    /// An empty batch of at most `wanted` documents, that begins with what did not fit before.
+    /// A batch of at most `wanted` documents that begins with `pending`, the document that did not
+    /// fit before.
     pub(crate) fn new(wanted: u64, pending: Option<RawDocumentBuf>) -> Collector {
         let mut collector = Collector {
             documents: Vec::new(),
@@ -57,7 +58,7 @@ impl Collector {
         collector
     }
 
-    /// Documents that are wanted yet.
+    /// The number of documents still wanted.
     pub(crate) fn left(&self) -> usize {
         if self.over.is_some() {
             return 0;
@@ -65,7 +66,6 @@ impl Collector {
         self.wanted - self.documents.len()
     }
 
-    /// Whether there is no document in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.documents.is_empty()
     }
@@ -83,7 +83,7 @@ impl Collector {
             );
             return Err(Error::new(Code::BSON_OBJECT_TOO_LARGE, message));
         }
-        // A batch ends early when memory does; the next one continues.
+        // A batch ends early when memory runs out; the next one continues.
         let charged = meter::charge_operation("A reply", size);
         if charged.is_err() && !self.documents.is_empty() {
             self.over = Some(document);
@@ -94,7 +94,7 @@ impl Collector {
         Ok(())
     }
 
-    /// Add a document that is small enough.
+    /// Add a document whose size was already checked.
     pub(super) fn place(&mut self, document: RawDocumentBuf) {
         let size = document.as_bytes().len();
         if !self.documents.is_empty() && BATCH_BYTES < self.bytes + size {
@@ -105,13 +105,13 @@ impl Collector {
         self.documents.push(document);
     }
 
-    /// The documents, and the one that did not fit.
+    /// The documents of the batch, and the one that did not fit.
     pub(crate) fn finish(self) -> (Vec<RawDocumentBuf>, Option<RawDocumentBuf>) {
         (self.documents, self.over)
     }
 }
 
-/// Fill a batch from a plan on a collection; says whether the plan has ended.
+/// Fill a batch from a plan on a collection. Returns whether the plan has ended.
 pub(crate) fn fill(
     collection: &Collection,
     executor: &mut Executor,

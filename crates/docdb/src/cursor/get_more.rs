@@ -15,18 +15,18 @@ use crate::txn::Op;
 /// The arguments of `getMore`.
 #[derive(Debug, Clone)]
 pub struct GetMore {
-    /// The cursor.
+    /// The cursor's id.
     pub id: i64,
     /// The namespace of the cursor.
     pub ns: Namespace,
-    /// Documents of the batch (default: as many as fit into 16 MiB).
+    /// Maximum number of documents in the batch (default: as many as fit into 16 MiB).
     pub batch_size: Option<u64>,
     /// How long to wait for data (`maxTimeMS`; default 1 s); only for `awaitData` cursors.
     pub await_time: Option<Duration>,
 }
 
 impl GetMore {
-    /// The most documents of the batch.
+    /// The maximum number of documents in the batch.
     pub(crate) fn wanted(&self) -> u64 {
         self.batch_size
             .filter(|&size| size != 0)
@@ -52,13 +52,13 @@ impl Store {
         self.get_more(op, &more).map(Some)
     }
 
-    /// `getMore`: the next batch of a cursor. The operation's limit of time, usually
-    /// [`Store::cursor_left`], is what the next one has left.
+    /// `getMore`: the next batch of a cursor. The unused part of the operation's time limit, which
+    /// is usually [`Store::cursor_left`], is kept for the next `getMore`.
     ///
     /// # Errors
-    /// `CursorNotFound`, `Unauthorized` and such for cursors of others; `QueryPlanKilled` when the
-    /// collection or an index is gone; of execution. But for cursors of others the cursor is gone
-    /// after an error.
+    /// `CursorNotFound`; `Unauthorized` and similar errors for cursors of others; `QueryPlanKilled`
+    /// when the collection or an index no longer exists; errors of execution. Every error closes
+    /// the cursor, except those for cursors of others.
     pub fn get_more(&self, op: &Op<'_>, request: &GetMore) -> Result<Batch> {
         let mut lease = self
             .cursors()

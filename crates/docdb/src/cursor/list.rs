@@ -1,5 +1,5 @@
-//! A cursor over a list that was made when the cursor was opened: collections, indexes, the
-//! outcomes of many writes.
+//! A cursor over a list built when the cursor was opened: collections, indexes, results of bulk
+//! writes.
 
 use std::vec;
 
@@ -12,7 +12,7 @@ use super::open::{Cursor, Next};
 use crate::store::Store;
 use crate::txn::Op;
 
-/// What is left of a list.
+/// The rest of a list.
 struct ListCursor {
     rest: vec::IntoIter<RawDocumentBuf>,
     pending: Option<RawDocumentBuf>,
@@ -41,8 +41,8 @@ impl Cursor for ListCursor {
 }
 
 impl Store {
-    /// Answer with a list as from a cursor: a first batch of at most `batch_size` documents
-    /// (default: as many as fit into 16 MiB), the others by [`Store::get_more`].
+    /// Return a list through a cursor: a first batch of at most `batch_size` documents (default: as
+    /// many as fit into 16 MiB), the rest by [`Store::get_more`].
     pub fn open_list(
         &self,
         op: &Op<'_>,

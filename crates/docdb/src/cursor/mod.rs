@@ -1,9 +1,9 @@
-//! Cursors: what is left of a query between batches.
+//! Cursors: the state of a query between batches.
 //!
-//! A cursor holds no view of the store. Each batch is made from a view of its own (or the
-//! transaction's); scans continue beyond the key they have reached, so that a document that does
-//! not move is never given twice, and one that is deleted meanwhile is not given. What was sorted
-//! or grouped is given as it was.
+//! A cursor holds no view of the store. Each batch reads a view of its own (or the transaction's).
+//! Scans continue after the last key they reached: a document that does not move is returned at
+//! most once, and a document deleted in the meantime is not returned. Results that were sorted or
+//! grouped are returned as they were at that time.
 
 mod alive;
 mod batch;

@@ -1,4 +1,4 @@
-//! An open cursor, and all of them.
+//! The interface of an open cursor, and the store's open cursors.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::registry::{Figures, IdleCursor, Killed, Origin, Owner, Registration, 
 use crate::store::Store;
 use crate::txn::Op;
 
-/// What `getMore` continues.
+/// A query that `getMore` continues.
 pub(crate) trait Cursor: Send {
     /// The next batch, and whether it is the last.
     ///
     /// # Errors
-    /// `QueryPlanKilled` when what it reads is gone; of execution.
+    /// `QueryPlanKilled` when its collection or an index no longer exists; errors of execution.
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next>;
 
     /// Whether each `getMore` limits how long it waits for data.
@@ -30,7 +30,7 @@ pub(crate) trait Cursor: Send {
 /// The documents of a batch, and whether it is the last.
 pub(crate) type Next = (Vec<RawDocumentBuf>, bool);
 
-/// All open cursors.
+/// The open cursors of the store.
 pub(crate) struct Cursors {
     pub(super) registry: Registry<Box<dyn Cursor>>,
 }
@@ -45,7 +45,7 @@ impl Default for Cursors {
     }
 }
 
-/// Who does `op`.
+/// The owner of cursors opened by `op`.
 pub(crate) fn owner(op: &Op<'_>) -> Owner {
     let session = op.session.as_ref();
     Owner {
@@ -58,7 +58,7 @@ pub(crate) fn owner(op: &Op<'_>) -> Owner {
 }
 
 impl Cursors {
-    /// Keep a cursor for `getMore`; gives its id.
+    /// Keep a cursor for `getMore` and return its id.
     pub(crate) fn open(
         &self,
         op: &Op<'_>,
@@ -84,17 +84,18 @@ impl Cursors {
 }
 
 impl Store {
-    /// All open cursors.
+    /// The open cursors of the store.
     pub(crate) fn cursors(&self) -> &Cursors {
         self.part()
     }
 
-    /// `killCursors`: end the cursors `ids` that `may` accepts, given their namespace and owner.
+    /// `killCursors`: close the cursors of `ids` for which `may`, given namespace and owner,
+    /// returns true.
     pub fn kill_cursors(&self, ids: &[i64], may: &dyn Fn(&Namespace, &Owner) -> bool) -> Killed {
         self.cursors().registry.kill(ids, may)
     }
 
-    /// End a cursor that the caller has opened itself.
+    /// Close a cursor that the caller opened itself.
     pub fn end_cursor(&self, id: i64) {
         self.cursors().registry.kill(&[id], &|_, _| true);
     }
@@ -112,52 +113,53 @@ impl Store {
         self.cursors().registry.owner(id)
     }
 
-    /// The time of the held snapshot that a cursor reads, if it does: go on with it by
+    /// The time of the held snapshot that a cursor reads, if any: continue the cursor by
     /// [`Store::at_moment`].
     #[must_use]
     pub fn cursor_time(&self, id: i64) -> Option<bson::Timestamp> {
         self.cursors().registry.time(id)
     }
 
-    /// What is left of the time that the operations of a cursor may take together, idle times not
-    /// counted, if `find` or `aggregate` limited it.
+    /// Time left for all operations of a cursor together, not counting idle time, if `find` or
+    /// `aggregate` limited it.
     #[must_use]
     pub fn cursor_left(&self, id: i64) -> Option<Duration> {
         self.cursors().registry.left(id)
     }
 
-    /// Set what opened a cursor that is open.
+    /// Set the command that opened a cursor.
     pub fn set_cursor_origin(&self, id: i64, origin: Origin) {
         self.cursors().registry.set_origin(id, Arc::new(origin));
     }
 
-    /// What opened a cursor, if it is the operation's to use and that was set.
+    /// The command that opened a cursor, if it was set and the operation may use the cursor.
     #[must_use]
     pub fn cursor_origin(&self, op: &Op<'_>, id: i64) -> Option<Arc<Origin>> {
         self.cursors().registry.origin(id, &owner(op))
     }
 
-    /// End the cursors that `chosen` accepts, given their namespace and owner: those of a session
-    /// that ended, of a transaction, of a namespace. Says how many.
+    /// Close the cursors for which `chosen`, given namespace and owner, returns true: those of an
+    /// ended session, a transaction, a namespace. Returns their number.
     pub fn kill_cursors_where(&self, chosen: &mut dyn FnMut(&Namespace, &Owner) -> bool) -> usize {
         self.cursors()
             .registry
             .kill_where(&mut |r| chosen(&r.namespace, &r.owner))
     }
 
-    /// End the cursors that were idle for too long; says how many. Call it every few seconds.
+    /// Close the cursors that were idle for too long and return their number. Call it every few
+    /// seconds.
     pub fn reap_cursors(&self) -> usize {
         let limit = self.tuning().cursor_limit();
         self.cursors().registry.reap(stdx::time::now(), limit)
     }
 
-    /// The cursors that no operation uses, for `$currentOp`.
+    /// The cursors that no operation uses now, for `$currentOp`.
     #[must_use]
     pub fn idle_cursors(&self) -> Vec<IdleCursor> {
         self.cursors().registry.idle(stdx::time::now())
     }
 
-    /// Figures of cursors for `serverStatus`.
+    /// Cursor statistics for `serverStatus`.
     pub fn cursor_figures(&self) -> Figures {
         self.cursors().registry.figures()
     }

@@ -1,9 +1,9 @@
-//! The open cursors by id: who may use one, when it goes, and what is reported of them.
+//! The open cursors by id: ownership, expiry and statistics.
 //!
 //! R1: a cursor is either idle, and owned by the registry, or leased to exactly one operation.
-//! R2: a leased cursor that is killed ends with its operation: the lease's flag is set, and giving
-//!     the cursor back drops it.
-//! R3: nothing is dropped while the lock is held, since a cursor may own files.
+//! R2: a leased cursor that is killed ends with its operation: the kill sets the lease's flag, and
+//!     the cursor is dropped when the operation returns it.
+//! R3: no cursor is dropped while the lock is held, since a cursor may own files.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -17,12 +17,12 @@ use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
 
-/// Who opened a cursor: only they may continue it.
+/// The owner of a cursor: only the owner may continue it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Owner {
     /// The logical session's id, in bytes.
     pub session: Option<Vec<u8>>,
-    /// The number of the transaction it was opened in.
+    /// The number of the transaction that opened it.
     pub transaction: Option<i64>,
     /// The authenticated user.
     pub user: Option<String>,
@@ -31,36 +31,36 @@ pub struct Owner {
 /// The command that opened a cursor, for `$currentOp`.
 #[derive(Debug, Clone)]
 pub struct Origin {
-    /// The command, as it may be shown.
+    /// The command in the form that may be shown.
     pub command: Document,
-    /// Its plan, as [`crate::Examined::plans`] has it.
+    /// Its plan, in the form of [`crate::Examined::plans`].
     pub plan: Option<String>,
-    /// What the user must be allowed to do for each further batch. Kept for the layer above, which
-    /// checks it; storage does not look at it.
+    /// Privileges that the user needs for each further batch. Stored for the layer above, which
+    /// checks them; the store does not read them.
     pub needs: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl PartialEq for Origin {
-    /// By what is shown.
+    /// Compares only the fields that are shown.
     fn eq(&self, other: &Origin) -> bool {
         self.command == other.command && self.plan == other.plan
     }
 }
 
-/// What a cursor is registered with.
+/// Registration data of a cursor.
 #[derive(Debug, Clone)]
 pub(crate) struct Registration {
     /// The namespace that `getMore` must name.
     pub namespace: Namespace,
-    /// Who opened it.
+    /// Its owner.
     pub owner: Owner,
     /// The time of the held snapshot that it reads.
     pub at: Option<Timestamp>,
-    /// Whether it stays open however long it is idle.
+    /// Whether it never times out.
     pub no_timeout: bool,
-    /// What is left of the time its operations may take.
+    /// Time left for its operations.
     pub left: Option<Duration>,
-    /// What opened it, once that is set.
+    /// The command that opened it, once set.
     pub origin: Option<Arc<Origin>>,
 }
 
@@ -81,46 +81,46 @@ struct State<T> {
     rng: Rng,
 }
 
-/// What `killCursors` answers.
+/// Reply of `killCursors`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Killed {
-    /// Ended.
+    /// Cursors that were closed.
     pub killed: Vec<i64>,
-    /// There was no such cursor.
+    /// Ids without an open cursor.
     pub not_found: Vec<i64>,
-    /// Still open: another user's.
+    /// Cursors of other users, which stay open.
     pub alive: Vec<i64>,
 }
 
-/// A cursor that no operation uses, for `$currentOp`.
+/// A cursor that no operation uses now, for `$currentOp`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IdleCursor {
-    /// Its number.
+    /// Its id.
     pub id: i64,
     /// The namespace that `getMore` must name.
     pub namespace: Namespace,
-    /// Who opened it.
+    /// Its owner.
     pub owner: Owner,
-    /// Whether it stays open however long it is idle.
+    /// Whether it never times out.
     pub no_timeout: bool,
     /// How long it has been idle.
     pub unused: Duration,
-    /// What opened it.
+    /// The command that opened it.
     pub origin: Option<Arc<Origin>>,
 }
 
-/// Figures for `serverStatus`.
+/// Cursor statistics for `serverStatus`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
-    /// Cursors open now.
+    /// Open cursors.
     pub open: u64,
-    /// Those in use by an operation.
+    /// Open cursors in use by an operation.
     pub pinned: u64,
-    /// Those without a timeout.
+    /// Open cursors that never time out.
     pub no_timeout: u64,
-    /// How many timed out since the start.
+    /// Cursors that timed out since the store was opened.
     pub timed_out: u64,
-    /// How many were opened since the start.
+    /// Cursors opened since the store was opened.
     pub opened: u64,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Registry<T> {
     opened: AtomicU64,
 }
 
-/// A cursor taken out for one operation. Dropping it ends the cursor.
+/// A cursor leased to one operation. Dropping the lease closes the cursor.
 pub(crate) struct Lease<'a, T> {
     registry: &'a Registry<T>,
     id: i64,
@@ -140,7 +140,7 @@ pub(crate) struct Lease<'a, T> {
 }
 
 impl<T> Registry<T> {
-    /// No cursor; ids are drawn from `seed`.
+    /// An empty registry; ids are drawn from `seed`.
     pub(crate) fn new(seed: u64) -> Registry<T> {
         Registry {
             state: Mutex::new(State {
@@ -172,11 +172,11 @@ impl<T> Registry<T> {
         id
     }
 
-    /// Take a cursor out for `getMore`.
+    /// Lease a cursor for `getMore`.
     ///
     /// # Errors
-    /// `CursorNotFound`, `Unauthorized` for another namespace or user, MongoDB's numbers for
-    /// another session or transaction, and 12051 while it is in use.
+    /// `CursorNotFound`; `Unauthorized` for another namespace or user; MongoDB's error codes for
+    /// another session or transaction; 12051 while the cursor is in use.
     pub(crate) fn lease(
         &self,
         id: i64,
@@ -207,19 +207,19 @@ impl<T> Registry<T> {
         self.state.lock().entries.get(&id)?.registration.at
     }
 
-    /// What is left of the time a cursor's operations may take.
+    /// Time left for a cursor's operations.
     pub(crate) fn left(&self, id: i64) -> Option<Duration> {
         self.state.lock().entries.get(&id)?.registration.left
     }
 
-    /// Set what opened a cursor.
+    /// Set the command that opened a cursor.
     pub(crate) fn set_origin(&self, id: i64, origin: Arc<Origin>) {
         if let Some(entry) = self.state.lock().entries.get_mut(&id) {
             entry.registration.origin = Some(origin);
         }
     }
 
-    /// What opened a cursor of `owner`.
+    /// The command that opened a cursor, if the cursor belongs to `owner`.
     pub(crate) fn origin(&self, id: i64, owner: &Owner) -> Option<Arc<Origin>> {
         let state = self.state.lock();
         let registration = &state.entries.get(&id)?.registration;
@@ -243,7 +243,7 @@ impl<T> Registry<T> {
         Some((registration.namespace.clone(), registration.owner.clone()))
     }
 
-    /// End the cursors `ids` that `may` accepts.
+    /// Close the cursors of `ids` for which `may` returns true.
     pub(crate) fn kill(&self, ids: &[i64], may: &dyn Fn(&Namespace, &Owner) -> bool) -> Killed {
         let mut answer = Killed::default();
         let mut ended = Vec::new();
@@ -265,7 +265,7 @@ impl<T> Registry<T> {
         answer
     }
 
-    /// End every cursor whose registration `chosen` accepts; says how many.
+    /// Close every cursor for whose registration `chosen` returns true; returns their number.
     pub(crate) fn kill_where(&self, chosen: &mut dyn FnMut(&Registration) -> bool) -> usize {
         let mut state = self.state.lock();
         let ids: Vec<i64> = state
@@ -282,7 +282,7 @@ impl<T> Registry<T> {
         ended.len()
     }
 
-    /// End the cursors that were idle for longer than a limit; says how many.
+    /// Close the cursors idle for longer than `limit`; returns their number.
     pub(crate) fn reap(&self, now: Instant, limit: Duration) -> usize {
         let mut state = self.state.lock();
         let ids: Vec<i64> = state
@@ -322,7 +322,7 @@ impl<T> Registry<T> {
         .collect()
     }
 
-    /// The figures of now.
+    /// Current statistics.
     pub(crate) fn figures(&self) -> Figures {
         let state = self.state.lock();
         let count = |keep: &dyn Fn(&Entry<T>) -> bool| {
@@ -339,7 +339,7 @@ impl<T> Registry<T> {
     }
 }
 
-/// Take an entry out; an operation that holds its cursor is notified (R2).
+/// Remove an entry; an operation that has leased its cursor is notified (R2).
 fn remove<T>(state: &mut State<T>, id: i64) -> Option<Entry<T>> {
     let entry = state.entries.remove(&id)?;
     entry.killed.store(true, Ordering::Relaxed);
@@ -347,20 +347,20 @@ fn remove<T>(state: &mut State<T>, id: i64) -> Option<Entry<T>> {
 }
 
 impl<T> Lease<'_, T> {
-    /// The cursor.
+    /// The leased cursor.
     pub(crate) fn cursor(&mut self) -> &mut T {
         self.cursor
             .as_mut()
             .expect("a lease holds its cursor until it is given back")
     }
 
-    /// The flag that is set when the cursor is killed meanwhile.
+    /// The flag that is set when the cursor is killed during the lease.
     pub(crate) fn killed(&self) -> &Arc<AtomicBool> {
         &self.killed
     }
 
-    /// Give the cursor back, idle from `now` on, unless it was killed; `left` is what is left of
-    /// its time.
+    /// Return the cursor to the registry, idle from `now` on, unless it was killed; `left` is the
+    /// time left for its operations.
     pub(crate) fn give_back(mut self, now: Instant, left: Option<Duration>) {
         let Some(cursor) = self.cursor.take() else {
             return;

@@ -1,4 +1,4 @@
-//! A change of one collection, from its locks to the swap of the catalog.
+//! A schema change of one collection, from taking its locks to swapping the catalog.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::stop::{Point, reach};
 use crate::store::{Store, not_found};
 use crate::txn::{Changes, Op};
 
-/// How long who holds one latch waits for another.
+/// Maximum wait for a second latch while holding the first.
 const TURN: Duration = Duration::from_millis(50);
 
-/// How long it then leaves both to others.
+/// Pause after giving up, in which others can take both latches.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A change under way (D1).
+/// A change in progress (D1).
 pub(super) struct Change<'s> {
     pub(super) store: &'s Store,
     pub(super) collection: Arc<Collection>,
@@ -33,7 +33,7 @@ impl Store {
     /// Begin a change of a collection.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; that the operation must end.
+    /// `NamespaceNotFound`, `CommandNotSupportedOnView`; the operation must end.
     pub(super) fn begin_change(&self, op: &Op<'_>, ns: &Namespace) -> Result<Change<'_>> {
         op.check()?;
         outside(op)?;
@@ -47,7 +47,8 @@ impl Store {
         }
     }
 
-    /// The change of a collection whose latch is held; `None` when the name is another's by now.
+    /// A change of a collection whose latch the caller holds; `None` if the name now belongs to
+    /// another collection.
     pub(super) fn change_under<'s>(
         &'s self,
         ns: &Namespace,
@@ -69,13 +70,13 @@ impl Store {
         }))
     }
 
-    /// Hold the latch of a collection alone.
+    /// Take the latch of a collection exclusively.
     ///
     /// # Errors
-    /// That the operation must end.
+    /// The operation was killed or its time limit is exceeded.
     pub(crate) fn hold(&self, op: &Op<'_>, collection: &Collection) -> Result<Alone> {
         let check = || self.check_open(op);
-        // It is the next thing that this waits for.
+        // Announce that this operation wants the latch next.
         let _wish = self.turns().wish();
         loop {
             if let Some(alone) = collection.core().latch.alone(None, &check)? {
@@ -84,10 +85,10 @@ impl Store {
         }
     }
 
-    /// Hold the latches of two collections alone (D3).
+    /// Take the latches of two collections exclusively (D3).
     ///
     /// # Errors
-    /// That the operation must end.
+    /// The operation was killed or its time limit is exceeded.
     pub(super) fn hold_both(
         &self,
         op: &Op<'_>,
@@ -101,14 +102,15 @@ impl Store {
             if let Some(two) = second.core().latch.alone(Some(TURN), &check)? {
                 return Ok((one, two));
             }
-            // Who holds the second may wait for the first: let it in before trying again.
+            // The holder of the second latch may wait for the first: release the first before
+            // retrying.
             drop(one);
             stdx::time::sleep(PAUSE);
         }
     }
 }
 
-/// Whether two states are of one collection.
+/// Whether two states belong to the same collection.
 pub(super) fn is_same(a: &Collection, b: &Collection) -> bool {
     a.core().uuid == b.core().uuid
 }
@@ -139,13 +141,13 @@ impl Change<'_> {
         Ok(made)
     }
 
-    /// The indexes as they are.
+    /// The current indexes.
     pub(super) fn indexes(&self) -> Vec<Arc<Index>> {
         self.collection.indexes().to_vec()
     }
 
-    /// Take indexes out of the stored form; gives those that stay. Call [`Store::end_without`]
-    /// after [`Change::finish`].
+    /// Remove indexes from the stored form and return the remaining ones. Call
+    /// [`Store::end_without`] after [`Change::finish`].
     pub(super) fn without(&mut self, gone: &[Arc<Index>]) -> Vec<Arc<Index>> {
         let is_gone = |number: u32| gone.iter().any(|i| i.number() == number);
         self.stored.indexes.retain(|i| !is_gone(i.number));
@@ -154,7 +156,7 @@ impl Change<'_> {
         indexes
     }
 
-    /// The next state of an index, which the stored form gets, too.
+    /// Make the next state of an index, and update the stored form.
     pub(super) fn next_state(
         &mut self,
         index: &Index,
@@ -179,8 +181,8 @@ impl Change<'_> {
         Ok(Arc::new(made.after(index)))
     }
 
-    /// Check that no index of the collection is being built: who builds relies on its name and on
-    /// what its indexes are.
+    /// Check that no index of the collection is being built: a build relies on the collection's
+    /// name and on the state of its indexes.
     ///
     /// # Errors
     /// `BackgroundOperationInProgressForNamespace`.
@@ -190,7 +192,7 @@ impl Change<'_> {
 }
 
 impl Collection {
-    /// Check that no index of it is being built.
+    /// Check that none of its indexes is being built.
     ///
     /// # Errors
     /// `BackgroundOperationInProgressForNamespace`.
@@ -210,7 +212,8 @@ impl Collection {
     }
 }
 
-/// Changes are not done in multi-document transactions.
+/// Check that the operation is not in a multi-document transaction, where changes are not
+/// supported.
 pub(super) fn outside(op: &Op<'_>) -> Result<()> {
     match op.transaction {
         None => Ok(()),

@@ -13,10 +13,10 @@ use crate::store::{Store, is_view};
 use crate::txn::{Created, Op};
 
 impl Store {
-    /// Create a collection with a UUID that is given, as one that is restored has it.
+    /// Create a collection with a given UUID, as restoring a collection requires.
     ///
     /// # Errors
-    /// As [`Store::create`]; `InvalidUUID` for a UUID that is taken.
+    /// As [`Store::create`]; `InvalidUUID` for a UUID in use.
     pub fn create_with_uuid(
         &self,
         op: &Op<'_>,
@@ -49,11 +49,10 @@ impl Store {
         Ok(())
     }
 
-    /// Create a collection or a view. That there is one of this name and these options already is
-    /// well.
+    /// Create a collection or a view. Succeeds if one with the same name and options exists.
     ///
     /// # Errors
-    /// `NamespaceExists`, `InvalidNamespace`, as the engine's.
+    /// `NamespaceExists`, `InvalidNamespace`, errors of the engine.
     pub fn create(
         &self,
         op: &Op<'_>,
@@ -84,11 +83,11 @@ impl Store {
         self.create_locked(ns, options).map(|_| ())
     }
 
-    /// Create a collection that is dropped when the store is opened again, unless it was renamed
-    /// before.
+    /// Create a temporary collection, which is dropped when the store is next opened unless it was
+    /// renamed before.
     ///
     /// # Errors
-    /// `NamespaceExists`, as the engine's.
+    /// `NamespaceExists`, errors of the engine.
     pub(crate) fn create_temporary(
         &self,
         op: &Op<'_>,
@@ -111,7 +110,7 @@ impl Store {
         Ok(())
     }
 
-    /// The collection of a name, created if there is none. For writes.
+    /// The collection with this name, created if it does not exist. For writes.
     ///
     /// # Errors
     /// As [`Store::create_uncommitted`] in a transaction.
@@ -137,7 +136,7 @@ impl Store {
         made.ok_or_else(|| is_view(ns))
     }
 
-    /// Create it, under the lock of changes. `None` for a view.
+    /// Create the collection or view under the lock of changes. Returns `None` for a view.
     pub(crate) fn create_locked(
         &self,
         ns: &Namespace,
@@ -166,7 +165,7 @@ impl Store {
         Ok(Some(collection))
     }
 
-    /// Make a collection and its trees, which the catalog does not know yet.
+    /// Create a collection and its trees, without adding it to the catalog.
     pub(super) fn make(
         &self,
         ns: &Namespace,
@@ -201,7 +200,7 @@ impl Store {
         })
     }
 
-    /// Check that no database has the same name in other case.
+    /// Check that no database has a name that differs only in letter case.
     ///
     /// # Errors
     /// `DatabaseDifferCase`.
@@ -217,7 +216,7 @@ impl Store {
         Err(Error::new(Code::DATABASE_DIFFER_CASE, message))
     }
 
-    /// Make the tree of a new index and note it in the stored form.
+    /// Create the tree of a new index and add the index to the stored form.
     pub(crate) fn new_index(
         &self,
         stored: &mut Stored,
@@ -234,7 +233,7 @@ impl Store {
             stored.next_index += 1;
             let name = Stored::index_tree(&uuid, number);
             match self.engine().create_tree(&name, &options) {
-                // A change that failed has left it.
+                // A failed change left this tree behind.
                 Err(e) if e.kind() == ErrorKind::Exists => {}
                 made => break (number, made.map_err(error::engine)?),
             }
@@ -277,13 +276,14 @@ impl Store {
     }
 }
 
-/// The error of a name that is taken.
+/// The error for a name that is in use.
 pub(super) fn exists(ns: &Namespace) -> Error {
     let message = format!("namespace {ns} already exists, but with different options");
     Error::new(Code::NAMESPACE_EXISTS, message)
 }
 
-/// Definitions of views are changed by commands only: writes could not be checked as one.
+/// Check that the collection is not `system.views`: only commands change view definitions, since
+/// writes to it could not be validated as view definitions.
 ///
 /// # Errors
 /// `InvalidNamespace`.
@@ -295,9 +295,9 @@ pub(crate) fn check_not_views(ns: &Namespace) -> Result<()> {
     Err(Error::new(Code::INVALID_NAMESPACE, message))
 }
 
-/// Whether a collection may be created under a name.
+/// Check that a collection may be created under this name.
 pub(super) fn check_new(ns: &Namespace) -> Result<()> {
-    // The fields are public: check what may not have come through the constructor.
+    // The fields of `Namespace` are public: check values that may not come from its constructor.
     Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
     check_not_views(ns)?;
     match ns.coll.strip_prefix("system.") {
@@ -309,7 +309,7 @@ pub(super) fn check_new(ns: &Namespace) -> Result<()> {
     }
 }
 
-/// Whether MongoDB has a collection `system.rest` in a database.
+/// Whether MongoDB has a collection named `system.` and `rest` in this database.
 fn is_known(db: &str, rest: &str) -> bool {
     let here: &[&str] = match db {
         "admin" => &["roles", "version", "keys", "backup_users", "new_users"],
@@ -322,10 +322,10 @@ fn is_known(db: &str, rest: &str) -> bool {
         || rest.starts_with("buckets.")
 }
 
-/// Whether commands of clients may write documents to a collection.
+/// Check that client commands may write documents to a collection.
 ///
 /// # Errors
-/// `InvalidNamespace` for what only the server writes, and for names of the system that are none.
+/// `InvalidNamespace` for collections that only the server writes, and for unknown `system.` names.
 pub fn check_user_write(ns: &Namespace) -> Result<()> {
     if matches!(ns.coll.as_str(), "system.profile" | "system.views") {
         let message = format!("cannot write to {ns}");

@@ -28,10 +28,10 @@ pub enum IndexNames {
 }
 
 impl Store {
-    /// Drop a collection or a view. False when there is none.
+    /// Drop a collection or a view. Returns false if it does not exist.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn drop_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<bool> {
         op.check()?;
         outside(op)?;
@@ -63,7 +63,7 @@ impl Store {
         Ok(true)
     }
 
-    /// Drop a database with all that is in it. False when there is none.
+    /// Drop a database and everything in it. Returns false if it does not exist.
     ///
     /// # Errors
     /// As [`Store::drop_collection`].
@@ -76,8 +76,8 @@ impl Store {
         Ok(!names.is_empty())
     }
 
-    /// Drop indexes; gives how many there were. Indexes that are being built are dropped, and
-    /// their build ended, if all indexes of that build and no others are named, or all indexes.
+    /// Drop indexes; returns the number of indexes before. Indexes being built are dropped, and
+    /// their build is aborted, if exactly the indexes of that build, or all indexes, are named.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `IndexNotFound`, also for an index that is being built with others;
@@ -95,7 +95,7 @@ impl Store {
         Ok(before)
     }
 
-    /// Remove what is stored of a collection beside its trees.
+    /// Remove the stored records of a collection, other than its trees.
     pub(super) fn forget(&self, txn: &mut dyn kv::Transaction, stored: &Stored) -> Result<()> {
         let trees = self.trees();
         txn.delete(trees.catalog, &stored_key(&stored.ns))
@@ -153,8 +153,8 @@ fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<In
     }
 }
 
-/// Check that none of the indexes that are dropped is being built, or they are just those of one
-/// build: it can be ended as a whole only.
+/// Check that none of the indexes to drop is being built, or that they are exactly those of one
+/// build: a build can only be aborted as a whole.
 ///
 /// # Errors
 /// `IndexNotFound`.

@@ -1,4 +1,4 @@
-//! Creating indexes: what is asked against what there is.
+//! Creating indexes: compares the requested indexes with the existing ones.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ use crate::limits::INDEXES_MAX;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// What `createIndexes` has done.
+/// Result of `createIndexes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateIndexesReply {
-    /// Indexes before.
+    /// Number of indexes before.
     pub before: i32,
-    /// Indexes after. If it is the same number, all were there.
+    /// Number of indexes after. Equal to `before` if all indexes existed.
     pub after: i32,
-    /// Whether the collection was created, too.
+    /// Whether the collection was created as well.
     pub created_collection: bool,
 }
 
 impl Store {
-    /// Create indexes and build them; returns when they can be used. Writers go on meanwhile. The
-    /// collection is created if there is none. For an index that another operation builds it waits,
-    /// and fails as that fails.
+    /// Create indexes and build them; returns when they are usable. Writers continue during the
+    /// build. The collection is created if it does not exist. For an index that another operation
+    /// is building, this operation waits and shares that build's error.
     ///
     /// # Errors
-    /// Bad specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` and
-    /// other errors of the documents, `IndexBuildAborted` when the collection or the indexes are
-    /// dropped meanwhile: then no index of the command stays.
+    /// Invalid specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` and
+    /// other errors of the documents; `IndexBuildAborted` when the collection or the indexes are
+    /// dropped during the build. After an error no index of the command remains.
     pub fn create_indexes(
         &self,
         op: &Op<'_>,
@@ -40,7 +40,7 @@ impl Store {
         specs: &[Document],
     ) -> Result<CreateIndexesReply> {
         let created_collection = self.named(op, ns)?.is_none();
-        // Nothing is created for specifications that are wrong by themselves.
+        // Reject invalid specifications before anything is created.
         for spec in specs {
             IndexSpec::parse(spec)?;
         }
@@ -66,7 +66,7 @@ impl Store {
     }
 }
 
-/// A specification with the collation that counts, in full.
+/// Parse a specification and fill in the effective collation in full.
 fn full_spec(spec: &Document, collection: &Collection) -> Result<IndexSpec> {
     let mut parsed = IndexSpec::parse(spec)?;
     let on_id = parsed.key.len() == 1 && parsed.key.contains_key("_id");
@@ -86,7 +86,7 @@ fn full_spec(spec: &Document, collection: &Collection) -> Result<IndexSpec> {
     Ok(parsed)
 }
 
-/// Partial filters take only what can be compared with a query.
+/// Check that a partial filter uses only operators that the planner can compare with a query.
 fn check_partial(spec: &IndexSpec) -> Result<()> {
     let Some(filter) = &spec.partial else {
         return Ok(());
@@ -96,7 +96,7 @@ fn check_partial(spec: &IndexSpec) -> Result<()> {
     simple(filter.root(), true)
 }
 
-/// Recursion is bounded by the depth of filters, which parsing bounds.
+/// The recursion depth is bounded by the depth of filters, which the parser limits.
 fn simple(node: &query::filter::Node, top: bool) -> Result<()> {
     use query::filter::{Node, Test};
     let bad = |what: &str| {
@@ -122,21 +122,21 @@ fn simple(node: &query::filter::Node, top: bool) -> Result<()> {
     }
 }
 
-/// How a wanted index stands beside those there are.
+/// State of a requested index relative to the existing ones.
 pub(super) enum Standing {
-    /// It is not there.
+    /// The index does not exist.
     Missing,
-    /// It is there.
+    /// The index exists.
     There,
-    /// Another operation builds it.
+    /// Another operation is building it.
     Built(Arc<Build>),
 }
 
-/// What to do about a wanted index beside those there are, and `fresh` ones that are wanted, too.
-/// What an ended build has left is not there.
+/// The state of a requested index relative to the existing indexes and to `fresh`, the other new
+/// indexes of the request. Indexes left over from an ended build count as missing.
 ///
 /// # Errors
-/// Another index has its key or its name; too many indexes.
+/// Another index has its key or its name; the collection has too many indexes.
 pub(super) fn compare(
     collection: &Collection,
     fresh: &[&IndexSpec],
@@ -178,10 +178,10 @@ pub(super) fn compare(
     Ok(Standing::Missing)
 }
 
-/// Whether an index that is there is the one that is wanted.
+/// Whether an existing index is the requested one.
 ///
 /// # Errors
-/// It is another one of the same key or name.
+/// The existing index has the same key or name but differs otherwise.
 fn is_wanted(there: &IndexSpec, wanted: &IndexSpec) -> Result<bool> {
     let (same_keys, same_name) = (there.same_keys(wanted), there.name == wanted.name);
     if same_keys && same_name && there.same_options(wanted) {
@@ -218,8 +218,8 @@ fn conflict(there: &IndexSpec, wanted: &IndexSpec) -> String {
     )
 }
 
-/// An index as MongoDB's messages show it: in the order of its catalog, which puts some options
-/// before the key.
+/// An index in the form of MongoDB's messages: in the field order of its catalog, which puts some
+/// options before the key.
 fn described(spec: &IndexSpec) -> String {
     let mut rest = spec.to_document();
     let mut shown = bson::Document::new();
@@ -232,7 +232,7 @@ fn described(spec: &IndexSpec) -> String {
     shell(&shown)
 }
 
-/// Indexes as users count them: a clustered collection has one on `_id`, too.
+/// Number of indexes as users see it: a clustered collection counts one on `_id` as well.
 pub(super) fn count(collection: &Arc<Collection>) -> i32 {
     let clustered = usize::from(collection.is_clustered());
     i32::try_from(collection.indexes().len() + clustered).unwrap_or(i32::MAX)

@@ -1,4 +1,4 @@
-//! What there is, as `listCollections`, `listIndexes` and `listDatabases` show it.
+//! Results of `listCollections`, `listIndexes` and `listDatabases`.
 
 use bson::{Binary, Document, doc, spec::BinarySubtype};
 use query::{Namespace, Result};
@@ -15,7 +15,7 @@ impl Store {
             .in_database(db)
             .map(|(ns, named)| describe(ns, named))
             .collect();
-        // Views live in a collection of their own, which users see.
+        // View definitions are in the collection `system.views`, which users see.
         let views = catalog
             .in_database(db)
             .any(|(_, named)| matches!(named, Named::View(_)));

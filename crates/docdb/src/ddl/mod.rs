@@ -1,15 +1,16 @@
-//! Changes of what there is: collections, views and indexes.
+//! Schema changes: collections, views and indexes.
 //!
-//! - D1. A change holds the latch of the collection alone, then the turn of an engine with one
-//!   writer, then the store's lock of changes, then begins its engine transaction; it swaps the
-//!   catalog after the commit and gives the latch back after that. Writers thus see the collection
-//!   as it was or as it became, never between. Who waits for a latch holds no lock of changes: a
-//!   transaction may have the latch for long, and changes of other collections go on meanwhile.
-//!   What was looked up before is looked up again.
-//! - D2. Trees are made before the catalog knows them and dropped after it has forgotten them: what
-//!   a crash leaves is dropped at the next opening.
-//! - D3. Who holds a latch alone waits for a second one only so long, and then gives back the
-//!   first: writers of several collections take theirs in an order of their own.
+//! - D1. A change takes the latch of the collection exclusively, then the writer turn of an engine
+//!   with one writer, then the store's lock of changes, and then begins its engine transaction. It
+//!   swaps the catalog after the commit and releases the latch after that. Writers thus see the
+//!   collection before or after the change, never in between. An operation that waits for a latch
+//!   does not hold the lock of changes: a transaction may hold the latch for long, and changes of
+//!   other collections continue meanwhile. Anything looked up before the wait is looked up again.
+//! - D2. Trees are created before the catalog refers to them and dropped after it no longer does:
+//!   trees that a crash leaves behind are dropped when the store is next opened.
+//! - D3. An operation that holds one latch exclusively waits for a second only for a limited time,
+//!   and then releases the first: writers of several collections take latches in an order of their
+//!   own.
 
 mod build;
 mod change;

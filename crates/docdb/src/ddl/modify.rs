@@ -15,13 +15,13 @@ use crate::store::{Store, not_found};
 use crate::txn::Op;
 
 impl Store {
-    /// Modify a collection or view; `fields` are those of `collMod` beside the name. Gives what the
-    /// reply shows of options that have changed.
+    /// Modify a collection or view; `fields` are the fields of `collMod` other than the name.
+    /// Returns the changed options that the reply shows.
     ///
     /// # Errors
     /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions`, `IDLUnknownField`,
-    /// `CannotConvertIndexToUnique`; `BackgroundOperationInProgressForNamespace` while an index of
-    /// the collection is built, whatever is to be modified.
+    /// `CannotConvertIndexToUnique`; `BackgroundOperationInProgressForNamespace` for every
+    /// modification while an index of the collection is being built.
     pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
             return self.modify_view(op, ns, &options, fields);
@@ -106,12 +106,12 @@ impl Store {
         Ok(Document::new())
     }
 
-    /// Make a collection capped. Its indexes but the one on `_id` go, as in MongoDB.
+    /// Make a collection capped. Drops its indexes except the one on `_id`, as in MongoDB.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `InvalidOptions` for sizes that are none and for clustered collections,
-    /// `BadValue` above 1 PiB, `BackgroundOperationInProgressForNamespace` while an index of the
-    /// collection is built.
+    /// `NamespaceNotFound`; `InvalidOptions` for sizes that are not positive and for clustered
+    /// collections; `BadValue` above 1 PiB; `BackgroundOperationInProgressForNamespace` while an
+    /// index of the collection is being built.
     pub fn convert_to_capped(&self, op: &Op<'_>, ns: &Namespace, size: i64) -> Result<()> {
         if size <= 0 {
             return Err(invalid("Capped collection size must be greater than zero"));
@@ -138,7 +138,7 @@ impl Store {
     }
 }
 
-/// The options `next`, with what their document does not say from `old`.
+/// The options `next`, with the options that its document omits taken from `old`.
 fn merged(
     old: &CollectionOptions,
     next: &Document,
@@ -174,7 +174,7 @@ fn named<'i>(
     })
 }
 
-/// Change an index; gives the name of the tree that is left over when it got another one.
+/// Change an index. If the index moved to a new tree, returns the name of the old tree.
 fn modify_index(
     change: &mut Change<'_>,
     indexes: &mut [Arc<Index>],
@@ -225,8 +225,8 @@ fn modify_index(
     Ok(left)
 }
 
-/// Make an index unique, as its specification with `prepareUnique` asks for; gives the name of the
-/// tree that is left over, unless it is only tried.
+/// Make an index unique, which requires `prepareUnique` in its specification. Returns the name of
+/// the old tree, or `None` for a dry run.
 fn make_unique(
     change: &mut Change<'_>,
     index: &mut Arc<Index>,

@@ -1,4 +1,4 @@
-//! Renaming collections, also from database to database.
+//! Renaming collections, also across databases.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::txn::Op;
 type Begun<'s> = (Change<'s>, Option<Arc<Collection>>, Option<Alone>);
 
 impl Store {
-    /// Give a collection another name. `drop_target` drops the collection that has it.
+    /// Rename a collection. With `drop_target`, an existing collection of the new name is dropped.
     ///
     /// # Errors
-    /// `NamespaceNotFound`, `NamespaceExists`, `IllegalOperation` for the same name,
-    /// `InvalidNamespace`, `CommandNotSupportedOnView`,
-    /// `BackgroundOperationInProgressForNamespace` while an index of either collection is built.
+    /// `NamespaceNotFound`, `NamespaceExists`, `IllegalOperation` if both names are equal,
+    /// `InvalidNamespace`, `CommandNotSupportedOnView`, `BackgroundOperationInProgressForNamespace`
+    /// while an index of either collection is being built.
     pub fn rename(
         &self,
         op: &Op<'_>,
@@ -65,7 +65,7 @@ impl Store {
         }
         Ok(())
     }
-    /// Begin the change; gives the collection that is dropped, and its latch, too.
+    /// Begin the change; also returns the collection to drop and its latch.
     fn begin_rename(
         &self,
         op: &Op<'_>,
@@ -80,7 +80,7 @@ impl Store {
             let target = self.target(to, drop_target)?;
             let (alone, target_alone) = match &target {
                 None => (self.hold(op, &source)?, None),
-                // In the order of the names, as `applyOps` takes them.
+                // Latches are taken in the order of the names, as `applyOps` does.
                 Some(target) if to < from => {
                     let (two, one) = self.hold_both(op, target, &source)?;
                     (one, Some(two))
@@ -108,7 +108,7 @@ impl Store {
         }
     }
 
-    /// The collection that has the new name, and is to be dropped.
+    /// The existing collection of the new name, which is to be dropped.
     fn target(&self, to: &Namespace, drop_target: bool) -> Result<Option<Arc<Collection>>> {
         match self.lookup(to) {
             None => Ok(None),

@@ -1,5 +1,5 @@
-//! Creating collections and indexes in a multi-document transaction: seen by others when it
-//! commits, and never if it does not (see `txn::catalog`).
+//! Creating collections and indexes in a multi-document transaction: visible to others after its
+//! commit, and discarded if it aborts (see `txn::catalog`).
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ impl Store {
     /// `create` in a transaction.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` for a view; `NamespaceExists`; as
+    /// `OperationNotSupportedInTransaction` for a view; `NamespaceExists`; errors of
     /// [`Store::create_uncommitted`].
     pub(super) fn create_in(
         &self,
@@ -36,11 +36,12 @@ impl Store {
         }
     }
 
-    /// Create a collection that only the transaction sees. An engine with one writer makes trees
-    /// only before that writer has begun: then the transaction itself is the writer.
+    /// Create a collection visible only to the transaction. An engine with one writer creates trees
+    /// only before that writer has begun: after that the transaction itself is the writer.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` after that; `LockTimeout` while another is its writer.
+    /// `OperationNotSupportedInTransaction` after the transaction became the writer; `LockTimeout`
+    /// while another operation is the engine's writer.
     pub(super) fn create_uncommitted(
         &self,
         op: &Op<'_>,
@@ -59,7 +60,7 @@ impl Store {
     /// `createIndexes` in a transaction, on an empty collection that the transaction has created.
     ///
     /// # Errors
-    /// `OperationNotSupportedInTransaction` for another collection, unless all indexes are there.
+    /// `OperationNotSupportedInTransaction` for any other collection, unless all indexes exist.
     pub(super) fn index_uncommitted(
         &self,
         op: &Op<'_>,
@@ -74,7 +75,7 @@ impl Store {
             let collection = state
                 .as_ref()
                 .map_or(collection, |created| &created.collection);
-            // An index that another operation builds is not there for the transaction.
+            // An index that another operation is building does not exist for the transaction.
             if let Standing::There = compare(collection, &[], spec)? {
                 continue;
             }

@@ -1,7 +1,8 @@
 //! Making an index unique: its entries are copied into a tree in the layout of unique indexes,
 //! unless two documents have one key.
 //!
-//! The collection is not written meanwhile. A crash leaves the old index and an unused tree.
+//! The collection is not written during the conversion. A crash leaves the old index and an unused
+//! tree.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,9 +19,9 @@ use crate::index::{Index, IndexSpec, Key};
 use crate::record::RecordId;
 use crate::txn::Work;
 
-/// Entries that are copied in one transaction.
+/// Maximum number of entries copied in one transaction.
 const PORTION: usize = 4_096;
-/// Keys whose documents are listed when they are in the way.
+/// Maximum number of duplicate keys whose documents an error lists.
 const SHOWN: usize = 20;
 
 /// An entry of the old index.
@@ -31,10 +32,10 @@ struct Old {
     record: RecordId,
 }
 
-/// Copy an index into a unique one; gives it. With `dry` it is only checked whether it could be.
+/// Copy an index into a unique one and return the new index. With `dry`, only check for duplicates.
 ///
 /// # Errors
-/// `CannotConvertIndexToUnique` with the documents that are in the way; as the engine's.
+/// `CannotConvertIndexToUnique` with the documents that share a key; errors of the engine.
 pub(super) fn convert(
     change: &mut Change<'_>,
     index: &Arc<Index>,
@@ -65,7 +66,7 @@ pub(super) fn convert(
         work.commit(Durability::Interval)?;
     }
     change.store.engine().sync_log().map_err(error::engine)?;
-    // It takes the place of the old one, and knows what that knew of arrays.
+    // The new index replaces the old one and takes over its multikey state.
     let indexes = &mut change.stored.indexes;
     let new = indexes.pop().expect("it was noted last");
     let old = indexes.iter_mut().find(|i| i.number == index.number());
@@ -76,7 +77,7 @@ pub(super) fn convert(
     Ok(Some(made))
 }
 
-/// Entries of the index behind one, a portion of them.
+/// The next portion of index entries after `after`.
 fn read(change: &Change<'_>, index: &Index, after: Option<&[u8]>) -> Result<Vec<Old>> {
     let snapshot = change.store.engine().begin_read().map_err(error::engine)?;
     let range = KeyRange {
@@ -99,7 +100,7 @@ fn read(change: &Change<'_>, index: &Index, after: Option<&[u8]>) -> Result<Vec<
     Ok(portion)
 }
 
-/// Check that no two documents have one key. Entries of one key lie side by side.
+/// Check that no two documents share a key. Entries with equal keys are adjacent.
 fn check(change: &Change<'_>, index: &Index) -> Result<()> {
     let mut violations: Vec<Vec<RecordId>> = Vec::new();
     let mut same: Vec<RecordId> = Vec::new();

@@ -1,9 +1,9 @@
-//! What a view may be defined as.
+//! Validation of view definitions.
 //!
-//! A chain of views ends in a collection, or in a name there is nothing of, after at most
-//! [`VIEW_DEPTH`] steps. A definition is checked and stored under the lock of changes.
-//! All views of a chain, and those that a view joins, have one collation: a pipeline compares
-//! strings in one way.
+//! A chain of views ends in a collection, or in a name that does not exist, after at most
+//! [`VIEW_DEPTH`] steps. A definition is checked and stored under the lock of changes. All views of
+//! a chain, and the views that they join, have the same collation: a pipeline compares strings with
+//! one collation.
 
 use query::pipeline::{Access, Pipeline};
 use query::settings::Settings;
@@ -19,10 +19,10 @@ impl View {
         Pipeline::parse(&self.pipeline, &Settings::default().within(database))
     }
 
-    /// What a view of `database` uses, the collection that it is on first.
+    /// The collections that a view of `database` accesses, starting with the one it is defined on.
     ///
     /// # Errors
-    /// What is wrong with the pipeline; `InvalidNamespace` for a collection that cannot be.
+    /// Errors of the pipeline; `InvalidNamespace` for an invalid collection name.
     pub fn accesses(&self, database: &str) -> Result<Vec<Access>> {
         let on = Namespace::new(database, self.on.as_str())?;
         let mut found = vec![Access::Read(on.clone())];
@@ -32,11 +32,12 @@ impl View {
 }
 
 impl Store {
-    /// Whether `ns` may be the view of `options`, if that is what they are of.
+    /// Check that `ns` may be defined as the view of `options`; succeeds if `options` are not a
+    /// view's.
     ///
     /// # Errors
     /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
-    /// that write and for views of another collation; what is wrong with the pipeline.
+    /// that write and for views with another collation; errors of the pipeline.
     pub(crate) fn check_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
         let Some(view) = &options.view else {
             return Ok(());
@@ -71,7 +72,7 @@ impl Store {
 }
 
 impl Store {
-    /// Whether the views that a view uses, and those that use it, have its collation.
+    /// Check that the views that a view uses, and those that use it, have its collation.
     fn check_collations(
         &self,
         ns: &Namespace,
@@ -108,7 +109,7 @@ impl Store {
     }
 }
 
-/// A chain of views has no end in sight.
+/// The error for a chain of views that is too long.
 pub(crate) fn too_deep() -> Error {
     Error::new(
         Code::VIEW_DEPTH_LIMIT_EXCEEDED,

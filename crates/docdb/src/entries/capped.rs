@@ -1,7 +1,7 @@
-//! Capped collections: beyond their bounds the oldest documents go.
+//! Capped collections: the oldest documents beyond the bounds are removed.
 //!
-//! Writers of a capped collection come one after another, from before their engine transaction
-//! begins until it has ended, so that the counts they see are those that are committed.
+//! Writers of a capped collection run one after another, from before the beginning of their engine
+//! transaction until its end, so that the counts they see are the committed ones.
 
 use bson::RawDocument;
 use kv::{Direction, KeyRange};
@@ -12,11 +12,11 @@ use crate::collection::Collection;
 use crate::error;
 use crate::txn::Work;
 
-/// Documents that are looked at, at a time.
+/// Number of documents examined at a time.
 const CHUNK: usize = 64;
 
 impl Work<'_> {
-    /// Be the only writer of a capped collection until this work ends. Nothing for other
+    /// Become the only writer of a capped collection until this work ends. Does nothing for other
     /// collections. Call it before the engine transaction begins.
     pub(crate) fn hold_capped(&mut self, collection: &Collection) -> Result<()> {
         if !collection.is_capped() {

@@ -17,13 +17,13 @@ use crate::txn::Work;
 /// Puts and removes entries in a transaction.
 pub(crate) struct Entries<'w, 's> {
     pub(super) work: &'w mut Work<'s>,
-    /// Buffers, kept from entry to entry.
+    /// Buffers reused for each entry.
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
 impl<'w, 's> Entries<'w, 's> {
-    /// In the transaction of this work.
+    /// Entries written in the transaction of this work.
     pub(crate) fn new(work: &'w mut Work<'s>) -> Entries<'w, 's> {
         Entries {
             work,
@@ -32,7 +32,7 @@ impl<'w, 's> Entries<'w, 's> {
         }
     }
 
-    /// Put an entry, whether or not it is there.
+    /// Put an entry, whether or not it exists.
     pub(crate) fn put_entry(
         &mut self,
         index: &Index,
@@ -71,8 +71,8 @@ impl<'w, 's> Entries<'w, 's> {
         })
     }
 
-    /// Check that no other document has this key, of an index that is to become unique. A
-    /// concurrent writer of the same key conflicts here.
+    /// Check that no other document has this key, for an index that is to become unique. Causes a
+    /// conflict with concurrent writers of the same key.
     pub(super) fn check_alone(
         &mut self,
         collection: &Collection,
@@ -80,7 +80,7 @@ impl<'w, 's> Entries<'w, 's> {
         key: Key<'_>,
         record: &RecordId,
     ) -> Result<()> {
-        // No entry is the key alone.
+        // No entry consists of the key alone.
         let tree = index.tree();
         self.clear(tree, key.bytes)?;
         let txn = self.work.txn()?;
@@ -101,7 +101,7 @@ impl<'w, 's> Entries<'w, 's> {
     }
 
     /// Remove an entry. The document's record is written in the same transaction, so that two
-    /// transactions that do this conflict there.
+    /// transactions that remove the same entry conflict on the record.
     pub(super) fn delete_entry(
         &mut self,
         index: &Index,
@@ -113,7 +113,7 @@ impl<'w, 's> Entries<'w, 's> {
         }
         let frees = index.unique() && self.work.is_multi_document();
         self.with_entry(index, key, record, |work, entry, _| {
-            // An insert of the key waits for the outcome.
+            // A concurrent insert of the key waits for the outcome.
             if frees {
                 work.intend(index.tree(), entry)?;
             }
@@ -122,8 +122,8 @@ impl<'w, 's> Entries<'w, 's> {
         })
     }
 
-    /// Put an entry of a unique index that is built over the document's own: until the build has
-    /// put those of all documents, another document may have put the same key.
+    /// Put an entry of a unique index being built over the document's own entry: until the build
+    /// has inserted the entries of all documents, another document may have inserted the same key.
     pub(super) fn put_own(
         &mut self,
         collection: &Collection,
@@ -141,9 +141,9 @@ impl<'w, 's> Entries<'w, 's> {
         })
     }
 
-    /// Remove an entry of a unique index that is built, unless another document has put the same
-    /// key. One that a transaction does not see may have come since it began: then it must conflict
-    /// with the writer that put it.
+    /// Remove an entry of a unique index being built, unless another document has inserted the same
+    /// key. If the transaction does not see the entry, it may have been inserted since the
+    /// transaction began: then the removal must conflict with the writer that inserted it.
     fn delete_own(&mut self, index: &Index, key: Key<'_>, record: &RecordId) -> Result<()> {
         if self.is_anothers(index, key.bytes, record)? {
             return Ok(());
@@ -151,8 +151,8 @@ impl<'w, 's> Entries<'w, 's> {
         self.clear(index.tree(), key.bytes)
     }
 
-    /// Make sure that a key does not exist, in conflict with concurrent writers of it: the delete
-    /// of a missing key conflicts with no writer, so it is put before.
+    /// Make sure that a key does not exist, and conflict with concurrent writers of it. Deleting a
+    /// missing key conflicts with no writer, so the key is put first.
     fn clear(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         self.work.intend(tree, key)?;
         let txn = self.work.txn()?;
@@ -161,7 +161,7 @@ impl<'w, 's> Entries<'w, 's> {
         Ok(())
     }
 
-    /// Whether a key of a unique index is there with another document.
+    /// Whether a key of a unique index belongs to another document.
     fn is_anothers(&mut self, index: &Index, entry: &[u8], record: &RecordId) -> Result<bool> {
         let found = self.work.txn()?.get(index.tree(), entry);
         let found = found.map_err(error::engine)?;
@@ -171,7 +171,7 @@ impl<'w, 's> Entries<'w, 's> {
         Ok(there.is_some_and(|there| there.record != *record))
     }
 
-    /// Do something with the key and the value of an entry.
+    /// Call a closure with the key and the value of an entry.
     fn with_entry<R>(
         &mut self,
         index: &Index,
@@ -185,7 +185,7 @@ impl<'w, 's> Entries<'w, 's> {
         body(self.work, &self.key, &self.value)
     }
 
-    /// A document is about to be changed or removed: before anything of it is.
+    /// Declare the intent to change or remove a document; call it before any change.
     pub(super) fn intend_record(
         &mut self,
         collection: &Collection,
@@ -195,7 +195,7 @@ impl<'w, 's> Entries<'w, 's> {
         self.work.intend(collection.records(), &self.key)
     }
 
-    /// Put the bytes of a document; `blind` if there is none under its record.
+    /// Put the bytes of a document; `blind` if its record is known not to exist.
     pub(super) fn put_record(
         &mut self,
         collection: &Collection,
@@ -217,7 +217,7 @@ impl<'w, 's> Entries<'w, 's> {
         record.append_key(&mut self.key);
     }
 
-    /// The record of a document that is new in a clustered collection.
+    /// The record id of a new document in a clustered collection.
     pub(super) fn clustered_record(
         &mut self,
         collection: &Collection,
@@ -256,7 +256,8 @@ impl<'w, 's> Entries<'w, 's> {
     }
 }
 
-/// Whether a key of the index on `_id` is beyond all there ever were; it is the highest then.
+/// Whether a key of the index on `_id` is higher than every earlier key; if so, records it as the
+/// highest.
 fn is_highest(collection: &Collection, key: &[u8]) -> bool {
     let mut highest = collection.core().highest_id.lock();
     if key <= highest.as_slice() {

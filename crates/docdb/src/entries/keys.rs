@@ -1,4 +1,4 @@
-//! The keys of a document, index by index.
+//! The index keys of a document.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use query::update::Update;
 use crate::collection::{Collection, Gathered};
 use crate::index::{FieldKind, Index, KeySet};
 
-/// Key sets of one document, index by index.
+/// Key sets of one document, in the order of the collection's indexes.
 #[derive(Default)]
 pub(super) struct KeySets(Vec<KeySet>);
 
-/// Indexes, by their place in the collection, whose entries a change of a document leaves alone.
+/// Indexes, by their position in the collection, whose entries an update does not affect.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Untouched(u64);
 
@@ -39,7 +39,7 @@ impl Untouched {
 }
 
 impl KeySets {
-    /// The keys of an index, by its place in the collection.
+    /// The keys of an index, by its position in the collection.
     pub(super) fn of(&self, at: usize) -> Option<&KeySet> {
         self.0.get(at)
     }
@@ -61,7 +61,7 @@ impl KeySets {
         self.make_but(collection, document, gathered, Untouched::default())
     }
 
-    /// The same, with nothing for the indexes that are left alone.
+    /// Make the keys, with empty sets for the unaffected indexes.
     pub(super) fn make_but<'d>(
         &mut self,
         collection: &Collection,

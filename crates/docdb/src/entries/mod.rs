@@ -1,10 +1,10 @@
-//! A document and its index entries, put and removed together: all writes come through here.
+//! Writes a document together with its index entries: all document writes use this module.
 //!
-//! - E1. What is put for a document is what the key generator gives for it, and nothing else; what
-//!   is removed for a document is what it gives for the bytes that were stored.
-//! - E2. A write that is refused (a duplicate key, arrays that cannot be indexed) leaves nothing of
-//!   its document in the transaction: all keys are made before the first is put, and unique ones
-//!   are put before all others and taken back.
+//! - E1. The entries put for a document are exactly those that the key generator makes for it; the
+//!   entries removed are those that it makes for the stored bytes.
+//! - E2. A rejected write (a duplicate key, arrays that cannot be indexed) leaves no change of its
+//!   document in the transaction: all keys are made before the first is put, and unique entries are
+//!   put before all others and undone on failure.
 
 mod capped;
 mod entry;

@@ -1,4 +1,4 @@
-//! Documents, written with all their entries.
+//! Writes documents with all their entries.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::txn::Work;
 /// Writes documents in a transaction.
 pub(crate) struct Writer<'w, 's> {
     entries: Entries<'w, 's>,
-    /// Buffers, kept from document to document.
+    /// Buffers reused for each document.
     new: KeySets,
     old: KeySets,
 }
 
 impl<'w, 's> Writer<'w, 's> {
-    /// In the transaction of this work.
+    /// A writer in the transaction of this work.
     pub(crate) fn new(work: &'w mut Work<'s>) -> Writer<'w, 's> {
         Writer {
             entries: Entries::new(work),
@@ -31,12 +31,12 @@ impl<'w, 's> Writer<'w, 's> {
         }
     }
 
-    /// The transaction.
+    /// The work that it writes in.
     pub(crate) fn work(&mut self) -> &mut Work<'s> {
         self.entries.work
     }
 
-    /// Insert one document that was checked.
+    /// Insert one validated document.
     pub(crate) fn insert_one<'d>(
         &mut self,
         collection: &Collection,
@@ -65,7 +65,7 @@ impl<'w, 's> Writer<'w, 's> {
     ) -> Result<()> {
         self.new.make(collection, document, gathered)?;
         self.entries.put_all(collection, record, &self.new, None)?;
-        // `clustered_record` has claimed the key of a clustered one.
+        // In a clustered collection `clustered_record` has claimed the key.
         let blind = !collection.is_clustered();
         self.entries.put_record(collection, record, document, blind)
     }
@@ -149,7 +149,7 @@ impl Entries<'_, '_> {
             for (at, (index, set)) in pairs.filter(|(_, (i, _))| i.unique() == unique) {
                 self.work.note_multikey(collection, index, set.multikey())?;
                 for (place, key) in set.keys().enumerate().filter(|(_, k)| is_new(at, k)) {
-                    // A key that stays and has other type bits is put over the old one.
+                    // A key that stays but has other type bits is written over the old one.
                     let stays = was_there(at, &key);
                     let put = match unique {
                         false => self.put_entry(index, key, record),
@@ -189,7 +189,7 @@ impl Entries<'_, '_> {
         Ok(())
     }
 
-    /// Take back unique entries: pairs of an index and the place in its set.
+    /// Undo unique entries: pairs of an index and the position in its set.
     fn undo(
         &mut self,
         indexes: &[Arc<Index>],
@@ -207,7 +207,7 @@ impl Entries<'_, '_> {
     }
 }
 
-/// Tell the builds of indexes that a document changes.
+/// Notify the index builds of the collection that a document changes.
 fn note_change(collection: &Collection, record: &RecordId) {
     for index in collection.indexes() {
         index.note_change(record);

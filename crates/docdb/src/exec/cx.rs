@@ -1,27 +1,26 @@
-//! What execution is given from outside: a view of the store, how much it may do, and whom to ask
-//! whether to go on.
+//! Execution context: a view of the store, a work budget, and a callback that checks whether the
+//! operation must end.
 
 use kv::Snapshot;
 use query::Result;
 
-/// Units of work between two questions whether to go on.
+/// Units of work between two checks whether the operation must end.
 const CHECK_EVERY: u64 = 128;
 
-/// The surroundings of one stretch of execution, within one view of the store.
+/// The context of one stretch of execution, within one view of the store.
 pub(crate) struct Cx<'a> {
-    /// The view that is read.
     pub(crate) snapshot: &'a dyn Snapshot,
-    /// Answers an error when the operation was killed or its time is over.
+    /// Returns an error when the operation was killed or its time limit is exceeded.
     check: &'a mut dyn FnMut() -> Result<()>,
-    /// Units of work (entries read) that may be done yet.
+    /// Units of work (entries read) left in the budget.
     budget: u64,
     until_check: u64,
-    /// Rows that are wanted yet: no more are read ahead.
+    /// Rows still wanted: no more than this are read ahead.
     pub(crate) rows_left: usize,
 }
 
 impl<'a> Cx<'a> {
-    /// Without a limit of work.
+    /// A context without a work limit.
     pub(crate) fn new(
         snapshot: &'a dyn Snapshot,
         check: &'a mut dyn FnMut() -> Result<()>,
@@ -35,20 +34,20 @@ impl<'a> Cx<'a> {
         }
     }
 
-    /// Allow this many units of work from now on.
+    /// Set the work budget to this number of units.
     pub(crate) fn set_budget(&mut self, budget: u64) {
         self.budget = budget;
     }
 
-    /// Whether the work allowed is done.
+    /// Whether the work budget is used up.
     pub(crate) fn exhausted(&self) -> bool {
         self.budget == 0
     }
 
-    /// One unit of work is done.
+    /// Count one unit of work.
     ///
     /// # Errors
-    /// That the operation must end.
+    /// The operation was killed or its time limit is exceeded.
     pub(crate) fn work(&mut self) -> Result<()> {
         self.budget = self.budget.saturating_sub(1);
         self.until_check -= 1;

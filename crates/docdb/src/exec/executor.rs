@@ -1,4 +1,4 @@
-//! A plan being executed: input, order, skip, limit, projection.
+//! Execution of a plan: input, sort, skip, limit, projection.
 
 use std::sync::Arc;
 
@@ -18,54 +18,53 @@ use super::sorter::Sorter;
 use crate::record::RecordId;
 use crate::txn::{Op, View};
 
-/// What follows reading.
+/// The steps after reading: skip, limit, projection and the metadata fields added.
 #[derive(Clone, Default)]
 pub(crate) struct Tail {
-    /// Items to leave out first.
+    /// Number of items to skip.
     pub(crate) skip: u64,
-    /// Items to hand on after that.
+    /// Maximum number of items to return after the skip.
     pub(crate) limit: Option<u64>,
-    /// What of each document is handed on.
+    /// The projection applied to each document.
     pub(crate) projection: Option<Arc<Projection>>,
-    /// The filter, when the projection asks which element matched.
+    /// The filter, if the projection needs the position of the matched array element.
     pub(crate) positional: Option<Arc<Filter>>,
-    /// Hand on the key each document was found by, and nothing of the document.
+    /// Return the index key each document was found by, instead of the document.
     pub(crate) return_key: bool,
-    /// Add the number of the record.
+    /// Add the record number as `$recordId`.
     pub(crate) record_id: bool,
-    /// The order, when the key is asked for that each document was sorted by.
+    /// The sort order, if the projection asks for each document's sort key.
     pub(crate) order: Option<Order>,
 }
 
-/// An order of documents.
+/// A sort order of documents.
 #[derive(Clone)]
 pub(crate) struct Order {
-    /// By which fields.
+    /// The sort pattern.
     pub(crate) sort: Arc<Sort>,
-    /// How strings compare.
+    /// The collator for strings; `None` compares bytes.
     pub(crate) collator: Option<Arc<Collator>>,
 }
 
 impl Order {
-    /// The key of a whole document.
+    /// The sort key of a whole document.
     pub(crate) fn key(&self, document: &RawDocument) -> Result<SortKey> {
         self.sort.key(document, self.collator.as_deref())
     }
 }
 
-/// A plan being executed.
+/// Executes one plan.
 pub(crate) struct Executor {
     input: Input,
     sorter: Option<Sorter>,
     tail: Tail,
     skipped: u64,
     returned: u64,
-    /// What was reported to operations so far.
+    /// Counts already reported to operations.
     reported: Counts,
 }
 
 impl Executor {
-    /// Before the first item.
     pub(crate) fn new(input: Input, sorter: Option<Sorter>, tail: Tail) -> Executor {
         Executor {
             input,
@@ -108,7 +107,7 @@ impl Executor {
         }
     }
 
-    /// The next document.
+    /// The next document, after projection.
     pub(crate) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Step<RawDocumentBuf>> {
         Ok(match self.next_item(cx)? {
             Step::Row(item) => Step::Row(self.project(item)?),
@@ -146,32 +145,32 @@ impl Executor {
         }
     }
 
-    /// Whether it is known, without looking, that nothing more comes.
+    /// Whether the end is already known without reading further.
     pub(crate) fn is_over(&self) -> bool {
         self.tail.limit.is_some_and(|limit| limit <= self.returned)
             || self.sorter.as_ref().is_some_and(Sorter::is_over)
     }
 
-    /// Leave the view of the store.
+    /// Release the current view of the store.
     pub(crate) fn save(&mut self) {
         self.input.save();
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub(crate) fn counts(&self) -> Counts {
         let mut counts = self.input.counts();
         counts.returned = self.returned;
         counts
     }
 
-    /// Report to an operation where it reads, before it does: `$currentOp` shows it.
+    /// Report to an operation the plan it reads by, before reading: `$currentOp` shows it.
     pub(crate) fn announce(&self, op: &Op<'_>) {
         if let Some(examined) = &op.examined {
             self.input.report_plan(examined);
         }
     }
 
-    /// Report to an operation what was read since the last report.
+    /// Report to an operation the counts since the last report.
     pub(crate) fn report_counts(&mut self, op: &Op<'_>) {
         let Some(examined) = &op.examined else {
             return;
@@ -190,7 +189,7 @@ impl Executor {
         }
     }
 
-    /// Whether the place of a tailing scan is still there.
+    /// Check that the position of a tailing scan still exists.
     ///
     /// # Errors
     /// `CappedPositionLost`.
@@ -203,18 +202,16 @@ impl Executor {
         scan.check_position(&Cx::new(view.snapshot()?, &mut check))
     }
 
-    /// Where items come from.
     pub(crate) fn input(&self) -> &Input {
         &self.input
     }
 
-    /// The sorter, if the plan has one.
     pub(crate) fn sorter(&self) -> Option<&Sorter> {
         self.sorter.as_ref()
     }
 }
 
-/// A document with the number of its record.
+/// The document with its record number appended as `$recordId`.
 fn with_record_id(mut document: RawDocumentBuf, record: &RecordId) -> RawDocumentBuf {
     match record.as_number() {
         Some(number) => document.append(cstr!("$recordId"), number),

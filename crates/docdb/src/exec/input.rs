@@ -1,4 +1,4 @@
-//! Where items come from: scans, single documents, and several of them together.
+//! Sources of items: scans, lookups by `_id`, and unions of several inputs.
 
 use std::collections::HashSet;
 use std::mem;
@@ -19,15 +19,15 @@ use crate::record::RecordId;
 
 /// A source of items.
 pub(crate) enum Input {
-    /// None come.
+    /// No items.
     Nothing,
     /// One document by its `_id`.
     Point(Point),
     /// A scan.
     Scan(Box<Scan>),
-    /// One after the other, each document once.
+    /// Inputs read one after another, each document once.
     Or(Or),
-    /// Merged, each document once.
+    /// Inputs merged in sort order, each document once.
     Merge(Merge),
 }
 
@@ -43,7 +43,7 @@ impl Input {
         }
     }
 
-    /// Leave the view of the store.
+    /// Release the current view of the store.
     pub(crate) fn save(&mut self) {
         match self {
             Input::Nothing | Input::Point(_) => {}
@@ -56,7 +56,7 @@ impl Input {
         }
     }
 
-    /// What was done so far, here and below.
+    /// The counts so far, of this input and those below it.
     pub(crate) fn counts(&self) -> Counts {
         let (mut all, inputs) = match self {
             Input::Nothing => return Counts::default(),
@@ -71,7 +71,7 @@ impl Input {
         all
     }
 
-    /// The inputs of this one.
+    /// The direct inputs of this one.
     pub(crate) fn inputs(&self) -> &[Input] {
         match self {
             Input::Or(or) => &or.inputs,
@@ -80,7 +80,7 @@ impl Input {
         }
     }
 
-    /// The indexes that are read, here and below.
+    /// The indexes read by this input and those below it.
     pub(crate) fn indexes(&self) -> Vec<Arc<Index>> {
         match self {
             Input::Scan(scan) => scan.index().cloned().into_iter().collect(),
@@ -88,7 +88,7 @@ impl Input {
         }
     }
 
-    /// Say where it reads.
+    /// Report the plan's leaves.
     pub(crate) fn report_plan(&self, examined: &Examined) {
         match self.leaf() {
             Some(leaf) => examined.plan(&[leaf]),
@@ -100,7 +100,7 @@ impl Input {
         }
     }
 
-    /// What reads by itself.
+    /// The plan leaf of an input without inputs of its own.
     fn leaf(&self) -> Option<Leaf> {
         match self {
             Input::Nothing => Some(Leaf::plain("EOF")),
@@ -117,7 +117,7 @@ impl Input {
         }
     }
 
-    /// The only scan, if that is what it is.
+    /// The scan; `None` if this input is not a single scan.
     pub(crate) fn as_scan(&mut self) -> Option<&mut Scan> {
         match self {
             Input::Scan(scan) => Some(scan),
@@ -126,7 +126,7 @@ impl Input {
     }
 }
 
-/// Several inputs one after the other.
+/// Several inputs, read one after another.
 pub(crate) struct Or {
     inputs: Vec<Input>,
     at: usize,
@@ -135,7 +135,6 @@ pub(crate) struct Or {
 }
 
 impl Or {
-    /// Before the first item of the first input.
     pub(crate) fn new(inputs: Vec<Input>) -> Or {
         Or {
             inputs,
@@ -170,13 +169,13 @@ enum Head {
     Ended,
 }
 
-/// Several inputs that are each in the order of `sort`.
+/// Merges several inputs, each ordered by `sort`.
 pub(crate) struct Merge {
     inputs: Vec<Input>,
     heads: Vec<Head>,
     sort: Arc<Sort>,
     collator: Option<Arc<Collator>>,
-    /// How documents are read again.
+    /// Reads the documents of the heads again in a new view of the store.
     output: Output,
     /// Whether the heads are from an earlier view of the store.
     stale: bool,
@@ -185,7 +184,6 @@ pub(crate) struct Merge {
 }
 
 impl Merge {
-    /// Before the first item.
     pub(crate) fn new(
         inputs: Vec<Input>,
         sort: Arc<Sort>,
@@ -230,7 +228,7 @@ impl Merge {
         }
     }
 
-    /// Make sure that the head of an input is known; false when the work allowed is done.
+    /// Fetch the head of an input if it is unknown; false when the work budget is used up first.
     fn find_head(&mut self, at: usize, cx: &mut Cx<'_>) -> Result<bool> {
         let (Some(head), Some(input)) = (self.heads.get_mut(at), self.inputs.get_mut(at)) else {
             return Ok(true);
@@ -260,7 +258,7 @@ impl Merge {
         least.map(|(at, _)| at)
     }
 
-    /// Read the heads again: those that are gone, or have moved, are dropped.
+    /// Read the heads again in the current view; drops those whose document was deleted or moved.
     fn refresh(&mut self, cx: &mut Cx<'_>) -> Result<()> {
         let mut scratch = Vec::new();
         for head in &mut self.heads {
@@ -275,7 +273,8 @@ impl Merge {
                 Some(now) => self.sort.key(&now.document, self.collator.as_deref())? == *key,
             };
             match again {
-                // The key it was found by is not read again.
+                // The item carries the index key it was found by, which a new read would lose: keep
+                // the item.
                 Some(_) if stays && self.output.is_keyed() => {}
                 Some(now) if stays => *item = now,
                 _ => *head = Head::Unknown,

@@ -1,50 +1,50 @@
-//! What stages hand on.
+//! The items that stages pass on.
 
 use bson::RawDocumentBuf;
 
 use crate::record::RecordId;
 
-/// A document on its way out.
+/// A document passing through the stages.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
-    /// Which document it is.
+    /// The document's record.
     pub(crate) record: RecordId,
     /// The document, or as much of it as the plan needs.
     pub(crate) document: RawDocumentBuf,
-    /// Whether the projection is applied already.
+    /// Whether the projection was already applied.
     pub(crate) projected: bool,
 }
 
 /// The outcome of asking for the next item.
 #[derive(Debug)]
 pub(crate) enum Step<T> {
-    /// Here it is.
+    /// The next item.
     Row(T),
-    /// The work allowed is done; ask again.
+    /// The work budget is used up; call again.
     Pause,
-    /// There is none.
+    /// No more items.
     End,
 }
 
 /// Counts for `explain` and the profiler.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Counts {
-    /// Entries of indexes read.
+    /// Index entries read.
     pub(crate) keys: u64,
     /// Documents read.
     pub(crate) documents: u64,
-    /// Items handed on.
+    /// Items returned.
     pub(crate) returned: u64,
-    /// Times the scan jumped.
+    /// Seeks of the scan.
     pub(crate) seeks: u64,
-    /// Documents met again.
+    /// Duplicate documents skipped.
     pub(crate) duplicates: u64,
     /// Units of work.
     pub(crate) works: u64,
 }
 
 impl Counts {
-    /// Add what another stage counted (but not what it handed on).
+    /// Add another stage's counts, without its returned items.
     pub(crate) fn add(&mut self, other: &Counts) {
         self.keys += other.keys;
         self.documents += other.documents;

@@ -1,7 +1,7 @@
 //! Execution of plans: stages that are pulled, item by item.
 //!
-//! A stage holds no borrow of the store: it is given a view ([`Cx`]) with each call, and notified
-//! when that view ends, so that a cursor can wait for its next `getMore` as long as it likes.
+//! A stage borrows nothing from the store: each call passes it a view ([`Cx`]), and it is notified
+//! when that view ends. A cursor can therefore wait for its next `getMore` for any length of time.
 
 mod cx;
 mod executor;

@@ -1,4 +1,4 @@
-//! What becomes of an entry that a scan meets: the filter's word, and what is handed on.
+//! Processing of the entries that a scan reads: filtering them and building the items.
 
 use std::sync::Arc;
 
@@ -15,63 +15,63 @@ use crate::index::{Entry, Index, KeySet};
 use crate::plan::{ByteRange, Cover, Keys};
 use crate::record::RecordId;
 
-/// How much of each document is wanted.
+/// The part of each document that a scan returns.
 #[derive(Clone)]
 pub(crate) enum Shape {
-    /// All of it.
+    /// The whole document.
     Document,
-    /// What the key of the index holds.
+    /// The fields in the index key; the document is not read.
     Covered {
-        /// Makes documents of keys.
+        /// Builds documents from keys.
         cover: Arc<Cover>,
-        /// Whether they are what the client gets.
+        /// Whether these documents are the client's result, so that no projection follows.
         projected: bool,
     },
-    /// All of it, and behind it, as the field [`KEY`], the key it was found by: what sorts and
-    /// filters read stays there until the end.
+    /// The whole document with the key it was found by appended as the field [`KEY`], which stays
+    /// there until the end for sorts and filters.
     Keyed(Keyed),
-    /// Only which one it is.
+    /// Only the record id.
     Record,
 }
 
-/// By which key documents are found.
+/// The key that documents are found by.
 #[derive(Clone)]
 pub(crate) enum Keyed {
-    /// By none: they are read as records.
+    /// No key: a scan of the records.
     Nothing,
-    /// By their `_id`.
+    /// The `_id`.
     Id,
-    /// By that of an index.
+    /// The key of an index.
     Entry(Arc<Keys>),
 }
 
-/// The name of the field with the key; it is the last one.
+/// Name of the field that carries the key; it is the last field.
 const KEY: &CStr = cstr!("$returnKey");
 
-/// The records of a collection.
+/// The records tree of a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Records {
-    /// Their tree.
+    /// The tree.
     pub(crate) tree: TreeId,
     /// Whether their keys are key strings of `_id`.
     pub(crate) clustered: bool,
 }
 
-/// The end of every scan.
+/// Last step of every scan: filters entries and builds items.
 #[derive(Clone)]
 pub(crate) struct Output {
-    /// Where documents are.
+    /// The collection's records.
     pub(crate) records: Records,
-    /// What they must match; nothing when the scan proves it.
+    /// The filter left to evaluate; `None` when the scan's bounds prove it.
     pub(crate) filter: Option<Arc<Filter>>,
-    /// The whole filter, for keys that prove nothing.
+    /// The whole filter, for keys that do not prove the bounds.
     pub(crate) full: Option<Arc<Filter>>,
-    /// What is handed on.
+    /// The part of each document that is returned.
     pub(crate) shape: Shape,
 }
 
 impl Output {
-    /// A record that was read as such.
+    /// The item of a record read from the records tree; `None` if it does not match.
     pub(crate) fn of_document(&self, record: RecordId, bytes: &[u8]) -> Result<Option<Item>> {
         self.judge(record, bytes, self.filter.as_deref(), None)
     }
@@ -101,8 +101,8 @@ impl Output {
         }))
     }
 
-    /// An entry of an index. `doubtful` says that the key does not prove what the plan thinks:
-    /// then the document decides.
+    /// The item of an index entry. `doubtful` says that the key does not prove the plan's bounds:
+    /// then the whole filter is evaluated on the document.
     pub(crate) fn of_entry(
         &self,
         entry: &Entry<'_>,
@@ -142,8 +142,8 @@ impl Output {
         self.judge(record, scratch, filter.as_deref(), Some(entry))
     }
 
-    /// Whether the key of an entry, which was cut, lies between `edges`: its document says what the
-    /// whole key is.
+    /// Whether the full key of an entry with a truncated key lies between `edges`. The full key is
+    /// derived from the document.
     pub(crate) fn is_within(
         &self,
         edges: &ByteRange,
@@ -162,7 +162,7 @@ impl Output {
         Ok(key.is_some_and(|key| edges.holds(key.bytes)))
     }
 
-    /// Read the document of `record` and judge it by the whole filter: for items held since an
+    /// Read the document of `record` again and apply the whole filter: for items held since an
     /// earlier view of the store.
     pub(crate) fn again(
         &self,
@@ -177,12 +177,12 @@ impl Output {
         self.judge(record.clone(), scratch, self.full.as_deref(), None)
     }
 
-    /// Whether items carry the key they were found by, which reading again does not give.
+    /// Whether items carry the key they were found by, which a second read does not provide.
     pub(crate) fn is_keyed(&self) -> bool {
         matches!(self.shape, Shape::Keyed(_))
     }
 
-    /// Read a document; false when it is gone.
+    /// Read a document; false when it no longer exists.
     fn read(
         &self,
         record: &RecordId,
@@ -226,10 +226,10 @@ impl Keyed {
     }
 }
 
-/// The key that a document carries behind itself.
+/// The key that a document carries in its last field.
 ///
 /// # Errors
-/// Bytes that are no document.
+/// The bytes are not a valid document.
 pub(crate) fn carried_key(document: &RawDocument) -> Result<RawDocumentBuf> {
     let last = document.iter_elements().last().transpose()?;
     let key = match last {

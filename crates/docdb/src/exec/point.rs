@@ -1,4 +1,4 @@
-//! One document by its `_id`.
+//! Lookup of one document by its `_id`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Point {
 }
 
 impl Point {
-    /// Before the lookup; `leaf` is what it is in a plan.
+    /// A lookup that has not run yet; `leaf` describes it in the plan.
     pub(crate) fn new(
         id: RawBson,
         collection: Arc<Collection>,
@@ -39,17 +39,17 @@ impl Point {
         }
     }
 
-    /// What it is in a plan.
+    /// The plan leaf.
     pub(crate) fn leaf(&self) -> &Leaf {
         &self.leaf
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The document, once.
+    /// The document, at the first call only.
     pub(crate) fn next(&mut self, cx: &mut Cx<'_>) -> Result<Step<Item>> {
         if self.done {
             return Ok(Step::End);

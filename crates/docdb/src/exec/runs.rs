@@ -1,7 +1,7 @@
-//! Sorted runs on disk, given as one sequence in order.
+//! Sorted runs on disk, merged into one sequence.
 //!
-//! The least of the heads comes next; of equal ones that of the oldest run, so that what was equal
-//! stays in the order it came in.
+//! The smallest head comes next; among equal heads that of the oldest run, so that equal items keep
+//! their input order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -10,21 +10,21 @@ use query::Result;
 
 use super::spill::SpillFile;
 
-/// Runs, each in the order of its keys.
+/// Merges runs, each sorted by key.
 pub(crate) struct Runs<K, T> {
     files: Vec<SpillFile>,
     heads: BinaryHeap<Reverse<Head<K, T>>>,
     buffer: Vec<u8>,
 }
 
-/// Reads an item with its key from the bytes of a record.
+/// Decodes an item and its key from a record.
 pub(crate) type Read<'a, K, T> = &'a dyn Fn(&[u8]) -> Result<(K, T)>;
 
 impl<K: Ord, T> Runs<K, T> {
-    /// Begin to read runs that were written.
+    /// Start reading runs that were written.
     ///
     /// # Errors
-    /// As the operating system's, and what `read` says.
+    /// I/O errors; errors of `read`.
     pub(crate) fn new(files: Vec<SpillFile>, read: Read<'_, K, T>) -> Result<Runs<K, T>> {
         let mut runs = Runs {
             heads: BinaryHeap::with_capacity(files.len()),
@@ -40,7 +40,7 @@ impl<K: Ord, T> Runs<K, T> {
     /// The next item; `None` at the end.
     ///
     /// # Errors
-    /// As the operating system's, and what `read` says.
+    /// I/O errors; errors of `read`.
     pub(crate) fn next(&mut self, read: Read<'_, K, T>) -> Result<Option<(K, T)>> {
         let Some(Reverse(head)) = self.heads.pop() else {
             return Ok(None);

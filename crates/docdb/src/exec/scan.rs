@@ -1,12 +1,12 @@
 //! A scan of records or of an index, in chunks.
 //!
-//! S1: no cursor of the engine outlives a chunk; the scan remembers the key of the last item it has
-//!     returned, and continues beyond it, in the view of the store that it is given then.
-//! S2: what was read ahead but not returned is forgotten between two views ([`Scan::save`]), so
-//!     that nothing is returned that was deleted before.
-//! S3: a seek leads strictly beyond the key the cursor stands at: no key is met twice.
-//! S4: the entry of a key that was cut proves nothing that lies behind the cut. Its document
-//!     decides, by the whole filter and by the edges of the range.
+//! S1: no engine cursor outlives a chunk; the scan keeps the key of the last item it returned and
+//!     continues after it, in the view of the store passed then.
+//! S2: items read ahead but not returned are discarded between two views ([`Scan::save`]), so that
+//!     no document deleted in the meantime is returned.
+//! S3: a seek moves strictly past the key the cursor is at: no key is visited twice.
+//! S4: the entry of a truncated key proves nothing about the part after the truncation. The whole
+//!     filter and the range's edges are evaluated on its document.
 
 use std::collections::{HashSet, VecDeque};
 use std::ops::Bound;
@@ -24,17 +24,18 @@ use crate::index::{Index, is_cut};
 use crate::plan::{ByteRange, KeyRanges, Verdict, leads_on};
 use crate::record::RecordId;
 
-/// Items read at first, and at most, in one chunk.
+/// Items read in the first chunk, and the maximum per chunk.
 const CHUNK: (usize, usize) = (16, 256);
-/// Units of work of one chunk, however few items it gives: the scan of a chunk keeps a cursor open.
+/// Maximum units of work of one chunk, even if it yields few items: a cursor stays open during the
+/// scan of a chunk.
 const CHUNK_WORK: usize = 4096;
 
-/// What is scanned.
+/// The tree that is scanned.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// The records.
     Records,
-    /// An index; whether its keys prove what they are taken to prove only while not multikey.
+    /// An index; if it is not multikey, its keys prove the plan's bounds.
     Index {
         /// The index.
         index: Arc<Index>,
@@ -43,10 +44,10 @@ pub(crate) enum Source {
     },
 }
 
-/// From where to where.
+/// Start and end of a key range.
 type Span = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// An item that was read but not handed on yet, with the key it was found at.
+/// An item read ahead, with the key it was found at.
 struct Ahead {
     key: Vec<u8>,
     item: Item,
@@ -57,38 +58,38 @@ pub(crate) struct Scan {
     source: Source,
     tree: TreeId,
     ranges: Arc<KeyRanges>,
-    /// Whether the ranges leave anything out.
+    /// Whether the ranges exclude any key.
     bounded: bool,
     backward: bool,
     output: Output,
-    /// The key of the last item handed on, and whatever follows that is done with.
+    /// The key up to which the scan is done: that of the last item returned, or of a later entry
+    /// when nothing read ahead is left to return.
     position: Option<Vec<u8>>,
     /// The last key that was read.
     scanned: Option<Vec<u8>>,
     ended: bool,
-    /// Whether more may come after the end, as in a capped collection.
+    /// Whether more items may arrive after the end, as in a capped collection.
     tailing: bool,
     ahead: VecDeque<Ahead>,
     chunk: usize,
-    /// The documents met, where one may be met again.
+    /// Records already visited, if one may be visited again.
     seen: Option<HashSet<RecordId>>,
     scratch: Vec<u8>,
     counts: Counts,
 }
 
-/// What a scan is made of.
+/// Arguments of [`Scan::new`].
 pub(crate) struct Parts {
     pub(crate) source: Source,
     pub(crate) ranges: Option<Arc<KeyRanges>>,
     pub(crate) backward: bool,
     pub(crate) output: Output,
-    /// Whether a document may be met twice, and no stage above removes duplicates.
+    /// Whether a document may be visited twice and no stage above removes duplicates.
     pub(crate) dedupe: bool,
     pub(crate) tailing: bool,
 }
 
 impl Scan {
-    /// Before its first item.
     pub(crate) fn new(parts: Parts) -> Scan {
         let tree = match &parts.source {
             Source::Records => parts.output.records.tree,
@@ -113,12 +114,12 @@ impl Scan {
         }
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// The index it reads.
+    /// The index it reads; `None` for a scan of records.
     pub(crate) fn index(&self) -> Option<&Arc<Index>> {
         match &self.source {
             Source::Records => None,
@@ -126,7 +127,7 @@ impl Scan {
         }
     }
 
-    /// What it is in a plan.
+    /// The plan leaf.
     pub(crate) fn leaf(&self) -> Leaf {
         let counts = matches!(self.output.shape, Shape::Record) && self.output.filter.is_none();
         match &self.source {
@@ -156,7 +157,7 @@ impl Scan {
         }
     }
 
-    /// Leave the view of the store (S2).
+    /// Release the current view of the store (S2).
     pub(crate) fn save(&mut self) {
         if self.tailing {
             self.ended = false;
@@ -174,7 +175,8 @@ impl Scan {
         }
     }
 
-    /// Whether the place of a tailing scan is gone: what it has not seen may have been evicted.
+    /// Check that the position of a tailing scan still exists: otherwise records it has not seen
+    /// may have been evicted.
     ///
     /// # Errors
     /// `CappedPositionLost`.
@@ -252,7 +254,7 @@ impl Scan {
         Ok(())
     }
 
-    /// What is left to read: beyond what was read, to the end of the last range.
+    /// The key range left to read: from the last key read to the end of the last range.
     fn span(&self, ranges: &[ByteRange]) -> Option<Span> {
         let (first, last) = (ranges.first()?, ranges.last()?);
         let mut start = Bound::Included(first.start.clone());
@@ -267,7 +269,7 @@ impl Scan {
         Some((start, end))
     }
 
-    /// Whether the key belongs, by the ranges, the check and the edges.
+    /// Whether a key matches the ranges, the check and the edges.
     fn verdict(&self, ranges: &KeyRanges, key: &[u8], value: &[u8]) -> Verdict {
         let list = &ranges.ranges;
         if self.backward {
@@ -303,7 +305,7 @@ impl Scan {
         cx.work()
     }
 
-    /// An entry that belongs, or, if its key was cut, may lie between the edges.
+    /// Process an entry that matches, or whose truncated key may lie between the edges.
     fn meet(
         &mut self,
         cursor: &dyn Cursor,
@@ -333,7 +335,8 @@ impl Scan {
                     return Ok(());
                 }
                 if self.seen.is_none() && index.is_multikey() {
-                    // Since the plan was made: what had one key then is not met again.
+                    // The index became multikey after planning: from here on, skip documents
+                    // already visited.
                     self.seen = Some(HashSet::new());
                 }
                 if let Some(seen) = &mut self.seen

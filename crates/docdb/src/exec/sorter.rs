@@ -1,8 +1,8 @@
-//! The order that no scan gives: all items are taken, then handed on sorted.
+//! Blocking sort, for orders that no scan provides: reads all items, then returns them sorted.
 //!
-//! O1: with a limit, no more items are kept than twice the limit.
-//! O2: beyond the memory limit items go to temporary files in sorted runs, which are merged.
-//!     Items that compare equal stay in the order they came in.
+//! O1: with a limit, at most twice the limit of items is kept.
+//! O2: beyond the memory limit, items are written to temporary files in sorted runs, which are
+//!     merged. Items that compare equal keep their input order.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -21,19 +21,20 @@ use super::runs::Runs;
 use super::spill::SpillFile;
 use crate::record::RecordId;
 
-/// Bytes of one item beside its document: key, record, places in lists.
+/// Estimated bytes of one item in addition to its document: key, record, list slots.
 const ITEM_OVERHEAD: usize = 128;
-/// The least, in bytes, that is spilled because of others: less would make too many files.
+/// Minimum bytes spilled when other operations use up the shared memory: smaller spills would
+/// create too many files.
 const SPILL_LEAST: usize = 4 << 20;
 
-/// How a sorter may use memory and disk.
+/// Memory and disk limits of a sorter.
 #[derive(Debug, Clone)]
 pub(crate) struct SortLimits {
-    /// Bytes held in memory.
+    /// Maximum bytes held in memory.
     pub(crate) memory: usize,
-    /// Where to put what is more; nothing when that is not allowed.
+    /// Directory for spill files; `None` if spilling is not allowed.
     pub(crate) directory: Option<PathBuf>,
-    /// Whether records are numbers.
+    /// Whether record ids are numbers.
     pub(crate) clustered: bool,
 }
 
@@ -43,7 +44,7 @@ struct Keyed {
 }
 
 impl Keyed {
-    /// About how many bytes it takes.
+    /// Approximate memory in bytes.
     fn memory(&self) -> usize {
         self.item.document.as_bytes().len() + self.key.memory() + ITEM_OVERHEAD
     }
@@ -55,7 +56,7 @@ enum Phase {
     Merging(Runs<SortKey, Item>),
 }
 
-/// Sorts what an input gives.
+/// Sorts the items of an input.
 pub(crate) struct Sorter {
     sort: Arc<Sort>,
     collator: Option<Arc<Collator>>,
@@ -63,7 +64,7 @@ pub(crate) struct Sorter {
     limits: SortLimits,
     rows: Vec<Keyed>,
     bytes: usize,
-    /// Its share of the memory of all operations.
+    /// The memory it has reserved from the budget shared by all operations.
     held: Held,
     peak: usize,
     runs: Vec<SpillFile>,
@@ -73,7 +74,7 @@ pub(crate) struct Sorter {
 }
 
 impl Sorter {
-    /// Before the first item. `limit` items at most are wanted.
+    /// A sorter that returns at most `limit` items.
     pub(crate) fn new(
         sort: Arc<Sort>,
         collator: Option<Arc<Collator>>,
@@ -96,17 +97,17 @@ impl Sorter {
         }
     }
 
-    /// Whether everything was handed on.
+    /// Whether all items were returned.
     pub(crate) fn is_over(&self) -> bool {
         self.left == 0 || matches!(&self.phase, Phase::Giving(rows) if rows.is_empty())
     }
 
-    /// The most bytes that were held at once, and the runs written to disk.
+    /// Peak bytes held in memory, and the number of runs written to disk.
     pub(crate) fn usage(&self) -> (usize, u64) {
         (self.peak, self.spilled)
     }
 
-    /// The next item of `input` in order.
+    /// The next item of `input` in sort order.
     pub(crate) fn next(&mut self, input: &mut Input, cx: &mut Cx<'_>) -> Result<Step<Item>> {
         if matches!(self.phase, Phase::Taking) {
             let rows_left = std::mem::replace(&mut cx.rows_left, usize::MAX);
@@ -128,7 +129,7 @@ impl Sorter {
         Ok(next.map_or(Step::End, Step::Row))
     }
 
-    /// Take all of the input; false when the work allowed is done before.
+    /// Read all of the input; false when the work budget is used up first.
     fn take_all(&mut self, input: &mut Input, cx: &mut Cx<'_>) -> Result<bool> {
         loop {
             match input.next(cx)? {
@@ -170,8 +171,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Whether what is held is more than the sorter may hold, or more than the memory of all
-    /// operations has left.
+    /// Whether the sorter holds more than its own limit, or more than the shared memory has left.
     fn must_spill(&mut self) -> Result<bool> {
         if self.limits.memory < self.bytes {
             return Ok(true);
@@ -183,7 +183,7 @@ impl Sorter {
         }
     }
 
-    /// Sort what is held, and drop what is beyond the limit.
+    /// Sort the held items, and drop those beyond the limit.
     fn order(&mut self) -> Result<()> {
         let rows = std::mem::take(&mut self.rows);
         self.rows = meter::sort_by(rows, |a, b| a.key.cmp(&b.key))?;
@@ -224,7 +224,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// The next of the runs.
+    /// The next item of the merged runs.
     fn merge(&mut self) -> Result<Option<Item>> {
         let mut phase = std::mem::replace(&mut self.phase, Phase::Taking);
         let reader = self.reader();
@@ -245,7 +245,7 @@ impl Sorter {
     }
 }
 
-/// Reads items of runs.
+/// Decodes the items of runs.
 struct Reader<'a> {
     sort: &'a Sort,
     collator: Option<&'a Collator>,

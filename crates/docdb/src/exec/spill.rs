@@ -1,10 +1,9 @@
-//! A file of records that do not fit into memory: written once, then read once.
+//! A temporary file of records that do not fit into memory: written once, then read once.
 //!
 //! The file never has a name (`O_TMPFILE`) where the file system supports that. Elsewhere it is
-//! created under a random name that must not exist before (`O_EXCL`, which follows no symbolic
-//! link) and unlinked at once. So nothing is left behind however the process ends, and no other
-//! user can open it, or put a file of theirs in its place. A record is its length (4 bytes,
-//! little-endian) and its bytes.
+//! created under a random, unused name (`O_EXCL`, which follows no symbolic link) and unlinked at
+//! once. No file is thus left behind, however the process ends, and no other user can open the file
+//! or replace it. A record is its length (4 bytes, little-endian) followed by its bytes.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
@@ -13,9 +12,9 @@ use std::path::Path;
 
 use query::{Code, Error, Result};
 
-/// Buffers of one file: large enough that a merge of some runs reads sequentially.
+/// Buffer size per file: large enough that a merge of several runs reads sequentially.
 const BUFFER: usize = 256 * 1024;
-/// The largest record: a document and some.
+/// Maximum record size: a document plus overhead.
 const RECORD_MAX: usize = 64 * 1024 * 1024;
 
 /// A file being written or read.
@@ -30,10 +29,11 @@ enum State {
 }
 
 impl SpillFile {
-    /// An empty file in `directory`, which is made, for its owner alone, if it is missing.
+    /// An empty file in `directory`, which is created with access for its owner only if it is
+    /// missing.
     ///
     /// # Errors
-    /// As the operating system's.
+    /// I/O errors.
     pub(crate) fn create(directory: &Path) -> Result<SpillFile> {
         let open = || -> io::Result<File> {
             DirBuilder::new()
@@ -53,7 +53,7 @@ impl SpillFile {
     /// Append a record.
     ///
     /// # Errors
-    /// As the operating system's; records after the first read are refused.
+    /// I/O errors; records appended after the first read are refused.
     pub(crate) fn append(&mut self, record: &[u8]) -> Result<()> {
         let State::Writing(file) = &mut self.state else {
             return Err(Error::new(
@@ -72,7 +72,7 @@ impl SpillFile {
     /// Read the next record into `record`; false at the end.
     ///
     /// # Errors
-    /// As the operating system's.
+    /// I/O errors.
     pub(crate) fn read(&mut self, record: &mut Vec<u8>) -> Result<bool> {
         if let State::Writing(_) = self.state {
             self.turn()?;
@@ -99,7 +99,7 @@ impl SpillFile {
         Ok(true)
     }
 
-    /// From writing to reading.
+    /// Switch from writing to reading.
     fn turn(&mut self) -> Result<()> {
         let State::Writing(file) = std::mem::replace(&mut self.state, State::Failed) else {
             return Ok(());

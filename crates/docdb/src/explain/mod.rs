@@ -1,7 +1,7 @@
-//! `explain`: how a command would be executed, and how it was.
+//! `explain`: the plan of a command, and statistics of its execution.
 //!
-//! The shape and the names are MongoDB's (version 1, the classic engine), so that tools which read
-//! it find what they look for.
+//! The structure and the names are MongoDB's (version 1, the classic engine), so that existing
+//! tools can read it.
 
 mod tree;
 mod write;
@@ -26,20 +26,20 @@ use crate::txn::{Op, View, with_view};
 
 use tree::{Tree, Use, number};
 
-/// How much is explained.
+/// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Verbosity {
     /// The plan.
     QueryPlanner,
-    /// And how its execution went.
+    /// The plan and its execution statistics.
     ExecutionStats,
-    /// And that of the plans that were not chosen (default).
+    /// As `ExecutionStats`, with the statistics of rejected plans (default).
     #[default]
     AllPlansExecution,
 }
 
 impl Verbosity {
-    /// Read the name that commands use.
+    /// Parse the name used in commands.
     #[must_use]
     pub fn parse(name: &str) -> Option<Verbosity> {
         Some(match name {
@@ -58,12 +58,12 @@ pub(crate) struct Subject<'a> {
     pub(crate) verbosity: Verbosity,
 }
 
-/// What the documents are for.
+/// The purpose of the documents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UsedFor {
-    /// To be returned.
+    /// The documents are returned.
     Documents,
-    /// To be counted.
+    /// The documents are counted.
     Count,
 }
 
@@ -202,7 +202,7 @@ impl Store {
         Ok(all)
     }
 
-    /// The plan of a query of a collection that is not there.
+    /// The plan of a query of a collection that does not exist.
     fn explain_nothing(
         &self,
         op: &Op<'_>,
@@ -350,7 +350,7 @@ fn all_plans(
 /// Runs a plan; gives it back, and the time it took.
 pub(crate) type Run<'r> = dyn FnMut(Executor, &mut View<'_>) -> Result<(Executor, Duration)> + 'r;
 
-/// Run the plan and say how it went.
+/// Run the plan and return its execution statistics.
 fn executed(
     collection: &Arc<Collection>,
     query: &Query,

@@ -6,7 +6,7 @@ use crate::exec::{Counts, Executor, Input};
 use crate::find::{Express, Purpose};
 use crate::plan::{Access, Candidate, IndexScan, Intervals};
 
-/// What is counted at the end of the tree.
+/// The use of the documents at the root of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Use {
     /// Documents are returned.
@@ -15,7 +15,7 @@ pub(crate) enum Use {
     Count,
 }
 
-/// Says how a plan looks, and how it went if it was executed.
+/// Renders a plan, with its statistics if it was executed.
 pub(crate) struct Tree<'a> {
     pub(crate) candidate: &'a Candidate,
     pub(crate) purpose: &'a Purpose,
@@ -128,7 +128,7 @@ impl Tree<'_> {
         stage
     }
 
-    /// A stage with what every stage says of its execution.
+    /// A stage with the execution statistics common to all stages.
     fn stage(&self, name: &str, returned: Option<u64>) -> Document {
         let mut stage = doc! { "stage": name };
         if let Some(returned) = returned {

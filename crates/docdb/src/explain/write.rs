@@ -1,4 +1,4 @@
-//! `explain` of writes: the plan that finds what they are about, and what they would do to it.
+//! `explain` of writes: the plan that finds the documents, and the changes the write would make.
 //! Nothing is written.
 
 use bson::{Bson, Document, RawBson, RawDocumentBuf};
@@ -18,7 +18,7 @@ use crate::write::{
 /// A write to be explained.
 struct Subject<'a> {
     selection: Selection<'a>,
-    /// One document at most; otherwise all that match.
+    /// Whether it writes at most one document and not all that match.
     one: bool,
     /// The update and its array filters; a delete has none.
     update: Option<(&'a RawBson, &'a [RawDocumentBuf])>,
@@ -27,7 +27,7 @@ struct Subject<'a> {
     returns: bool,
 }
 
-/// How many documents a write matches, and would change.
+/// The number of documents a write matches, and would change.
 #[derive(Clone, Copy, Default)]
 struct Would {
     matched: u64,
@@ -38,7 +38,7 @@ impl Store {
     /// `explain` of a statement of `update`.
     ///
     /// # Errors
-    /// What is wrong with it; of execution.
+    /// Errors of the statement; errors of execution.
     pub fn explain_update(
         &self,
         op: &Op<'_>,
@@ -59,7 +59,7 @@ impl Store {
     /// `explain` of a statement of `delete`.
     ///
     /// # Errors
-    /// What is wrong with it; of execution.
+    /// Errors of the statement; errors of execution.
     pub fn explain_delete(
         &self,
         op: &Op<'_>,
@@ -80,7 +80,7 @@ impl Store {
     /// `explain` of `findAndModify`.
     ///
     /// # Errors
-    /// What is wrong with it; of execution.
+    /// Errors of the statement; errors of execution.
     pub fn explain_find_and_modify(
         &self,
         op: &Op<'_>,
@@ -136,7 +136,7 @@ impl Store {
         Ok(all)
     }
 
-    /// Check a write, and see what it would do if that is `counted`.
+    /// Check a write, and, if `counted`, count the documents it would change.
     fn would(
         &self,
         op: &Op<'_>,

@@ -1,4 +1,4 @@
-//! From a chosen plan to its execution.
+//! Builds the executor of a chosen plan.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,39 +17,39 @@ use crate::exec::{
 };
 use crate::plan::{Access, Candidate, Cover, IndexScan, Keys};
 
-/// Bytes that a sort holds before it goes to disk (MongoDB's limit).
+/// Maximum bytes that a sort holds in memory before it spills to disk (MongoDB's limit).
 pub(crate) const SORT_MEMORY: usize = 100 * 1024 * 1024;
 
-/// What a plan is executed for.
+/// The parts of a query that its execution needs.
 #[derive(Clone)]
 pub(crate) struct Purpose {
-    /// What documents must match.
+    /// The filter that documents must match.
     pub(crate) filter: Arc<Filter>,
-    /// The order asked for.
+    /// The requested sort order.
     pub(crate) sort: Option<Arc<Sort>>,
-    /// The order of strings.
+    /// The collator for strings; `None` compares bytes.
     pub(crate) collator: Option<Arc<Collator>>,
     /// Skip, limit, projection.
     pub(crate) tail: Tail,
-    /// Only which documents match is wanted.
+    /// Only the record ids of matching documents are wanted.
     pub(crate) records_only: bool,
-    /// The paths that a projection keeps, when it does nothing else.
+    /// The paths that the projection includes, if it does nothing else.
     pub(crate) kept: Option<Vec<String>>,
     /// The projection as it was given.
     pub(crate) projection: Option<Document>,
-    /// Where sorts may spill; nothing when they must not.
+    /// Directory for spill files of sorts; `None` if spilling is not allowed.
     pub(crate) spill: Option<PathBuf>,
-    /// Bytes a sort may hold.
+    /// Maximum bytes that a sort may hold in memory.
     pub(crate) memory: usize,
-    /// Stay at the end of the scan.
+    /// Whether the scan waits at its end for more documents.
     pub(crate) tailable: bool,
-    /// Documents may change between two items, and must not be met again for that.
+    /// Documents may change between two items and must still be returned only once.
     pub(crate) once: bool,
-    /// What a lookup of one `_id` is to MongoDB, when it may be more to it than `IDHACK`.
+    /// MongoDB's express plan for a lookup of one `_id`; `None` means `IDHACK`.
     pub(crate) express: Option<Express>,
 }
 
-/// The execution of `candidate`.
+/// The executor of `candidate`.
 ///
 /// # Errors
 /// An `_id` that cannot be written as BSON.
@@ -93,7 +93,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// `looked` says that a stage above removes duplicates.
+    /// `looked`: a stage above removes duplicates.
     fn input(&self, access: &Access, looked: bool) -> Result<Input> {
         Ok(match access {
             Access::Nothing => Input::Nothing,
@@ -157,7 +157,7 @@ impl Builder<'_> {
         })))
     }
 
-    /// Whole documents; `keyed` says by which key they are found.
+    /// The shape of whole documents; `keyed` is the key they are found by.
     fn plain(&self, keyed: Keyed) -> Shape {
         if self.purpose.records_only {
             Shape::Record
@@ -168,7 +168,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Documents of the key: what the client gets, if no one reads more of them on the way.
+    /// The shape of documents built from the key. They are the client's result if no later stage
+    /// reads other fields.
     fn covered(&self, scan: &IndexScan) -> Shape {
         let candidate = self.candidate;
         let kept = self.purpose.kept.as_ref().filter(|kept| {

@@ -1,8 +1,9 @@
-//! Which plan is best: found by trying all for a while, and remembered by the shape of the query.
+//! Plan selection: runs all candidates for a trial period, and caches the winner by the shape of
+//! the query.
 //!
-//! Each candidate gets the same work in turn, until one has given 101 items or has come to its end.
-//! The one with the most items for its work wins; as in MongoDB, not having to sort and not having
-//! to read documents break ties.
+//! Each candidate gets the same amount of work in turn, until one has returned 101 items or has
+//! reached its end. The plan with the most items per unit of work wins. As in MongoDB, ties go to
+//! plans that need no sort and no document reads.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ use crate::txn::View;
 
 /// Items after which a trial ends.
 const TRIAL_ITEMS: u64 = 101;
-/// Work of each plan in the first round of a trial; doubled from round to round.
+/// Work units per plan in the first round of a trial; doubled every round.
 const FIRST_ROUND: u64 = 32;
-/// The most work of each plan in a trial.
+/// Maximum work units per plan in a trial.
 const TRIAL_WORK: u64 = 10_000;
 
-/// What a trial found of one plan.
+/// Result of a trial for one plan.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Score {
     items: u64,
@@ -33,7 +34,7 @@ pub(crate) struct Score {
 }
 
 impl Score {
-    /// More is better.
+    /// The score; higher is better.
     #[expect(
         clippy::cast_precision_loss,
         reason = "the numbers of a trial are small"
@@ -48,10 +49,10 @@ impl Score {
     }
 }
 
-/// The place of the best of `candidates`.
+/// The index of the best of `candidates`.
 ///
 /// # Errors
-/// Of execution.
+/// Errors of execution.
 pub(crate) fn choose(
     collection: &Arc<Collection>,
     candidates: &[Candidate],
@@ -89,10 +90,10 @@ pub(crate) fn choose(
     Ok(best)
 }
 
-/// Run all candidates in turn, each as far as a trial goes.
+/// Run the trial of all candidates in turn.
 ///
 /// # Errors
-/// Of execution.
+/// Errors of execution.
 pub(crate) fn try_all(
     collection: &Arc<Collection>,
     candidates: &[Candidate],
@@ -128,7 +129,7 @@ pub(crate) fn try_all(
     Ok(runs)
 }
 
-/// Go on with one plan; says whether the trial is decided.
+/// Continue one plan; returns whether the trial is decided.
 fn advance(executor: &mut Executor, score: &mut Score, cx: &mut Cx<'_>) -> Result<bool> {
     let decided = loop {
         cx.rows_left = usize::try_from(TRIAL_ITEMS - score.items).unwrap_or(1);
@@ -151,7 +152,7 @@ fn advance(executor: &mut Executor, score: &mut Score, cx: &mut Cx<'_>) -> Resul
     Ok(decided)
 }
 
-/// A plan by the indexes it uses.
+/// Describes a plan by the indexes it uses.
 pub(crate) fn describe(candidate: &Candidate) -> String {
     fn add(access: &Access, out: &mut String) {
         match access {
@@ -172,7 +173,8 @@ pub(crate) fn describe(candidate: &Candidate) -> String {
                 } else {
                     "MERGE("
                 });
-                // Scans of points that are merged may be many, and differ in nothing but the point.
+                // Merged point scans may be many and differ only in the point: equal neighbors are
+                // written once.
                 let mut last = String::new();
                 for input in inputs {
                     let mut one = String::new();
@@ -195,7 +197,8 @@ pub(crate) fn describe(candidate: &Candidate) -> String {
     out
 }
 
-/// What queries have in common whose plans may be the same: paths and tests, not values.
+/// The shape of a query, shared by queries that can use the same plan: paths and tests without
+/// values.
 fn shape(filter: &Filter, sort: Option<&Sort>, kept: Option<&[String]>) -> String {
     let mut out = String::new();
     shape_of(filter.root(), &mut out);
@@ -237,7 +240,7 @@ fn shape_of(node: &Node, out: &mut String) {
 fn shape_of_test(test: &Test, out: &mut String) {
     let _ = write!(out, "{:?}", std::mem::discriminant(test));
     match test {
-        // What a value is decides which indexes serve it.
+        // The type of a value decides which indexes can serve the test.
         Test::Eq(value)
         | Test::Gt(value)
         | Test::Gte(value)

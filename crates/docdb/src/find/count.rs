@@ -14,22 +14,23 @@ use crate::txn::{Op, View, with_view};
 /// The arguments of `count`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
 pub struct CountRequest {
-    /// What documents must match (default: all do, and the collection's counter answers).
+    /// The filter that documents must match (default: all match, and the count is read from the
+    /// collection's counter).
     pub filter: RawDocumentBuf,
-    /// Documents to leave out (default 0).
+    /// Number of documents to skip (default 0).
     pub skip: u64,
-    /// The most to count (default: no limit).
+    /// Maximum count (default: no limit).
     pub limit: Option<u64>,
     /// An index by name, by key pattern, or `{$natural: 1}`.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Document>,
 }
 
 impl CountRequest {
-    /// The query that counts; `explain` shows the same.
+    /// The counting query, also used by `explain`.
     pub(crate) fn query(&self, op: &Op<'_>, collection: &Collection) -> Result<Query> {
         let mut query = Query::plain(
             op,
@@ -47,7 +48,7 @@ impl CountRequest {
 }
 
 impl Store {
-    /// [`Store::count`] in a collection; `None` when the name is a view's.
+    /// [`Store::count`] in a collection; `None` if the name is a view's.
     pub(crate) fn count_in_collection(
         &self,
         op: &Op<'_>,
@@ -82,7 +83,7 @@ impl Store {
                     .map_err(|error| error.within("Executor error during count command"))
             });
             let counted = counted.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
-            // It may have gone before the snapshot was opened.
+            // The collection may have been dropped before the snapshot was opened.
             if counted.is_some() {
                 return Ok(counted);
             }
@@ -90,7 +91,8 @@ impl Store {
     }
 }
 
-/// Run a plan on a collection to its end, show each item to `visit`; says how many there were.
+/// Run a plan on a collection to its end and pass each item to `visit`; returns the number of
+/// items.
 pub(crate) fn drain(
     collection: &Collection,
     executor: &mut Executor,

@@ -1,4 +1,4 @@
-//! What is left of a `find` between batches.
+//! The cursor of a `find` command.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::exec::Executor;
 use crate::store::Store;
 use crate::txn::{Op, with_view};
 
-/// How long `getMore` of an `awaitData` cursor waits, unless `maxTimeMS` says it.
+/// Default wait of `getMore` on an `awaitData` cursor, without `maxTimeMS`.
 const AWAIT: Duration = Duration::from_secs(1);
 
 /// A query of one collection.
@@ -27,7 +27,7 @@ pub(crate) struct FindCursor {
 }
 
 impl FindCursor {
-    /// What is left of `request` after a batch.
+    /// The cursor that continues `request` after its first batch.
     pub(crate) fn new(
         collection: &Arc<Collection>,
         executor: Executor,
@@ -43,23 +43,24 @@ impl FindCursor {
         }
     }
 
-    /// A batch of the query; for a cursor that waits, when there is something or time is over.
+    /// The next batch. A cursor that waits for data returns it when there is a document or the wait
+    /// is over.
     fn fill(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<(Collector, bool)> {
         let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
         let mut collector = Collector::new(request.wanted(), self.pending.take());
-        // Before reading: what is written after that wakes us.
+        // Taken before reading, so that any later write wakes the wait.
         let mut writes = writes_seen(store);
         loop {
             let (executor, collection) = (&mut self.executor, &self.collection);
             let over = with_view(store, op, &mut |view| {
-                // After the snapshot was opened: until then the indexes were kept up to date.
+                // Checked after the snapshot was opened: up to then the indexes were maintained.
                 check_alive(store, op, collection, executor)?;
                 executor.check_position(view)?;
                 fill(collection, executor, &mut collector, view)
             })
             .map_err(|error| {
                 match check_alive(store, op, &self.collection, &self.executor) {
-                    // What failed because the collection went away says so.
+                    // If the collection was dropped, report that as the cause.
                     Err(gone) => gone,
                     Ok(()) => error.within("Executor error during getMore"),
                 }
@@ -90,7 +91,7 @@ impl Cursor for FindCursor {
     }
 }
 
-/// Wait for a write, a while at a time, so that a killed operation ends.
+/// Wait for a write in short slices, so that a killed operation ends.
 fn wait(store: &Store, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
     const SLICE: Duration = Duration::from_millis(100);
     loop {

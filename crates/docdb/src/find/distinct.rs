@@ -25,34 +25,34 @@ use crate::txn::{Op, View, with_view};
 /// The arguments of `distinct`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
 pub struct DistinctRequest {
-    /// The path whose values are wanted.
+    /// The path whose distinct values are returned.
     pub key: String,
-    /// What documents must match (default: all do).
+    /// The filter that documents must match (default: all match).
     pub filter: RawDocumentBuf,
     /// An index by name, by key pattern, or `{$natural: 1}`.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Document>,
 }
 
-/// Values, each once.
+/// Collects distinct values.
 pub(crate) struct Distinct {
     path: Path,
     collator: Option<Arc<Collator>>,
     seen: HashSet<Vec<u8>>,
     values: Vec<Bson>,
     bytes: usize,
-    /// Its share of the memory of all operations.
+    /// The memory it has reserved from the budget shared by all operations.
     held: Held,
 }
 
-/// About how many bytes a value takes, with its key, for each byte of the key.
+/// Estimated bytes of a value with its key, per byte of the key.
 const DECODED: usize = 8;
 
 impl Distinct {
-    /// Of nothing yet.
+    /// An empty collection of values.
     pub(crate) fn new(path: Path, collator: Option<Arc<Collator>>) -> Distinct {
         Distinct {
             path,
@@ -64,12 +64,13 @@ impl Distinct {
         }
     }
 
-    /// Add the values of a document: of an array its elements, not itself. Whether it has any.
+    /// Add the values of a document; for an array, its elements and not the array itself. Returns
+    /// whether the document has any value.
     pub(crate) fn add(&mut self, document: &RawDocument) -> Result<bool> {
         let mut result = Ok(());
         let mut any = false;
         let path = self.path.clone();
-        // Broken off only by an error, which is in `result`.
+        // Only an error stops the walk early; it is in `result`.
         let _ = walk_leaves(document, &path, Leaves::Whole, &mut |leaf| {
             any |= leaf.value.is_some();
             result = match leaf.value {
@@ -104,7 +105,7 @@ impl Distinct {
         Ok(())
     }
 
-    /// The values in ascending order, strings as the collation orders them.
+    /// The values in ascending order, strings in the order of the collation.
     pub(crate) fn into_values(mut self) -> Vec<Bson> {
         let collator = self.collator.as_deref();
         self.values
@@ -114,7 +115,7 @@ impl Distinct {
 }
 
 impl DistinctRequest {
-    /// The query whose documents hold the values.
+    /// The `find` request that returns the documents with the values.
     pub(crate) fn as_find(&self) -> FindRequest {
         FindRequest {
             filter: self.filter.clone(),
@@ -124,7 +125,7 @@ impl DistinctRequest {
         }
     }
 
-    /// The query that reads the values; `explain` shows the same.
+    /// The query that reads the values, also used by `explain`.
     pub(crate) fn query(&self, op: &Op<'_>, collection: &Collection) -> Result<Query> {
         let mut query = Query::plain(
             op,
@@ -140,7 +141,7 @@ impl DistinctRequest {
 }
 
 impl Store {
-    /// [`Store::distinct`] in a collection; `None` when the name is a view's.
+    /// [`Store::distinct`] in a collection; `None` if the name is a view's.
     pub(crate) fn distinct_in_collection(
         &self,
         op: &Op<'_>,
@@ -165,7 +166,7 @@ impl Store {
                 _ => Ok(None),
             });
             let values = values.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
-            // It may have gone before the snapshot was opened.
+            // The collection may have been dropped before the snapshot was opened.
             if values.is_some() {
                 return Ok(values);
             }
@@ -173,7 +174,7 @@ impl Store {
     }
 }
 
-/// The values in a collection as a view shows it.
+/// The values in a collection, read from a view of the store.
 fn distinct_in(
     view: &mut View<'_>,
     collection: &Arc<Collection>,

@@ -1,12 +1,13 @@
-//! `distinct` from an index: a key of each value is read, and the scan continues behind all the
-//! keys that begin with it.
+//! `distinct` from an index: reads one key of each value and continues the scan after all keys with
+//! that prefix.
 //!
-//! - D1. The index must hold each document once by the path: no arrays on it, every document, and
-//!   strings as they are. The values are then those that documents have.
-//! - D2. No key may have been cut: a cut one does not say its value, nor do the others say where
-//!   those of the same value are.
-//! - D3. An index does not tell null from missing: of the keys of null documents are read until
-//!   one has a null.
+//! - D1. The index must hold each document exactly once for the path: no arrays on the path, all
+//!   documents indexed, and strings stored as they are. The index then holds exactly the values of
+//!   the documents.
+//! - D2. No key may be truncated: a truncated key does not contain its whole value, and the
+//!   position of other keys with the same value is unknown.
+//! - D3. An index stores null and missing alike: documents with a null key are read until one of
+//!   them has a null.
 
 use std::sync::Arc;
 
@@ -23,12 +24,12 @@ use crate::index::{FieldKind, Index};
 use crate::key::{AFTER, component_length, decode};
 use crate::txn::Op;
 
-/// Steps that are tried before the scan seeks: a seek costs about as much as some steps.
+/// Steps tried before the scan seeks: a seek costs about as much as this many steps.
 const STEPS: u32 = 4;
-/// Keys between two looks whether the operation may go on.
+/// Keys between two checks whether the operation must end.
 const LOOK: u64 = 256;
 
-/// What a scan has done.
+/// Counts of a scan.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Scanned {
     pub(crate) keys: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Scanned {
 }
 
 impl Scanned {
-    /// Tell an operation what was read of an index.
+    /// Report to an operation what was read from an index.
     pub(super) fn report(&self, op: &Op<'_>, index: &Arc<Index>) {
         if let Some(examined) = &op.examined {
             examined.add(self.keys, self.documents);
@@ -46,7 +47,7 @@ impl Scanned {
     }
 }
 
-/// The index that serves a request, if there is one (D1).
+/// The index that can serve a request, if any (D1).
 pub(crate) fn index_for(
     collection: &Collection,
     request: &DistinctRequest,
@@ -70,13 +71,13 @@ pub(crate) fn index_for(
             && !index.may_be_cut()
     };
     let found = collection.indexes().iter().filter(serves);
-    // The fewest fields: the shortest keys.
+    // Prefer the fewest fields: the shortest keys.
     let found = found.min_by_key(|index| index.fields().len());
     found.filter(|_| plain).map(Arc::clone)
 }
 
-/// Gather the values. `false` when keys do not say their values: the documents must be read.
-/// What was read is added to `done` in either case.
+/// Collect the values. Returns `false` when the keys do not determine their values and the
+/// documents must be read instead. Adds the counts to `done` in either case.
 pub(crate) fn scan(
     op: &Op<'_>,
     snapshot: &dyn Snapshot,
@@ -84,7 +85,8 @@ pub(crate) fn scan(
     distinct: &mut Distinct,
     done: &mut Scanned,
 ) -> Result<bool> {
-    // It may have come since the index was chosen, but not since the snapshot was taken.
+    // A truncated key may have been added since the index was chosen, but not since the snapshot
+    // was taken.
     if index.may_be_cut() {
         return Ok(false);
     }
@@ -130,13 +132,13 @@ pub(crate) fn scan(
     Ok(true)
 }
 
-/// The byte of null, in the direction of a field.
+/// The key byte of null, for a field's direction.
 fn byte_of_null(descending: bool) -> u8 {
     let ascending = crate::key::NULL;
     if descending { !ascending } else { ascending }
 }
 
-/// Go on to the first key that does not begin with `prefix`. Whether there is one.
+/// Move to the first key that does not begin with `prefix`. Returns whether one exists.
 fn skip(cursor: &mut dyn Cursor, prefix: &mut Vec<u8>, done: &mut Scanned) -> Result<bool> {
     for _ in 0..STEPS {
         if !cursor.advance().map_err(error::engine)? {

@@ -1,9 +1,9 @@
-//! Lookups of one `_id` by the names that MongoDB has for them.
+//! MongoDB's plan names for lookups of one `_id`.
 //!
-//! `{_id: value}` and nothing else MongoDB answers without its planner, by a plan of one stage:
+//! MongoDB answers a plain `{_id: value}` without its planner, by a plan of one stage:
 //! `EXPRESS_IXSCAN`, `EXPRESS_CLUSTERED_IXSCAN`, for writes `EXPRESS_UPDATE` and `EXPRESS_DELETE`
-//! (manual, Explain Results). Where more is asked than that - a batch size, an upsert, a projection
-//! that does more than choose fields - it is `IDHACK`. Here both are the same lookup.
+//! (manual, Explain Results). With anything more - a batch size, an upsert, a projection that does
+//! more than select fields - the plan is `IDHACK`. Here both are the same lookup.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::build::Purpose;
 use crate::collection::Collection;
 use crate::examined::Leaf;
 
-/// The stage of a write.
+/// Name of the stage of a write.
 pub(crate) type Write = &'static str;
 
 pub(crate) const UPDATE: Write = "EXPRESS_UPDATE";
@@ -24,12 +24,12 @@ pub(crate) const DELETE: Write = "EXPRESS_DELETE";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Express {
     pub(crate) clustered: bool,
-    /// What is done with the document, when it is not returned.
+    /// The write stage, if the document is written and not returned.
     pub(crate) write: Option<Write>,
 }
 
 impl Express {
-    /// Of a collection, to return the document.
+    /// A lookup that returns the document.
     pub(crate) fn read(collection: &Collection) -> Express {
         Express {
             clustered: collection.is_clustered(),
@@ -37,7 +37,7 @@ impl Express {
         }
     }
 
-    /// Of a collection, to write.
+    /// A lookup that writes the document.
     pub(crate) fn write(collection: &Collection, write: Write) -> Express {
         Express {
             write: Some(write),
@@ -55,7 +55,7 @@ impl Express {
 }
 
 impl Purpose {
-    /// The express plan of a lookup for this purpose, if it is none of more than that.
+    /// The express plan of a lookup; `None` if more than a plain lookup is requested.
     pub(crate) fn express(&self) -> Option<Express> {
         let tail = &self.tail;
         let chooses = tail.projection.as_deref().is_none_or(Projection::is_simple);
@@ -69,7 +69,7 @@ impl Purpose {
         self.express.filter(|_| plain)
     }
 
-    /// Where a lookup of an `_id` reads.
+    /// The plan leaf of a lookup of an `_id`.
     pub(super) fn point(&self, collection: &Collection) -> Leaf {
         match self.express() {
             None => Leaf::plain("IDHACK"),

@@ -1,4 +1,4 @@
-//! The documents that a write is about.
+//! Finds the documents that a write changes.
 
 use std::sync::Arc;
 
@@ -17,35 +17,35 @@ use crate::record::RecordId;
 use crate::store::Store;
 use crate::txn::{Op, View};
 
-/// What a write looks for.
+/// The selection of a write.
 #[derive(Clone)]
 pub struct Matching {
-    /// What documents must match; parsed with the collation below.
+    /// The filter that documents must match, parsed with the collation below.
     pub filter: Arc<Filter>,
-    /// The order in which they are wanted.
+    /// The sort order.
     pub sort: Option<Sort>,
     /// An index by name, by key pattern, or `{$natural: 1}`.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
-    /// Documents wanted, when not all are.
+    /// Maximum number of documents; `None` for all.
     pub limit: Option<u64>,
-    /// The stage that writes what one `_id` names, where MongoDB has one for it.
+    /// MongoDB's express write stage for a filter on one `_id`, if it has one.
     pub(crate) write: Option<Write>,
 }
 
 /// A stream of documents that match, read from the write's own transaction.
 ///
-/// It may be given another view of the store with each call; it never gives a document twice.
+/// Each call may pass another view of the store; no document is returned twice.
 pub struct Matched {
     executor: Executor,
 }
 
 impl Store {
-    /// Plan what a write looks for.
+    /// Plan the selection of a write.
     ///
     /// # Errors
-    /// Hints that do not fit; of execution.
+    /// Hints that cannot be used; errors of execution.
     pub fn matching(
         &self,
         op: &Op<'_>,
@@ -77,7 +77,7 @@ impl Matched {
     /// The next document.
     ///
     /// # Errors
-    /// Of execution; that the operation must end.
+    /// Errors of execution; the operation must end.
     pub fn next(
         &mut self,
         op: &Op<'_>,
@@ -86,11 +86,11 @@ impl Matched {
         self.next_of(op, snapshot, 1)
     }
 
-    /// The next document, where about `rows` more are wanted from the same view: those are read
-    /// ahead. Call [`Matched::leave`] before giving another view.
+    /// The next document, if about `rows` more are wanted from the same view: these are read ahead.
+    /// Call [`Matched::leave`] before passing another view.
     ///
     /// # Errors
-    /// Of execution; that the operation must end.
+    /// Errors of execution; the operation must end.
     pub fn next_of(
         &mut self,
         op: &Op<'_>,
@@ -111,12 +111,12 @@ impl Matched {
         &self.executor
     }
 
-    /// Tell an operation what was read.
+    /// Report to an operation what was read.
     pub(crate) fn report(&mut self, op: &Op<'_>) {
         self.executor.report_counts(op);
     }
 
-    /// Forget what was read ahead.
+    /// Discard the documents read ahead.
     pub fn leave(&mut self) {
         self.executor.save();
     }

@@ -1,5 +1,5 @@
-//! `find` and what is like it: a query of one collection, planned, chosen and run. Those of views
-//! are pipelines: `aggregate::view`.
+//! `find`, `count`, `distinct` and the search of writes: a query of one collection, planned, chosen
+//! and executed. Queries of views are pipelines: `aggregate::view`.
 
 mod build;
 mod choose;
@@ -46,7 +46,7 @@ pub use request::FindRequest;
 pub(crate) use settings::Collated;
 
 impl Store {
-    /// [`Store::find`] in a collection; `None` when the name is a view's.
+    /// [`Store::find`] in a collection; `None` if the name is a view's.
     pub(crate) fn find_in_collection(
         &self,
         op: &Op<'_>,
@@ -56,7 +56,7 @@ impl Store {
         loop {
             match self.named(op, ns)? {
                 Some(Named::Collection(_)) => {
-                    // It may have gone before the snapshot was opened.
+                    // The collection may have been dropped before the snapshot was opened.
                     if let Some(batch) = self.find_in(op, ns, request)? {
                         return Ok(Some(batch));
                     }
@@ -66,7 +66,7 @@ impl Store {
                     return Ok(None);
                 }
                 None => {
-                    // What is wrong with the request is wrong without a collection, too.
+                    // An invalid request is an error without a collection as well.
                     self.check_find(op, request)?;
                     op.plan("EOF");
                     return Ok(Some(Batch {
@@ -89,7 +89,7 @@ impl Store {
         Ok(())
     }
 
-    /// `find` in a collection; `None` when the name is none's in the snapshot.
+    /// `find` in a collection; `None` if the snapshot has no collection of this name.
     fn find_in(&self, op: &Op<'_>, ns: &Namespace, request: &FindRequest) -> Result<Option<Batch>> {
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
         let mut was = None;

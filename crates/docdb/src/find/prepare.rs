@@ -1,4 +1,4 @@
-//! A `find` made ready: parsed, planned, its plan chosen.
+//! Prepares a `find`: parses it, plans it and chooses a plan.
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ use crate::txn::{Op, View};
 
 /// A query of one collection, parsed.
 pub(crate) struct Query {
-    /// The indexes there are.
+    /// The collection's indexes, as the planner sees them.
     pub(crate) space: Arc<Space>,
-    /// How strings compare.
+    /// The collation of the query.
     pub(crate) collated: Collated,
-    /// What is to be executed.
+    /// The parts that execution needs.
     pub(crate) purpose: Purpose,
     hint: Option<Hint>,
     min: Option<Document>,
     max: Option<Document>,
-    /// The paths that are read of a document.
+    /// The only paths read of a document; `None` for all.
     needed: Option<Vec<String>>,
 }
 
-/// A plan, and what else was thought of.
+/// The chosen plan and its alternatives.
 pub(crate) struct Planned {
     /// The plans that were tried.
     pub(crate) candidates: Vec<Candidate>,
-    /// The place of the one that was chosen.
+    /// The index of the chosen plan.
     pub(crate) chosen: usize,
 }
 
 impl Planned {
-    /// The one that was chosen.
+    /// The chosen plan.
     pub(crate) fn candidate(&self) -> &Candidate {
         self.candidates
             .get(self.chosen)
@@ -52,7 +52,7 @@ impl Planned {
 }
 
 impl Query {
-    /// Every document that `filter` matches, in no order.
+    /// A query for all documents that `filter` matches, in no particular order.
     pub(crate) fn plain(
         op: &Op<'_>,
         collection: &Collection,
@@ -67,7 +67,7 @@ impl Query {
         Ok(Query::of_filter(space, collated, filter))
     }
 
-    /// Every document that `filter` matches, in no order.
+    /// A query for all documents that `filter` matches, in no particular order.
     pub(crate) fn of_filter(space: Arc<Space>, collated: Collated, filter: Arc<Filter>) -> Query {
         Query {
             purpose: Purpose {
@@ -93,7 +93,7 @@ impl Query {
         }
     }
 
-    /// What `find` asks.
+    /// The query of a `find` request.
     pub(crate) fn of_find(
         op: &Op<'_>,
         collection: &Collection,
@@ -130,7 +130,7 @@ impl Query {
         }
         query.purpose.tail.skip = request.skip;
         query.purpose.tail.limit = request.limit;
-        // A key is all that is returned then.
+        // With `returnKey` only the key is returned.
         query.purpose.tail.record_id = request.show_record_id && !request.return_key;
         query.purpose.tail.return_key = request.return_key;
         if request.show_record_id || request.return_key {
@@ -143,7 +143,7 @@ impl Query {
         Ok(query)
     }
 
-    /// Ask for an order. `{$natural: 1}` is a hint.
+    /// Set the sort order. `{$natural: 1}` is treated as a hint.
     pub(crate) fn set_sort(&mut self, sort: &RawDocument) -> Result<()> {
         if let Some(direction) = sort.get("$natural")? {
             let direction = Bson::try_from(direction)?;
@@ -158,12 +158,12 @@ impl Query {
         Ok(())
     }
 
-    /// Ask for an order that is parsed already.
+    /// Set a sort order that is already parsed.
     pub(crate) fn set_parsed_sort(&mut self, sort: Sort) {
         self.purpose.sort = Some(Arc::new(sort)).filter(|sort| !sort.is_empty());
     }
 
-    /// Ask for an index.
+    /// Set the index hint.
     pub(crate) fn set_hint(&mut self, value: Option<&Bson>) -> Result<()> {
         if let Some(hint) = hint(value)? {
             self.hint = Some(hint);
@@ -171,7 +171,7 @@ impl Query {
         Ok(())
     }
 
-    /// The order asked for.
+    /// The requested sort order.
     pub(crate) fn order(&self) -> Option<Order> {
         let sort = self.purpose.sort.as_ref()?;
         Some(Order {
@@ -180,7 +180,7 @@ impl Query {
         })
     }
 
-    /// Read no more than these paths.
+    /// Limit reading to these paths.
     pub(crate) fn set_needed(&mut self, needed: Option<Vec<String>>) {
         self.needed = needed;
     }
@@ -193,7 +193,7 @@ impl Query {
         if projection.needs_match() {
             self.purpose.tail.positional = Some(Arc::clone(&self.purpose.filter));
         } else if keyed {
-            // The key is made of whole documents.
+            // The sort key needs whole documents.
         } else if let Some(paths) = projection.required_fields() {
             let paths: Vec<String> = paths.iter().map(|path| path.as_str().to_owned()).collect();
             if projection.is_simple() && projection.is_inclusion() {
@@ -206,10 +206,10 @@ impl Query {
         Ok(())
     }
 
-    /// The ways to answer.
+    /// The candidate plans.
     ///
     /// # Errors
-    /// Hints that do not fit.
+    /// Hints that cannot be used.
     pub(crate) fn candidates(&self) -> Result<Vec<Candidate>> {
         self.candidates_in(&self.space)
     }
@@ -227,10 +227,10 @@ impl Query {
         candidates(&request, space)
     }
 
-    /// The best way to answer.
+    /// The best plan.
     ///
     /// # Errors
-    /// Hints that do not fit; of execution.
+    /// Hints that cannot be used; errors of execution.
     pub(crate) fn plan(
         &self,
         collection: &Arc<Collection>,
@@ -238,8 +238,8 @@ impl Query {
     ) -> Result<Planned> {
         let mut candidates = match self.purpose.sort {
             None => self.candidates()?,
-            // The view may be younger than the space of this query: what the view sees, and with it
-            // the first key that was cut, a space of now knows.
+            // The view may be newer than the space of this query. A space made now includes all
+            // that the view sees, in particular the first truncated key.
             Some(_) => {
                 let space = collection.space()?;
                 self.candidates_in(&space)?
@@ -258,10 +258,10 @@ impl Query {
         Ok(planned)
     }
 
-    /// Drop the plans that read the whole collection to answer a filter.
+    /// Remove the plans that scan the whole collection to evaluate a filter.
     ///
     /// # Errors
-    /// `NoQueryExecutionPlans` when no other is left.
+    /// `NoQueryExecutionPlans` when no plan remains.
     fn without_table_scans(
         &self,
         collection: &Collection,
@@ -291,7 +291,7 @@ impl Query {
         Err(Error::new(Code::NO_QUERY_EXECUTION_PLANS, message))
     }
 
-    /// Plan, and make the plan ready to run.
+    /// Plan the query and build the executor.
     ///
     /// # Errors
     /// As [`Query::plan`].
@@ -305,10 +305,10 @@ impl Query {
     }
 }
 
-/// The projection of a query, which may ask for the key of a sort where there is one.
+/// Parse the projection of a query, which may refer to the sort key only if the query has a sort.
 ///
 /// # Errors
-/// Those of projections; `BadValue` without a sort.
+/// Errors of projections; `BadValue` without a sort.
 pub(super) fn parse_projection(
     spec: &RawDocument,
     settings: &Settings,
@@ -316,7 +316,7 @@ pub(super) fn parse_projection(
     request: &FindRequest,
 ) -> Result<Projection> {
     let projection = Projection::parse(spec, settings, Some(filter))?;
-    // The order of nature is no sort.
+    // `$natural` is not a sort.
     let sorts = match &request.sort {
         Some(sort) => !sort.is_empty() && sort.get("$natural")?.is_none(),
         None => false,

@@ -1,32 +1,32 @@
-//! What `find` is asked.
+//! The request of a `find` command.
 
 use bson::{Bson, Document, RawDocumentBuf};
 
 /// The arguments of `find`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]
 pub struct FindRequest {
-    /// What documents must match (default: all do).
+    /// The filter that documents must match (default: all match).
     pub filter: RawDocumentBuf,
-    /// Which fields are returned (default: all).
+    /// The projection of the returned documents (default: all fields).
     pub projection: Option<RawDocumentBuf>,
-    /// The order (default: none).
+    /// The sort order (default: none).
     pub sort: Option<RawDocumentBuf>,
     /// An index by name, by key pattern, or `{$natural: 1}`.
     pub hint: Option<Bson>,
-    /// The least key of the hinted index, inclusive.
+    /// Lower bound in the hinted index, inclusive.
     pub min: Option<Document>,
-    /// The greatest key of the hinted index, exclusive.
+    /// Upper bound in the hinted index, exclusive.
     pub max: Option<Document>,
-    /// Documents to leave out first (default 0).
+    /// Number of documents to skip (default 0).
     pub skip: u64,
-    /// Documents to return in all (default: no limit).
+    /// Maximum number of documents to return in total (default: no limit).
     pub limit: Option<u64>,
-    /// Documents of the first batch (default 101).
+    /// Number of documents in the first batch (default 101).
     pub batch_size: Option<u64>,
     /// Whether the cursor ends with the first batch (default: false).
     pub single_batch: bool,
-    /// Return the keys of the index in place of documents (default: false). Without an index the
-    /// keys are empty; a projection does nothing then.
+    /// Return index keys instead of documents (default: false). Without an index the keys are
+    /// empty; a projection has no effect then.
     pub return_key: bool,
     /// Add `$recordId` (default: false).
     pub show_record_id: bool,
@@ -38,7 +38,7 @@ pub struct FindRequest {
     pub no_cursor_timeout: bool,
     /// Whether sorts may use temporary files (default: true).
     pub allow_disk_use: bool,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Document>,

@@ -1,4 +1,4 @@
-//! How a query compares strings, and its variables.
+//! Collation and variables of a query.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::txn::Op;
 /// The collation of a query.
 #[derive(Clone, Default)]
 pub(crate) struct Collated {
-    /// In full; nothing is byte order.
+    /// The full collation; `None` is byte order.
     pub(crate) collation: Option<Document>,
-    /// The order of strings.
+    /// The collator for strings.
     pub(crate) collator: Option<Arc<Collator>>,
 }
 
 impl Collated {
-    /// What the command asks for, or else the collection's default.
+    /// The collation that the command requests, or else the collection's default.
     ///
     /// # Errors
-    /// A collation that is none.
+    /// An invalid collation.
     pub(crate) fn of(asked: Option<&RawDocument>, space: Option<&Space>) -> Result<Collated> {
         let Some(asked) = asked.filter(|asked| !asked.is_empty()) else {
             return Ok(space.map_or_else(Collated::default, |space| Collated {
@@ -53,7 +53,7 @@ impl Collated {
     /// Settings for parsing.
     ///
     /// # Errors
-    /// Variables that are none.
+    /// Invalid variables.
     pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Document>) -> Result<Settings> {
         let mut settings = op.settings();
         settings.collator.clone_from(&self.collator);
@@ -65,7 +65,7 @@ impl Collated {
     }
 }
 
-/// Read a hint as commands give it.
+/// Parse the hint of a command.
 ///
 /// # Errors
 /// `FailedToParse`.
@@ -87,7 +87,7 @@ pub(crate) fn hint(value: Option<&bson::Bson>) -> Result<Option<crate::plan::Hin
     }
 }
 
-/// The direction of `$natural`: whether it is -1.
+/// The direction of `$natural`; true if it is -1.
 ///
 /// # Errors
 /// `BadValue`.

@@ -1,13 +1,13 @@
-//! One index build: what the builder, the states of the indexes, the writers of the collection and
-//! the operations that wait for the build share.
+//! State of one index build, shared by the builder, the states of the indexes, the writers of the
+//! collection and the operations that wait for the build.
 //!
-//! - U1. A build has a UUID, which is never used again. An index that is being built belongs to
-//!   exactly one build; whether an index in the catalog is the one that a builder began is decided
-//!   by this UUID, and not by names, numbers or addresses: those may be used again by a collection
-//!   that was dropped and created anew.
-//! - U2. A build ends once. Its outcome is set after the catalog has the indexes as ready, or has
-//!   them no more; only where the catalog could not be written they are left in it, and are no
-//!   part of a build under way.
+//! - U1. A build has a UUID, which is never reused. An index being built belongs to exactly one
+//!   build. Whether an index in the catalog is the one that a builder began is decided by this
+//!   UUID, and not by names, numbers or addresses: a collection that was dropped and created again
+//!   may reuse those.
+//! - U2. A build ends once. Its outcome is set after the catalog lists the indexes as ready or no
+//!   longer lists them. If the catalog could not be written, the indexes stay in it but belong to
+//!   no build in progress.
 
 use std::sync::Arc;
 
@@ -33,15 +33,15 @@ pub(crate) struct Build {
 pub(crate) enum Outcome {
     /// The indexes are ready.
     Ready,
-    /// Documents cannot be indexed, the engine failed, or the indexes were dropped: the same
-    /// awaits everybody who wants these indexes.
+    /// Documents cannot be indexed, the engine failed, or the indexes were dropped: every operation
+    /// that wants these indexes fails in the same way.
     Failed(Error),
-    /// The operation that built was ended: another one may do better.
+    /// The building operation was ended; another operation may build the indexes.
     GivenUp,
 }
 
 impl Build {
-    /// A build that begins.
+    /// A new build.
     pub(crate) fn new() -> Build {
         Build {
             id: bson::Uuid::new(),
@@ -51,14 +51,14 @@ impl Build {
         }
     }
 
-    /// A build that ended with the process before this one.
+    /// A build interrupted by the end of the previous process.
     pub(crate) fn cut_off() -> Build {
         let build = Build::new();
         build.end(Outcome::GivenUp);
         build
     }
 
-    /// What distinguishes it (U1).
+    /// The build's UUID (U1).
     pub(crate) fn id(&self) -> bson::Uuid {
         self.id
     }
@@ -68,16 +68,16 @@ impl Build {
         self.outcome.lock().is_none()
     }
 
-    /// It has ended. Only the first outcome counts (U2).
+    /// End the build. Only the first outcome counts (U2).
     pub(crate) fn end(&self, outcome: Outcome) {
         self.outcome.lock().get_or_insert(outcome);
         self.ended.notify_all();
     }
 
-    /// Wait until it has ended. The caller holds no locks.
+    /// Wait until the build has ended. The caller holds no locks.
     ///
     /// # Errors
-    /// What `check` says meanwhile.
+    /// Errors of `check` during the wait.
     pub(crate) fn wait(&self, check: Check<'_>) -> Result<Outcome> {
         let mut outcome = self.outcome.lock();
         let mut patience = Patience::new(None);
@@ -89,7 +89,7 @@ impl Build {
         }
     }
 
-    /// Whether a document may have changed since it began.
+    /// Whether a document may have changed since the build began.
     pub(crate) fn may_have_changed(&self, record: &RecordId) -> bool {
         self.changed.may_hold(record)
     }
@@ -108,22 +108,23 @@ impl Index {
         self
     }
 
-    /// The build that it is a part of, unless it is ready.
+    /// The build that it is a part of; `None` if it is ready.
     pub(crate) fn build(&self) -> Option<&Arc<Build>> {
         self.build.as_ref()
     }
 
-    /// The build that it is a part of, if that is under way.
+    /// The build that it is a part of, if that is in progress.
     pub(crate) fn build_under_way(&self) -> Option<&Arc<Build>> {
         self.build.as_ref().filter(|build| build.is_under_way())
     }
 
-    /// Whether it is left over from a build that ended and could not take it out of the catalog.
+    /// Whether it is left over from a build that ended but could not remove it from the catalog.
     pub(crate) fn is_left(&self) -> bool {
         self.build.is_some() && self.build_under_way().is_none()
     }
 
-    /// A document is changed or removed, by a writer that shares the latch of the collection.
+    /// Record that a document is changed or removed, by a writer that holds the collection's latch
+    /// in shared mode.
     pub(crate) fn note_change(&self, record: &RecordId) {
         if let Some(build) = &self.build {
             build.changed.note(record);

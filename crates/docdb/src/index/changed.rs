@@ -1,8 +1,8 @@
-//! Which documents have changed since an index build began.
+//! The set of documents changed since an index build began.
 //!
-//! A build reads documents at one time and puts their entries at another. Those of a document that
-//! is not among these are still right; of one that is, the build looks again. It may name
-//! more documents than have changed, never fewer.
+//! A build reads documents first and inserts their entries later. If a document is not in this set,
+//! its entries are still correct; otherwise the build checks it again. The set may contain more
+//! documents than have changed, never fewer.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,11 @@ use stdx::sync::Mutex;
 
 use crate::record::RecordId;
 
-/// Records that are remembered, some tens of megabytes; beyond them every document may have
-/// changed.
+/// Maximum number of records in the set, some tens of megabytes; beyond that every document counts
+/// as changed.
 const KEPT: usize = 1 << 19;
 
-/// The documents.
+/// The changed documents.
 #[derive(Default)]
 pub(super) struct Changed(Mutex<Records>);
 
@@ -30,7 +30,7 @@ impl Default for Records {
 }
 
 impl Changed {
-    /// A document is changed or removed.
+    /// Record that a document is changed or removed.
     pub(super) fn note(&self, record: &RecordId) {
         self.note_within(record, KEPT);
     }
@@ -56,7 +56,7 @@ impl Changed {
         }
     }
 
-    /// As if there were too many.
+    /// Act as if too many documents had changed.
     #[cfg(test)]
     pub(super) fn lose(&self) {
         *self.0.lock() = Records::Any;

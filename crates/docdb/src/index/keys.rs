@@ -1,10 +1,10 @@
-//! From documents to the keys of an index: the one generator that insert, update, delete, builds
-//! and validation share.
+//! Makes the index keys of documents: the one generator that insert, update, delete, builds and
+//! validation share.
 //!
 //! - K1. The keys of a document depend on the document and the specification alone.
-//! - K2. No key comes twice for one document; with more than one they are in key order.
-//! - K3. Every array that made keys multiply is noted in [`KeySet::multikey`], by field and by
-//!   position within the field's path.
+//! - K2. The keys of one document are distinct and in key order.
+//! - K3. Every array that produced several keys is recorded in [`KeySet::multikey`], by field and
+//!   by position within the field's path.
 //!
 //! Arrays: a field that ends in an array gives one key per element (an empty array gives
 //! `undefined`); an array on the way is entered element by element, but a numeric part of a path
@@ -22,14 +22,14 @@ use super::spec::{FieldKind, IndexSpec};
 use super::wildcard::Wildcard;
 use crate::key::{Collate, Encoder};
 
-/// Keys that one document may have in one index: more would make one write larger than a
+/// Maximum number of keys of one document in one index: more would make one write larger than a
 /// transaction should be.
 const KEYS_MAX: usize = 100_000;
 
-/// Characters of an array in the message of an error.
+/// Maximum number of characters of an array in an error message.
 const SHOWN: usize = 1000;
 
-/// The keys of one document in one index. It can be used again; its memory is kept.
+/// The keys of one document in one index. Reusable; it keeps its memory.
 #[derive(Debug, Default)]
 pub struct KeySet {
     bytes: Vec<u8>,
@@ -37,9 +37,9 @@ pub struct KeySet {
     /// Per field, a bit for each part of its path whose value was an array.
     multikey: Vec<u32>,
     scratch: Encoder,
-    /// Whether a key was cut.
+    /// Whether a key was truncated.
     cut: bool,
-    /// Whether none is to be.
+    /// Whether keys must not be truncated.
     uncut: bool,
 }
 
@@ -53,19 +53,19 @@ struct Item {
 /// A key with its type bits. The key ends in [`crate::key::END`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key<'a> {
-    /// The components and the end byte, cut if it was too long (then [`CUT`] begins the bits).
+    /// The components and the end byte, truncated if too long (then [`CUT`] begins the bits).
     pub bytes: &'a [u8],
     /// The type bits.
     pub type_bits: &'a [u8],
 }
 
-/// Type bits of a key that was cut: it cannot be decoded.
+/// Type bits of a truncated key, which cannot be decoded.
 pub const CUT: u8 = 0xFF;
-/// In the word behind those of the fields, see [`KeySet::multikey`]: a key was cut.
+/// Bit in the word after those of the fields, see [`KeySet::multikey`]: a key was truncated.
 pub(super) const SOME_CUT: u32 = 1;
 
-/// Whether the key of these type bits was cut. The value of an entry, which begins with them, does
-/// as well: no record behind empty type bits begins with [`CUT`].
+/// Whether the key with these type bits is truncated. Also works for the value of an entry, which
+/// begins with them: no record after empty type bits begins with [`CUT`].
 pub(crate) fn is_cut(type_bits: &[u8]) -> bool {
     type_bits.first() == Some(&CUT)
 }
@@ -77,7 +77,7 @@ impl KeySet {
         KeySet::default()
     }
 
-    /// An empty set whose keys are left whole, whatever their length.
+    /// An empty set whose keys are never truncated.
     pub(crate) fn uncut() -> KeySet {
         KeySet {
             uncut: true,
@@ -90,7 +90,7 @@ impl KeySet {
         self.items.iter().map(|item| self.key(item))
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
@@ -116,7 +116,7 @@ impl KeySet {
         self.keys().any(|k| k.bytes == key)
     }
 
-    /// Forget all keys.
+    /// Remove all keys.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();
@@ -139,7 +139,7 @@ impl KeySet {
         &mut self.scratch
     }
 
-    /// Add what stands in the encoder.
+    /// Add the key in the encoder.
     pub(super) fn finish(&mut self, limit: usize) -> Result<()> {
         query::meter::step()?;
         if KEYS_MAX <= self.items.len() {
@@ -179,7 +179,7 @@ impl KeySet {
         }
     }
 
-    /// Note, behind the words of an index's `fields`, that a key was cut, if one was.
+    /// Record, after the words of an index's `fields`, whether a key was truncated.
     fn mark_cut(&mut self, fields: usize) {
         if self.cut {
             self.multikey.resize(fields, 0);
@@ -193,14 +193,14 @@ impl KeySet {
         }
         let mut items = std::mem::take(&mut self.items);
         items.sort_by(|a, b| self.key(a).cmp(&self.key(b)));
-        // Of keys that are equal but for the types of their values, the first stays.
+        // Of keys that differ only in the types of their values, keep the first.
         items.dedup_by(|a, b| self.key(a).bytes == self.key(b).bytes);
         self.items = items;
     }
 }
 
-/// A key too long for the engine: its beginning, then 16 bytes of hash of it all. Keys that are cut
-/// at the same place are in the order of their hashes.
+/// Truncate a key that is too long for the engine: its beginning, followed by a 16-byte hash of the
+/// whole key. Keys with the same beginning are in the order of their hashes.
 pub(crate) fn cut(key: &[u8], limit: usize) -> Vec<u8> {
     let mut cut = key.get(..limit.saturating_sub(16)).unwrap_or(key).to_vec();
     let low = stdx::hash::hash64(key);
@@ -224,12 +224,12 @@ struct Field {
     kind: FieldKind,
 }
 
-/// Where the walk of one field stands.
+/// State of the walk along one field's path.
 #[derive(Clone, Copy)]
 enum State<'d> {
-    /// At a value, with this many parts of the path behind it.
+    /// At a value, with this many path parts already walked.
     At(RawBsonRef<'d>, usize),
-    /// At an array that is an element of an array and was named by number.
+    /// At an array that is an element of an array and was selected by number.
     Element(&'d RawArray, usize),
     Done(Value<'d>),
 }
@@ -255,10 +255,10 @@ impl<'d> State<'d> {
 }
 
 impl KeyMaker {
-    /// The generator of an index. Keys longer than `limit` are cut.
+    /// The generator of an index. Keys longer than `limit` are truncated.
     ///
     /// # Errors
-    /// A key pattern that no index has.
+    /// An invalid key pattern.
     pub fn new(
         spec: &IndexSpec,
         collation: Option<Arc<dyn Collate>>,
@@ -279,20 +279,20 @@ impl KeyMaker {
         })
     }
 
-    /// The same for documents that match a filter only.
+    /// Restrict the generator to documents that match a filter.
     #[must_use]
     pub fn with_partial(mut self, partial: Option<Filter>) -> KeyMaker {
         self.partial = partial;
         self
     }
 
-    /// The filter of documents that are in the index, if not all are.
+    /// The filter of a partial index; `None` if all documents are indexed.
     #[must_use]
     pub fn partial(&self) -> Option<&Filter> {
         self.partial.as_ref()
     }
 
-    /// The first parts of the fields' paths: what [`KeyMaker::make`] wants to be given.
+    /// The first parts of the fields' paths, whose values [`KeyMaker::make`] needs.
     pub fn tops(&self) -> impl Iterator<Item = &str> {
         let fields = if self.wildcard.is_some() {
             &[]
@@ -305,7 +305,7 @@ impl KeyMaker {
             .map(AsRef::as_ref)
     }
 
-    /// Which paths a wildcard index holds.
+    /// The paths that a wildcard index holds.
     #[must_use]
     pub fn wildcard(&self) -> Option<&Wildcard> {
         self.wildcard.as_ref()
@@ -323,10 +323,10 @@ impl KeyMaker {
         self.limit
     }
 
-    /// The keys of a document, whose values of [`KeyMaker::tops`] are looked up.
+    /// Make the keys of a document; looks up the values of [`KeyMaker::tops`].
     ///
     /// # Errors
-    /// `CannotIndexParallelArrays`, arrays in a hashed index, bytes that are no BSON.
+    /// `CannotIndexParallelArrays`, arrays in a hashed index, bytes that are not valid BSON.
     pub fn keys(&self, document: &RawDocument, out: &mut KeySet) -> Result<()> {
         let mut tops = vec![None; self.fields.len()];
         if self.wildcard.is_none() {
@@ -346,7 +346,8 @@ impl KeyMaker {
         self.make(document, |field| tops.get(field).copied().flatten(), out)
     }
 
-    /// The keys of a document, where `top` gives the value of the first part of each field's path.
+    /// Make the keys of a document, where `top` returns the value of the first part of each field's
+    /// path.
     ///
     /// # Errors
     /// As [`KeyMaker::keys`].
@@ -399,7 +400,8 @@ impl KeyMaker {
         Ok(())
     }
 
-    /// Walk all fields up to their ends or to one array; go through the array together.
+    /// Walk all fields up to their ends or to one array, and expand that array for all fields
+    /// together.
     fn expand<'d>(&self, states: &mut [State<'d>], out: &mut KeySet) -> Result<()> {
         let Some(array) = self.common_array(states)? else {
             let values = self.fields.iter().zip(states.iter()).map(|(f, s)| match s {
@@ -423,7 +425,7 @@ impl KeyMaker {
             }
             return self.expand(states, out);
         }
-        // One field that names the array by number is enough for it to be taken whole by all.
+        // If one field selects the array by number, all fields take it whole.
         let whole = states.iter().any(|s| matches!(s, State::Element(..)));
         let mut entered = Vec::with_capacity(states.len());
         for (index, (state, field)) in states.iter().zip(&self.fields).enumerate() {
@@ -527,10 +529,10 @@ impl KeyMaker {
     }
 }
 
-/// The hash of a value as a component: equal values of different types have one hash.
+/// Append the hash of a value as a component: equal values of different types have the same hash.
 ///
 /// # Errors
-/// Bytes that are no BSON.
+/// Bytes that are not valid BSON.
 pub fn append_hash(value: RawBsonRef<'_>, out: &mut Encoder) -> Result<()> {
     let mut encoder = Encoder::new();
     encoder.append(value, false, None)?;
@@ -540,7 +542,7 @@ pub fn append_hash(value: RawBsonRef<'_>, out: &mut Encoder) -> Result<()> {
     Ok(())
 }
 
-/// Follow a path through documents, up to its end, to an array or to nothing.
+/// Follow a path through documents, to its end, to an array or to a missing field.
 fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
     let State::At(mut value, mut behind) = state else {
         return Ok(state);
@@ -564,7 +566,7 @@ fn walk<'d>(state: State<'d>, path: &[Box<str>]) -> Result<State<'d>> {
     }
 }
 
-/// Where a field stands in an element of an array it goes through.
+/// The state of a field in an element of an array it goes through.
 fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> State<'d> {
     match element {
         element if path.len() == behind => State::Done(Value::Some(element)),
@@ -573,12 +575,12 @@ fn enter<'d>(element: RawBsonRef<'d>, behind: usize, path: &[Box<str>]) -> State
     }
 }
 
-/// What a field takes from the elements of an array.
+/// The value a field takes for each element of an array.
 enum Entered<'d> {
-    /// The same from each: the element that the path names by number, the whole array, or what was
-    /// found outside of the array.
+    /// The same value for each: the element that the path selects by number, the whole array, or
+    /// the value found outside of the array.
     Same(State<'d>),
-    /// From each what is in it.
+    /// The value within each element.
     Each,
 }
 
@@ -606,7 +608,8 @@ impl<'d> Entered<'d> {
     }
 }
 
-/// Refuse a part of a path that names an element of an array and a field of a document in it.
+/// Reject a path part that is both the number of an array element and a field name of a document in
+/// the array.
 ///
 /// # Errors
 /// 16746.
@@ -630,7 +633,7 @@ fn unambiguous(array: &RawArray, part: &str) -> Result<()> {
     Ok(())
 }
 
-/// The element of an array that a part of a path names by number.
+/// The array element that a path part selects by number.
 fn element<'d>(array: &'d RawArray, part: &str) -> Result<Option<RawBsonRef<'d>>> {
     let number =
         part.bytes().all(|b| b.is_ascii_digit()) && (part == "0" || !part.starts_with('0'));

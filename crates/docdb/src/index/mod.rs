@@ -1,9 +1,9 @@
 //! Indexes: specification, keys of documents, and the layout of entries.
 //!
-//! An entry of an ordinary index is the key followed by the record, with the type bits as its
+//! An entry of an ordinary index is the key followed by the record id, with the type bits as its
 //! value. An entry of a unique index, and of the index on `_id`, is the key alone, with type bits
-//! and record as its value: that two documents never have one key is then what the engine keeps,
-//! also for two transactions at once, without a search.
+//! and record id as its value: the engine itself then ensures, without a search, that no two
+//! documents have the same key, also for concurrent transactions.
 
 mod build;
 mod changed;
@@ -31,9 +31,9 @@ pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
 pub(crate) use spec::{number, type_name};
 pub use wildcard::Wildcard;
 
-/// One state of an index of a collection. A state never changes, whether it is ready included, so
-/// that who reads a snapshot plans by what the snapshot holds; the next state is another `Index` of
-/// the same number. What all states share is in `Arrays`.
+/// One state of an index of a collection. A state is immutable, including whether it is ready, so
+/// that the reader of a snapshot plans by what the snapshot holds; the next state is another
+/// `Index` with the same number. The parts shared by all states are in `Arrays`.
 pub struct Index {
     spec: IndexSpec,
     /// Distinguishes the trees of a collection's indexes; never used again within the collection.
@@ -43,40 +43,40 @@ pub struct Index {
     fields: Vec<(String, FieldKind)>,
     clustered: bool,
     arrays: Arc<Arrays>,
-    /// The build that puts its entries; `None` when it is ready: reads may use it.
+    /// The build that inserts its entries; `None` when the index is ready for reads.
     build: Option<Arc<Build>>,
     usage: Usage,
 }
 
-/// Which parts of paths are arrays, and whether a key was cut. All states of an index share it: a
-/// reader of an old state must know of arrays that a writer has met in a new one.
+/// Records which parts of paths are arrays, and whether a key was truncated. All states of an index
+/// share it: a reader of an old state must see arrays that a writer recorded in a new one.
 struct Arrays {
     /// Per field, a bit for each part of its path that has been an array, and one more word that
-    /// says whether a key was ever cut. Bits are only ever added, before the first document that
-    /// needs them is committed: a reader that sees the document sees the bits.
+    /// records whether a key was ever truncated. Bits are only added, before the first document
+    /// that needs them is committed: a reader that sees the document sees the bits.
     known: Vec<AtomicU32>,
-    /// Those of the bits that are stored. Who commits a document that needs another one stores it
-    /// in the same transaction.
+    /// The bits that are stored. The transaction that commits a document which needs another bit
+    /// also stores that bit.
     stored: Vec<AtomicU32>,
 }
 
-/// How often an index was used since the store was opened or the index made.
+/// Usage statistics of an index since the store was opened or the index was created.
 #[derive(Debug)]
 pub struct Usage {
-    /// Since when, in milliseconds since 1970.
+    /// Start of the statistics, in milliseconds since 1970.
     pub since: i64,
-    /// Operations that used it.
+    /// Number of operations that used it.
     pub count: AtomicU64,
 }
 
 impl Usage {
-    /// One more operation used the index.
+    /// Count one more operation that used the index.
     pub(crate) fn note(&self) {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// What an entry of an index says.
+/// A decoded index entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The components and the end byte.
@@ -97,7 +97,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// What makes an [`Index`] beside its specification.
+/// The parts of an [`Index`] other than its specification.
 pub(crate) struct Parts {
     pub(crate) number: u32,
     pub(crate) tree: TreeId,
@@ -139,7 +139,7 @@ impl Index {
         })
     }
 
-    /// The same index as the next state of `old`.
+    /// Make it the next state of `old`.
     pub(crate) fn after(mut self, old: &Index) -> Index {
         debug_assert_eq!(self.number, old.number, "states of one index");
         self.arrays = Arc::clone(&old.arrays);
@@ -161,7 +161,7 @@ impl Index {
         &self.spec.name
     }
 
-    /// Which of the collection's indexes this is.
+    /// The number of the index within the collection.
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
@@ -179,14 +179,14 @@ impl Index {
         &self.maker
     }
 
-    /// The fields of the key pattern and how they are kept.
+    /// The fields of the key pattern and their kinds.
     #[must_use]
     pub fn fields(&self) -> &[(String, FieldKind)] {
         &self.fields
     }
 
-    /// Whether each component is descending, as [`crate::key::decode`] wants it. A wildcard index
-    /// has two components.
+    /// Whether each component is descending, in the form for [`crate::key::decode`]. A wildcard
+    /// index has two components.
     pub fn directions(&self) -> impl Iterator<Item = bool> {
         let wildcard = self.fields.iter().any(|(_, k)| *k == FieldKind::Wildcard);
         let first = wildcard.then_some(false);
@@ -200,13 +200,13 @@ impl Index {
         self.is_ready() && !self.spec.hidden
     }
 
-    /// Whether it is built.
+    /// Whether its build is complete.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.build.is_none()
     }
 
-    /// Whether its entries are unique and have the record in their value.
+    /// Whether its keys are unique and its entries hold the record id in their value.
     #[must_use]
     pub fn unique(&self) -> bool {
         self.spec.unique
@@ -222,14 +222,14 @@ impl Index {
             .any(|bits| bits.load(Ordering::Acquire) != 0)
     }
 
-    /// Whether some key was cut, or could have been: the order of entries is then not that of
+    /// Whether a key was or may have been truncated: the order of entries then differs from that of
     /// values.
     #[must_use]
     pub fn may_be_cut(&self) -> bool {
         self.multikey_parts(self.fields.len()) & SOME_CUT != 0
     }
 
-    /// The key of `document` that `entry` is of, which may have been cut. `None` when the document
+    /// The full key of `document` for `entry`, whose key may be truncated. `None` if the document
     /// has no such key.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ impl Index {
             .map_or(0, |bits| bits.load(Ordering::Acquire))
     }
 
-    /// Add bits; returns those that are not stored yet, as pairs of field and part.
+    /// Add bits; returns those not yet stored, as pairs of field and part.
     pub(crate) fn add_multikey(&self, found: &[u32]) -> Vec<(u8, u8)> {
         let mut news = Vec::new();
         for (field, found) in found.iter().enumerate() {
@@ -276,26 +276,26 @@ impl Index {
         news
     }
 
-    /// A bit was committed.
+    /// Record that a bit was committed.
     pub(crate) fn stored(&self, field: u8, part: u8) {
         if let Some(bits) = self.arrays.stored.get(usize::from(field)) {
             bits.fetch_or(1 << part, Ordering::AcqRel);
         }
     }
 
-    /// All multikey bits, and whether a key was cut.
+    /// All multikey bits, and the bit for truncated keys.
     pub(crate) fn multikey(&self) -> Vec<u32> {
         let load = |bits: &AtomicU32| bits.load(Ordering::Acquire);
         self.arrays.known.iter().map(load).collect()
     }
 
-    /// How it was used.
+    /// The usage statistics.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.usage
     }
 
-    /// Make the entry of a key: its key and value are appended.
+    /// Append the key and the value of an entry to the buffers.
     pub fn append_entry(
         &self,
         key: Key<'_>,
@@ -312,7 +312,7 @@ impl Index {
         });
     }
 
-    /// Read an entry. `None` when it is none: the index is corrupt.
+    /// Decode an entry. `None` if it is invalid, which means that the index is corrupt.
     #[must_use]
     pub fn read_entry<'a>(&self, key: &'a [u8], value: &'a [u8]) -> Option<Entry<'a>> {
         if self.unique() {

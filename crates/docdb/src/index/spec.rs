@@ -1,4 +1,4 @@
-//! What an index is: its specification as users write it and as `listIndexes` shows it.
+//! Index specifications, in the form of `createIndexes` and `listIndexes`.
 //!
 //! Messages and codes follow MongoDB's.
 
@@ -16,23 +16,23 @@ pub struct IndexSpec {
     pub key: Document,
     /// No two documents have the same key.
     pub unique: bool,
-    /// Documents that have none of the fields are left out.
+    /// Documents that have none of the fields are not indexed.
     pub sparse: bool,
     /// Only documents that match are in the index.
     pub partial: Option<Document>,
     /// Seconds after which documents expire, for TTL indexes, as given.
     pub expire_after: Option<Bson>,
-    /// Kept up to date but not used by plans.
+    /// Maintained but not used by plans.
     pub hidden: bool,
     /// The collation in full; `None` is byte order.
     pub collation: Option<Document>,
-    /// Which paths a wildcard index holds.
+    /// The paths that a wildcard index holds.
     pub wildcard_projection: Option<Document>,
-    /// Options for engines: kept and shown.
+    /// Options for engines: stored and shown.
     pub storage_engine: Option<Document>,
-    /// New duplicates are refused, old ones may be there.
+    /// New duplicates are rejected; old ones may exist.
     pub prepare_unique: bool,
-    /// Was asked for, and has no effect: all builds let writers go on.
+    /// Accepted without effect: no build blocks writers.
     pub background: Option<bool>,
 }
 
@@ -53,7 +53,7 @@ const EFFECTIVE: [&str; 13] = [
     "originalSpec",
 ];
 
-/// Options that are accepted for the sake of old clients, and those of indexes that are not there.
+/// Options accepted without effect: those of old clients, and those of unsupported index types.
 const WITHOUT_EFFECT: [&str; 13] = [
     "ns",
     "storageEngine",
@@ -70,7 +70,7 @@ const WITHOUT_EFFECT: [&str; 13] = [
     "bucketSize",
 ];
 
-/// The options of an index that have an effect and are for clients.
+/// The effective index options that clients may set.
 #[must_use]
 pub fn options() -> Vec<&'static str> {
     let effective = EFFECTIVE.into_iter();
@@ -79,13 +79,13 @@ pub fn options() -> Vec<&'static str> {
     options
 }
 
-/// The kinds of fields, as key patterns write them.
+/// The kinds of fields, in the form of key patterns.
 #[must_use]
 pub fn kinds() -> [&'static str; 4] {
     ["1", "-1", "\"hashed\"", "{ \"$**\": 1 }"]
 }
 
-/// How one field of an index is kept.
+/// The kind of an index field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// In ascending order.
@@ -118,10 +118,10 @@ impl IndexSpec {
         }
     }
 
-    /// Read and check a specification. A missing name is made of the key.
+    /// Parse and check a specification. A missing name is generated from the key.
     ///
     /// # Errors
-    /// `CannotCreateIndex`, `TypeMismatch`, `InvalidIndexSpecificationOption` and such.
+    /// `CannotCreateIndex`, `TypeMismatch`, `InvalidIndexSpecificationOption` and similar.
     pub fn parse(spec: &Document) -> Result<IndexSpec> {
         check_names(spec)?;
         let key = document(spec, "key")?.ok_or_else(|| {
@@ -180,12 +180,12 @@ impl IndexSpec {
     /// The fields with their kinds. The pattern was checked when the specification was made.
     ///
     /// # Errors
-    /// `CannotCreateIndex`, for patterns that no index has.
+    /// `CannotCreateIndex` for invalid patterns.
     pub fn fields(&self) -> Result<Vec<(String, FieldKind)>> {
         fields(&self.key)
     }
 
-    /// As `listIndexes` shows it.
+    /// The specification in the form of `listIndexes`.
     #[must_use]
     pub fn to_document(&self) -> Document {
         let mut out = doc! { "v": 2, "key": self.key.clone(), "name": &self.name };
@@ -319,7 +319,7 @@ impl IndexSpec {
     }
 }
 
-/// The name MongoDB's tools give an index: fields and directions joined.
+/// The default name that MongoDB's tools give an index: fields and directions joined.
 #[must_use]
 pub fn name_of(key: &Document) -> String {
     let mut parts = Vec::new();

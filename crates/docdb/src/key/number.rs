@@ -264,7 +264,7 @@ impl Exact {
     }
 }
 
-/// What a component of a number says, as far as doubles and integers go.
+/// The number in a component, as far as doubles and integers represent it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Decoded {
     /// An integer, with its sign.

@@ -1,4 +1,4 @@
-//! The ways to read documents that the planner chooses among.
+//! Access paths that the planner chooses among.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ pub(crate) struct IndexScan {
     pub(crate) sets: Vec<Vec<Intervals>>,
     /// The keys to read.
     pub(crate) ranges: Arc<KeyRanges>,
-    /// From the end.
+    /// Whether to scan from the end.
     pub(crate) backward: bool,
 }
 
-/// Where documents come from.
+/// The access path.
 #[derive(Clone)]
 pub(crate) enum Access {
-    /// Nowhere: the filter matches nothing.
+    /// No access: the filter matches nothing.
     Nothing,
     /// All records, or those of a clustered collection in ranges of `_id`.
     Collection {
-        /// From the end.
+        /// Whether to scan from the end.
         backward: bool,
         /// The keys to read.
         ranges: Option<Arc<KeyRanges>>,
@@ -37,27 +37,27 @@ pub(crate) enum Access {
     Id(Bson),
     /// An index.
     Index(IndexScan),
-    /// One after the other, each document once.
+    /// Access paths read one after another, each document once.
     Or(Vec<Access>),
-    /// Merged by the order asked for, each document once.
+    /// Access paths merged in the requested sort order, each document once.
     Merge(Vec<Access>),
 }
 
-/// A plan, but for what follows reading: skip, limit, projection.
+/// A plan, without the steps after reading: skip, limit, projection.
 #[derive(Clone)]
 pub(crate) struct Candidate {
-    /// Where documents come from.
+    /// The access path.
     pub(crate) access: Access,
-    /// Whether what comes matches, so that the filter need not be asked.
+    /// Whether all documents read match, so that the filter need not be evaluated.
     pub(crate) exact: bool,
-    /// Whether it comes in the order asked for.
+    /// Whether documents are read in the requested sort order.
     pub(crate) sorted: bool,
-    /// Whether keys hold all that is needed.
+    /// Whether the index keys hold all fields needed.
     pub(crate) covered: bool,
 }
 
 impl Candidate {
-    /// The plan for what matches nothing.
+    /// The plan for a filter that matches nothing.
     pub(crate) fn nothing() -> Candidate {
         Candidate {
             access: Access::Nothing,

@@ -102,7 +102,7 @@ pub(crate) fn assign(
     })
 }
 
-/// What each test of the field's path offers.
+/// The bounds that each test of the field's path offers.
 fn offers(field: &IndexField, all: &Conjunction<'_>, place: Place<'_>) -> Vec<Offer> {
     if has_position(field.path.as_str()) {
         return Vec::new();

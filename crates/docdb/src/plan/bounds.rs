@@ -13,7 +13,7 @@ use query::filter::Test;
 
 use super::interval::{Interval, Intervals};
 
-/// What is known of the index field a test is laid upon.
+/// The properties of the index field that a test applies to.
 #[derive(Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The collation of the index, which orders the strings of the intervals.
@@ -259,7 +259,7 @@ fn numbers(place: Place<'_>) -> Intervals {
     Intervals::one(interval, place.collator)
 }
 
-/// What stands for null, a missing field and an empty array.
+/// The index values of null, a missing field and an empty array.
 fn nullish() -> Intervals {
     Intervals::one(Interval::new(Bson::Undefined, true, Bson::Null, true), None)
 }

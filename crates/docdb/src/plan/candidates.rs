@@ -1,8 +1,8 @@
-//! All the ways worth trying to answer a query.
+//! The candidate plans of a query.
 //!
-//! As in MongoDB: every index whose first field a test bounds, every disjunction whose branches all
-//! have an index; an index that only gives the order when none of those does; the collection when
-//! there is nothing else.
+//! As in MongoDB: every index whose first field is bounded by a test, and every disjunction whose
+//! branches all have an index; an index that only provides the sort order if none of those exists;
+//! otherwise a scan of the collection.
 
 use std::sync::Arc;
 
@@ -23,36 +23,36 @@ use super::scan::{ByteRange, KeyRanges, compile, cut_end, cut_start, encode, mer
 use super::space::Space;
 use super::wildcard;
 
-/// How deep disjunctions within disjunctions get scans of their own.
+/// Maximum depth of nested disjunctions whose branches get scans of their own.
 const OR_DEPTH: usize = 4;
 
-/// Which index the user wants.
+/// The index requested by the user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Hint {
     /// By name.
     Name(String),
     /// By key pattern.
     Pattern(Document),
-    /// None: the collection.
+    /// No index: scan the collection.
     Natural {
         /// From its end.
         backward: bool,
     },
 }
 
-/// A query, as far as plans depend on it.
+/// The parts of a query that plans depend on.
 pub(crate) struct Request<'q> {
-    /// What documents must match.
+    /// The filter that documents must match.
     pub(crate) filter: &'q Filter,
-    /// The order asked for.
+    /// The requested sort order.
     pub(crate) sort: Option<&'q Sort>,
-    /// The index asked for.
+    /// The index hint.
     pub(crate) hint: Option<&'q Hint>,
     /// The least key, inclusive.
     pub(crate) min: Option<&'q Document>,
     /// The greatest key, exclusive.
     pub(crate) max: Option<&'q Document>,
-    /// The paths that are read, when not the whole document is.
+    /// The paths that are read; `None` for whole documents.
     pub(crate) needed: Option<&'q [String]>,
     /// The collation in full; nothing is byte order.
     pub(crate) collation: Option<&'q Document>,
@@ -61,7 +61,7 @@ pub(crate) struct Request<'q> {
 /// The plans to choose from, at least one.
 ///
 /// # Errors
-/// A hint, `min` or `max` that does not fit.
+/// A hint, `min` or `max` that cannot be used.
 pub(crate) fn candidates(request: &Request<'_>, space: &Space) -> Result<Vec<Candidate>> {
     if request.min.is_some() || request.max.is_some() {
         return Ok(vec![min_max(request, space)?]);
@@ -168,7 +168,7 @@ fn same_collation(request: &Request<'_>, index: &IndexView) -> bool {
     request.collation == index.collation.as_ref()
 }
 
-/// The plan by one index, if it serves the conjunction.
+/// The plan that uses one index, if that serves the conjunction.
 fn by_index(
     request: &Request<'_>,
     index: &Arc<IndexView>,
@@ -188,7 +188,7 @@ fn by_index(
     }
 }
 
-/// The plan by an index that only gives the order.
+/// The plan that uses an index only for the sort order.
 fn by_order(
     request: &Request<'_>,
     index: &Arc<IndexView>,
@@ -300,7 +300,8 @@ fn best_branch(
     Ok(best)
 }
 
-/// Less is better: how wide each field is, not sorted, not covered.
+/// The rating of a plan; lower is better: the breadth of each field, then not sorted, then not
+/// covered.
 fn rating(candidate: &Candidate) -> (Vec<usize>, bool, bool) {
     let breadths = candidate
         .access

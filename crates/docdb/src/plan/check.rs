@@ -1,32 +1,32 @@
-//! Which keys of a scan belong, where ranges of whole keys do not say it: an index on `a` and `b`
-//! with a range of `a` and a range of `b`.
+//! Checks the keys of a scan where ranges of full keys cannot express the bounds: for example an
+//! index on `a` and `b` with a range of `a` and a range of `b`.
 //!
-//! The check compares the components of a key with the ranges of each field, and seeks over keys
-//! that cannot belong. A key longer than the engine takes is cut: its first `true_bytes` bytes are
-//! those of the values, the rest is a hash, and the order of keys that agree in those bytes says
-//! nothing. Hence:
+//! The check compares the components of a key with the ranges of each field, and seeks past keys
+//! that cannot match. A key longer than the engine's limit is truncated: its first `true_bytes`
+//! bytes are those of the values, the rest is a hash, so that the order of keys that agree in the
+//! first bytes has no meaning. Hence:
 //!
 //! V1. A seek is derived from the first `true_bytes` bytes of a key alone, and its target is no
-//!     longer than that: it passes over no key that may belong, wherever its hash has put it.
-//! V2. A seek leads strictly beyond the key, so that a scan proceeds and meets no key again.
-//! V3. A key that is not cut is judged by all its bytes. Of a cut one that may belong the document
-//!     decides.
+//!     longer than that: it skips no key that may match, wherever its hash has placed it.
+//! V2. A seek moves strictly past the key, so that a scan proceeds and visits no key twice.
+//! V3. A key that is not truncated is judged by all its bytes. For a truncated key that may match,
+//!     the document decides.
 
 use std::cmp::Ordering;
 
 use super::scan::{ByteRange, cut_end, cut_start};
 use crate::key::{self, AFTER, BEFORE};
 
-/// What becomes of a key.
+/// The verdict on a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The key belongs; a cut one may belong.
+    /// The key matches; a truncated key may match.
     Inside,
-    /// It does not; the next one may.
+    /// The key does not match; the next one may.
     Outside,
-    /// It does not, nor does any before these bytes (backward: at or after them).
+    /// The key does not match, nor does any key before these bytes (backward: at or after them).
     Seek(Vec<u8>),
-    /// Neither it nor any further key of the scan.
+    /// Neither this key nor any later key of the scan matches.
     Done,
 }
 

@@ -1,4 +1,4 @@
-//! What the planner knows of an index.
+//! The planner's description of an index.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct IndexField {
     pub(crate) arrays: u64,
 }
 
-/// How an index's entries come from documents.
+/// How an index derives entries from documents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum IndexKind {
     /// Values of the fields (one of which may be hashed).
@@ -38,7 +38,7 @@ pub(crate) enum IndexKind {
     Wildcard,
 }
 
-/// Who encodes values.
+/// The source of the value encoding.
 #[derive(Clone)]
 enum Origin {
     /// An index.
@@ -50,25 +50,25 @@ enum Origin {
 /// An index, or the records of a clustered collection, as far as planning goes.
 #[derive(Clone)]
 pub(crate) struct IndexView {
-    /// Its place among the collection's indexes.
+    /// Its position among the collection's indexes.
     pub(crate) position: usize,
     /// Its name.
     pub(crate) name: String,
     /// The key pattern, as users gave it.
     pub(crate) key: Document,
-    /// How entries come about.
+    /// How entries are derived.
     pub(crate) kind: IndexKind,
     /// The fields in order.
     pub(crate) fields: Vec<IndexField>,
     /// Documents that have none of the fields are absent.
     pub(crate) sparse: bool,
-    /// No two documents have one key.
+    /// No two documents have the same key.
     pub(crate) unique: bool,
     /// Not to be used by plans.
     pub(crate) hidden: bool,
     /// Only documents that match it are present.
     pub(crate) partial: Option<Arc<Filter>>,
-    /// The order of strings.
+    /// The collator for strings.
     pub(crate) collator: Option<Arc<Collator>>,
     /// The collation in full, to be compared with the query's.
     pub(crate) collation: Option<Document>,

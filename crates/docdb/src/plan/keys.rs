@@ -12,15 +12,15 @@ use crate::index::{Index, KeySet, is_cut};
 /// Makes documents of keys.
 pub(crate) struct Keys {
     names: Vec<(String, bool)>,
-    /// Whether keys hold what documents do: strings in a collation's order, and the path of a
-    /// wildcard index, are something else.
+    /// Whether keys hold the values of documents. Strings stored as sort keys of a collation, and
+    /// the path of a wildcard index, are not such values.
     plain: bool,
-    /// What they are keys of.
+    /// The index of the keys.
     index: Option<Arc<Index>>,
 }
 
 impl Keys {
-    /// Those of an index.
+    /// The key builder of an index.
     pub(crate) fn new(index: &IndexView) -> Keys {
         let field = |field: &super::index::IndexField| {
             let path = field.path.as_str().to_owned();
@@ -33,11 +33,11 @@ impl Keys {
         }
     }
 
-    /// The document of a key; where the key does not tell them, with the values that `found`, the
-    /// document it leads to, has.
+    /// The document of a key. Values that the key does not contain are taken from `found`, the
+    /// document it belongs to.
     ///
     /// # Errors
-    /// A document that is none.
+    /// An invalid document.
     pub(crate) fn document(
         &self,
         key: &[u8],
@@ -58,7 +58,7 @@ impl Keys {
         Ok(document)
     }
 
-    /// The values of a key. That of a key which was cut is made again of the document.
+    /// The values of a key. A truncated key is made again from the document.
     fn values(
         &self,
         key: &[u8],

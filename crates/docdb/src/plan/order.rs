@@ -1,28 +1,29 @@
-//! Whether an index gives the order a query asks for.
+//! Whether an index provides the sort order of a query.
 //!
-//! O1: one that may hold keys that were cut does not: beyond the cut its order is that of hashes.
+//! O1: an index that may hold truncated keys does not: after the truncation its entries are in the
+//!     order of hashes.
 
 use query::sort::{Direction, Sort};
 
 use super::index::{IndexField, IndexView};
 use super::interval::Intervals;
 
-/// The most scans that are merged to get an order.
+/// Maximum number of scans merged to provide a sort order.
 const MERGE_MAX: usize = 200;
 
-/// How a scan gives an order.
+/// The way in which scans provide a sort order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Order {
-    /// By itself.
+    /// One scan, in index order.
     Scan {
-        /// Read it from its end.
+        /// Whether to read it from its end.
         backward: bool,
     },
     /// Scans of single values of the leading fields, merged.
     Merge {
-        /// Read them from their ends.
+        /// Whether to read them from their ends.
         backward: bool,
-        /// The sets of each.
+        /// The sets of each scan.
         parts: Vec<Vec<Intervals>>,
     },
 }

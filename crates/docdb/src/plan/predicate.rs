@@ -1,9 +1,9 @@
-//! A filter taken apart into what indexes can serve: a conjunction of tests of paths, of
-//! disjunctions, and of the rest.
+//! A filter decomposed for the planner: a conjunction of tests of paths, of disjunctions, and of
+//! the rest.
 
 use query::filter::{Node, Test};
 
-/// Where a test stands within `$elemMatch`: tests of one scope are about one and the same element.
+/// The `$elemMatch` that a test is in: all tests of one scope apply to the same element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scope {
     /// Which `$elemMatch`.

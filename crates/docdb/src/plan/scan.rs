@@ -1,9 +1,9 @@
-//! From sets of values per field to ranges of an index's keys, and the check of what ranges cannot
-//! say.
+//! Compiles sets of values per field into ranges of an index's keys, and a check for the conditions
+//! that ranges cannot express.
 //!
 //! S1: the ranges ascend in byte order and do not overlap.
-//! S2: every entry whose components are in the sets lies in a range; where there is no check, the
-//!     reverse holds too.
+//! S2: every entry whose components are in the sets lies in a range; without a check, every entry
+//!     in a range has its components in the sets.
 
 use std::mem;
 
@@ -15,7 +15,7 @@ use super::interval::{Interval, Intervals};
 use crate::index::append_hash;
 use crate::key::{AFTER, BEFORE, Collate, Encoder};
 
-/// The most ranges a scan is divided into; beyond that the check skips from key to key.
+/// Maximum number of ranges of a scan; beyond that the check skips from key to key.
 const RANGES_MAX: usize = 2000;
 
 /// How one field of an index is encoded.
@@ -45,16 +45,17 @@ impl ByteRange {
     }
 }
 
-/// What to read of an index.
+/// The keys of an index to read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KeyRanges {
     /// S1.
     pub(crate) ranges: Vec<ByteRange>,
     /// Says which keys within the ranges belong, when not all do.
     pub(crate) check: Option<Check>,
-    /// Whether a bound was cut, as long keys are, so that keys beside it may be met.
+    /// Whether a bound was truncated like a long key, so that a scan may also visit adjacent keys.
     pub(crate) cut: bool,
-    /// The range of whole keys, where one that was cut does not say whether it lies in it.
+    /// The range of full keys, to be checked when a truncated key does not show whether it lies
+    /// within it.
     pub(crate) edges: Option<ByteRange>,
 }
 
@@ -80,16 +81,16 @@ pub(crate) fn compile(
     Ok(ranges)
 }
 
-/// The bound of the least key: before all keys that agree with `bytes` as far as keys do. Says
-/// whether it was cut.
+/// Truncate the lower bound so that it sorts before all keys that agree with `bytes` up to
+/// `true_bytes`. Returns whether it was truncated.
 pub(super) fn cut_start(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     let long = true_bytes < bytes.len();
     bytes.truncate(true_bytes);
     long
 }
 
-/// The bound beyond the greatest key: beyond all keys that agree with `bytes` as far as keys do.
-/// Says whether it was cut.
+/// Truncate the upper bound so that it sorts after all keys that agree with `bytes` up to
+/// `true_bytes`. Returns whether it was truncated.
 pub(super) fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     if bytes.len() <= true_bytes {
         return false;

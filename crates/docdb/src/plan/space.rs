@@ -1,7 +1,8 @@
-//! What plans of a collection can choose from, kept as long as it stays true, and what was chosen.
+//! The planning data of a collection: the indexes that plans can choose from, cached while they are
+//! valid, and the plans chosen.
 //!
-//! P1: a space is made anew when an index has met arrays at new places, or its first key that is
-//!     cut; everything else about a collection's definition changes with the collection itself.
+//! P1: a space is rebuilt when an index has recorded new arrays or its first truncated key; any
+//!     other change of a collection's definition creates a new collection state.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use super::index::{IndexView, collator};
 use crate::index::Index;
 use crate::key::Collate;
 
-/// Shapes of queries whose plans are remembered.
+/// Maximum number of query shapes whose plans are cached.
 const SHAPES_MAX: usize = 1000;
-/// Uses after which a plan is chosen anew, in case the data have changed.
+/// Number of uses after which a plan is chosen again, in case the data have changed.
 const USES_MAX: u32 = 1000;
 
-/// A collection, as far as plans depend on it.
+/// The parts of a collection that plans depend on.
 pub(crate) struct Space {
     /// The indexes that are built.
     pub(crate) indexes: Vec<Arc<IndexView>>,
@@ -32,7 +33,7 @@ pub(crate) struct Space {
     pub(crate) collator: Option<Arc<Collator>>,
 }
 
-/// What of a collection's definition plans depend on.
+/// The parts of a collection's definition that plans depend on.
 pub(crate) struct Definition<'c> {
     /// All indexes, those being built included.
     pub(crate) indexes: &'c [Arc<Index>],
@@ -43,7 +44,7 @@ pub(crate) struct Definition<'c> {
     pub(crate) collate: Option<&'c Arc<dyn Collate>>,
 }
 
-/// What a plan was chosen for, and how often it was used since.
+/// A cached plan choice, and the number of its uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Choice {
     /// The description of the plan.
@@ -55,19 +56,20 @@ pub(crate) struct Choice {
 
 #[derive(Default)]
 struct State {
-    /// The arrays of each index, and whether keys were cut, when the space was made.
+    /// The multikey bits of each index, including that for truncated keys, when the space was
+    /// built.
     built: Option<(Vec<u32>, Arc<Space>)>,
     choices: HashMap<String, Choice>,
 }
 
-/// What a collection remembers for planning.
+/// The planning cache of a collection.
 #[derive(Default)]
 pub(crate) struct PlanCache {
     state: Mutex<State>,
 }
 
 impl PlanCache {
-    /// The space of the collection of this definition, whose cache this is.
+    /// The space of the collection with this definition, which owns this cache.
     ///
     /// # Errors
     /// A definition that cannot be read.
@@ -90,7 +92,7 @@ impl PlanCache {
         Ok(space)
     }
 
-    /// The choice for a shape, if one is remembered.
+    /// The cached choice for a shape.
     pub(crate) fn choice(&self, shape: &str) -> Option<String> {
         let mut state = self.state.lock();
         let choice = state.choices.get_mut(shape)?;
@@ -102,7 +104,7 @@ impl PlanCache {
         Some(choice.plan.clone())
     }
 
-    /// Remember a choice.
+    /// Cache a choice.
     pub(crate) fn remember(&self, shape: String, plan: String, works: u64) {
         let mut state = self.state.lock();
         if SHAPES_MAX <= state.choices.len() {
@@ -118,7 +120,7 @@ impl PlanCache {
         );
     }
 
-    /// Forget all choices; says how many there were.
+    /// Remove all choices; returns their number.
     pub(crate) fn clear(&self) -> usize {
         let mut state = self.state.lock();
         let count = state.choices.len();
@@ -126,7 +128,7 @@ impl PlanCache {
         count
     }
 
-    /// What is remembered: shape, plan, works.
+    /// The cached choices: shape, plan, works.
     pub(crate) fn list(&self) -> Vec<(String, Choice)> {
         let state = self.state.lock();
         state

@@ -1,10 +1,10 @@
-//! Sessions: what a client did under one id, across its connections.
+//! Logical sessions: the state that a client keeps under one session id, across connections.
 //!
-//! - S1. A session is used by one operation with a transaction number at a time; others wait.
-//! - S2. What a retryable write has done is stored in the engine transaction that does it: a
-//!   statement is done once, also across restarts.
-//! - S3. Numbers of transactions only grow. A higher number forgets what was done under lower ones
-//!   and aborts an open transaction.
+//! - S1. At most one operation with a transaction number uses a session at a time; others wait.
+//! - S2. The result of a retryable write is stored by the same engine transaction as the write. A
+//!   statement thus runs at most once, also across restarts.
+//! - S3. Transaction numbers only grow. A higher number discards the results recorded under lower
+//!   numbers and aborts an open transaction.
 
 mod moment;
 mod registry;
@@ -16,7 +16,7 @@ pub(crate) use moment::Moments;
 pub(crate) use registry::Sessions;
 pub(crate) use retry::{Done, Retry};
 
-/// The error of a number that is too old.
+/// The error for a transaction number lower than the session's current one.
 pub(crate) fn too_old(what: &str, number: i64, newer: i64) -> query::Error {
     query::Error::new(
         query::Code::TRANSACTION_TOO_OLD,

@@ -1,13 +1,13 @@
-//! Snapshots that are held for reads at a time (`readConcern` with the level `snapshot`).
+//! Snapshots held open for reads at a past time (`readConcern` with the level `snapshot`).
 //!
-//! An engine's snapshot belongs to the thread that opened it, so every held one has a thread of its
-//! own: reads at its time are sent there, one after another.
+//! An engine snapshot belongs to the thread that opened it, so each held snapshot has its own
+//! thread. Reads at its time are sent to that thread, which runs them one after another.
 //!
-//! - M1. All writes whose operation time is at most the snapshot's time are in it: it is opened
-//!   after they were done. Reads at one time see the same, however often.
-//! - M2. A snapshot is held for as long as a transaction may take, from its opening on, and there
-//!   are at most [`HELD_MAX`]: the oldest goes first. Reads at a time that is not held any more are
-//!   `SnapshotTooOld`.
+//! - M1. A snapshot contains every write whose operation time is at most the snapshot's time: it is
+//!   opened after those writes finished. All reads at one time return the same data.
+//! - M2. A snapshot is held, from its opening, for as long as a transaction may last. At most
+//!   [`HELD_MAX`] are held: the oldest is released first. Reads at a time that is no longer held
+//!   fail with `SnapshotTooOld`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,12 @@ use crate::error;
 use crate::store::Store;
 use crate::txn::{Held, Op};
 
-/// Snapshots that are held at once: each has a thread, a reader of the engine, and keeps what was
-/// deleted since.
+/// Maximum number of held snapshots: each takes a thread and a reader of the engine, and keeps data
+/// deleted since its opening from being reclaimed.
 const HELD_MAX: usize = 32;
 
 type Task = Box<dyn FnOnce(&Held<'_>) + Send>;
 
-/// All snapshots that are held.
 #[derive(Default)]
 pub(crate) struct Moments(Mutex<BTreeMap<Timestamp, Moment>>);
 
@@ -38,12 +37,14 @@ struct Moment {
 }
 
 impl Store {
-    /// Read a moment: that of `time`, or, where there is none, now. `now` is the time of the last
-    /// write that was acknowledged to a client. `body` runs in the snapshot's thread, with an
-    /// operation of which [`Op::held`] is set; the time is given with what it says.
+    /// Run `body` on the snapshot of `time`, or on a new snapshot if `time` is `None`. `now` is the
+    /// time of the last write acknowledged to a client. `body` runs in the snapshot's thread, with
+    /// an operation that has [`Op::held`] set; the snapshot's time is returned with the result of
+    /// `body`.
     ///
     /// # Errors
-    /// `SnapshotTooOld` when a time is not held and written after; what `body` says.
+    /// `SnapshotTooOld` if the snapshot of `time` is not held and writes came after it; errors of
+    /// `body`.
     pub fn at_moment<R: Send + 'static>(
         self: &Arc<Store>,
         op: Op<'static>,
@@ -58,7 +59,7 @@ impl Store {
         let parts = op.into_parts();
         let task: Task = Box::new(move |held| {
             let op = parts.within(None, Some(held));
-            // Who waits for it is there.
+            // The caller waits for this reply, so the send cannot fail.
             drop(reply.send(op.check().and_then(|()| body(&op))));
         });
         sender.send(task).map_err(|_| too_old(time))?;
@@ -66,11 +67,11 @@ impl Store {
         Ok((done, time))
     }
 
-    /// The snapshot of a time, opened if it can be.
+    /// The snapshot of `time`; opens it if possible.
     fn moment(self: &Arc<Store>, time: Timestamp, now: Timestamp) -> Result<Sender<Task>> {
         let mut all = self.part::<Moments>().0.lock();
         let clock = stdx::time::now();
-        // Who waits for an answer has a sender of its own.
+        // A caller that waits for a reply holds a sender of its own.
         all.retain(|_, moment| clock < moment.until);
         if let Some(moment) = all.get(&time) {
             return Ok(moment.sender.clone());
@@ -90,7 +91,7 @@ impl Store {
             let message = format!("no thread can be had: {e}");
             Error::new(Code::TEMPORARILY_UNAVAILABLE, message)
         })?;
-        // M1: opened before a client gets its time.
+        // M1: the snapshot is open before a client receives its time.
         ready.recv().map_err(|_| too_old(time))??;
         let moment = Moment {
             sender: sender.clone(),
@@ -102,7 +103,7 @@ impl Store {
     }
 }
 
-/// The life of a snapshot's thread.
+/// Main loop of a snapshot's thread.
 fn hold(
     store: &Store,
     time: Timestamp,
@@ -126,7 +127,7 @@ fn hold(
     drop(opened.send(Ok(())));
     loop {
         let rest = until.saturating_duration_since(stdx::time::now());
-        // Too old, or no sender is left.
+        // The snapshot is too old, or no sender is left.
         let Ok(task) = tasks.recv_timeout(rest) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! The sessions that are in use.
+//! The registry of sessions in use.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,44 +13,43 @@ use crate::error;
 use crate::store::Store;
 use crate::txn::{Op, Outrun, SessionId};
 
-/// Sessions that may be in use at once (MongoDB's default).
+/// Maximum number of sessions in use at once (MongoDB's default).
 const SESSIONS_MAX: usize = 1_000_000;
-/// How often who waits for a session looks whether it may go on waiting.
+/// Interval at which an operation that waits for a session checks whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// All sessions.
 #[derive(Default)]
 pub(crate) struct Sessions {
     all: Mutex<HashMap<SessionId, Arc<Session>>>,
 }
 
-/// One session.
 pub(crate) struct Session {
     state: Mutex<State>,
     free: Condvar,
 }
 
 pub(crate) struct State {
-    /// Whether an operation has it for itself (S1).
+    /// Whether an operation has exclusive use of the session (S1).
     busy: bool,
     last_use: Instant,
-    /// The highest number seen; -1 before the first.
+    /// The highest transaction number seen; -1 before the first.
     pub(super) number: i64,
-    /// What the retryable write of that number has done.
+    /// Results of the statements of the retryable write with that number.
     pub(super) executed: Executed,
-    /// Whether runs are stored beside the head, of this number or one before.
+    /// Whether the store has run records beside the head, under this number or an earlier one.
     pub(super) has_runs: bool,
-    /// How the transaction of that number stands.
+    /// State of the transaction with that number.
     pub(super) phase: Phase,
-    /// What the next transaction learns of the one before.
+    /// Whether the previous transaction failed to become the writer because of others' writes; the
+    /// next transaction reads it.
     pub(super) outrun: Arc<Outrun>,
 }
 
-/// A session that an operation has for itself.
+/// Exclusive use of a session by one operation.
 pub(crate) struct CheckedOut(Arc<Session>);
 
 impl Sessions {
-    /// The session of an id; what is stored of it is read when it is used for the first time.
+    /// The session with this id; its stored state is read at its first use.
     pub(super) fn get(&self, store: &Store, id: SessionId) -> Result<Arc<Session>> {
         if let Some(session) = self.all.lock().get(&id) {
             session.touch();
@@ -73,7 +72,8 @@ impl Sessions {
         Ok(Arc::clone(session))
     }
 
-    /// Forget a session; its open transaction is aborted. Says whether there may be runs of it.
+    /// Remove a session and abort its open transaction. Returns whether run records of it may
+    /// exist.
     fn end(&self, id: &SessionId) -> bool {
         let Some(session) = self.all.lock().remove(id) else {
             return true;
@@ -117,7 +117,7 @@ impl Session {
         self.state.lock().last_use = stdx::time::now();
     }
 
-    /// Have it for oneself; others that have it are waited for.
+    /// Take exclusive use of the session, waiting while another operation has it.
     pub(super) fn check_out(self: &Arc<Session>, op: &Op<'_>) -> Result<CheckedOut> {
         let mut state = self.state.lock();
         while state.busy {
@@ -129,12 +129,12 @@ impl Session {
         Ok(CheckedOut(Arc::clone(self)))
     }
 
-    /// Note what was committed under a number: runs that are new or have become longer.
+    /// Record the statements committed under a number: `fresh` holds new or lengthened runs.
     pub(crate) fn executed(&self, number: i64, fresh: Executed) {
         let mut state = self.state.lock();
         if state.number == number {
             state.executed.extend(fresh);
-            // The first commit of a number removes those of others.
+            // The first commit under a number removes the run records of earlier numbers.
             state.has_runs = 1 < state.executed.len();
         } else {
             state.has_runs = true;
@@ -143,8 +143,8 @@ impl Session {
 }
 
 impl State {
-    /// Go to a higher number (S3). An open transaction is aborted, and has ended afterwards: the
-    /// next one must not conflict with it.
+    /// Advance to a higher transaction number (S3). Aborts an open transaction and waits until it
+    /// has ended, so that the next transaction cannot conflict with it.
     pub(super) fn advance(&mut self, number: i64) {
         if let Phase::Open(sender) = &self.phase {
             give_up(sender);
@@ -177,12 +177,11 @@ impl Drop for CheckedOut {
 }
 
 impl Store {
-    /// All sessions.
     pub(super) fn sessions(&self) -> &Sessions {
         self.part()
     }
 
-    /// Note that sessions are in use (`startSession`, `refreshSessions`, and every command).
+    /// Mark sessions as in use (`startSession`, `refreshSessions`, and every command).
     ///
     /// # Errors
     /// `TooManyLogicalSessions`.
@@ -191,12 +190,12 @@ impl Store {
             .try_for_each(|id| self.sessions().get(self, *id).map(|_| ()))
     }
 
-    /// End sessions (`endSessions`, `killSessions`): open transactions are aborted, and what their
-    /// writes did is forgotten; of the stored part that is left to expiry when others write for
-    /// long to an engine of one writer.
+    /// End sessions (`endSessions`, `killSessions`): aborts open transactions and discards the
+    /// recorded results of their retryable writes. On an engine with one writer, if other writes
+    /// hold the writer for long, the stored records are left to session expiry.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn end_sessions(&self, ids: &[SessionId]) -> Result<()> {
         if ids.is_empty() {
             return Ok(());
@@ -219,14 +218,14 @@ impl Store {
             .map_err(error::engine)
     }
 
-    /// The sessions in use.
+    /// The ids of the sessions in use.
     #[must_use]
     pub fn session_ids(&self) -> Vec<SessionId> {
         self.sessions().ids()
     }
 
-    /// The open transactions that no operation is part of now, for `$currentOp`: the session and
-    /// the number.
+    /// Open transactions that no operation runs in now, for `$currentOp`: session id and
+    /// transaction number.
     #[must_use]
     pub fn idle_transactions(&self) -> Vec<(SessionId, i64)> {
         let mut idle = Vec::new();
@@ -239,11 +238,11 @@ impl Store {
         idle
     }
 
-    /// End sessions that were not used for the timeout of the options, and forget what is stored of
-    /// those that are no longer used.
+    /// End sessions unused for longer than the session timeout of the options, and delete the
+    /// stored records of sessions that are no longer in use.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn expire_sessions(&self) -> Result<usize> {
         let timeout = self.options().session_timeout;
         let now = stdx::time::now();
@@ -261,8 +260,8 @@ impl Store {
         Ok(old.len())
     }
 
-    /// Add the sessions that are stored and not in use, and were last written to before `limit`, in
-    /// milliseconds since 1970.
+    /// Append to `old` the stored sessions that are not in use and were last written before
+    /// `limit`, in milliseconds since 1970.
     fn stored_before(&self, limit: i64, old: &mut Vec<SessionId>) -> Result<()> {
         let live: std::collections::HashSet<SessionId> = self.session_ids().into_iter().collect();
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
@@ -274,7 +273,8 @@ impl Store {
             let Some((id, is_head)) = of_key(cursor.key()) else {
                 continue;
             };
-            // Runs come behind their head; those without one were written while the session ended.
+            // The keys of a session's runs sort after the key of its head. Runs without a head were
+            // written while the session ended.
             let lost = !is_head && last != Some(id);
             last = Some(id);
             let written = || from_bytes(cursor.value()).map_or(0, |s| s.time.timestamp_millis());

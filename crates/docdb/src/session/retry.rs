@@ -1,4 +1,5 @@
-//! Retryable writes: what a statement has done is remembered until the session's next number.
+//! Retryable writes: the session records the result of each statement until its transaction number
+//! advances.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use crate::error;
 use crate::store::Store;
 use crate::txn::{Op, SessionId, SessionRef, Work};
 
-/// What a statement has done.
+/// Result of an executed statement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Done {
     /// Documents matched, inserted or deleted.
@@ -22,11 +23,11 @@ pub(crate) struct Done {
     pub(crate) modified: i64,
     /// The `_id` of an inserted document.
     pub(crate) upserted: Option<Bson>,
-    /// The document that `findAndModify` gave.
+    /// The document that `findAndModify` returned.
     pub(crate) image: Option<Bson>,
 }
 
-/// A retryable write under way: it has the session for itself.
+/// A retryable write in progress; it has exclusive use of its session.
 pub(crate) struct Retry<'s> {
     store: &'s Store,
     session: CheckedOut,
@@ -36,7 +37,7 @@ pub(crate) struct Retry<'s> {
 }
 
 impl SessionRef {
-    /// The number of a statement of a batch.
+    /// The statement number of the statement at `index` of a batch.
     #[must_use]
     pub fn stmt(&self, index: usize) -> i32 {
         let named = self
@@ -53,7 +54,7 @@ impl SessionRef {
 }
 
 impl Store {
-    /// Begin a retryable write, if the operation is one.
+    /// Begin a retryable write; `None` if the operation is not one.
     ///
     /// # Errors
     /// `IllegalOperation` without a replica set, `TransactionTooOld`.
@@ -89,7 +90,7 @@ impl Store {
         }))
     }
 
-    /// Numbers of transactions want a replica set.
+    /// Check that transaction numbers are allowed: they require a replica set.
     pub(crate) fn check_numbers_allowed(&self) -> Result<()> {
         match self.options().replica_set {
             Some(_) => Ok(()),
@@ -102,7 +103,7 @@ impl Store {
 }
 
 impl Retry<'_> {
-    /// What a statement did before, if it was executed.
+    /// The recorded result of a statement; `None` if it has not run.
     pub(crate) fn done(&self, stmt: i32) -> Option<Done> {
         self.session.with(|state| {
             let (first, (count, done)) = state.executed.range(..=stmt).next_back()?;
@@ -110,8 +111,8 @@ impl Retry<'_> {
         })
     }
 
-    /// Remember what `count` statements from `stmt` on have done, each of them: in the work's
-    /// transaction, and, once that is committed, in memory. Once per work.
+    /// Record `done` as the result of each of `count` statements from `stmt` on: in the work's
+    /// transaction and, after its commit, in memory. Call it at most once per work.
     pub(crate) fn remember(
         &self,
         work: &mut Work<'_>,
@@ -122,7 +123,7 @@ impl Retry<'_> {
         self.remember_all(work, &[(stmt, count)], done)
     }
 
-    /// The same for several runs of statements.
+    /// As [`Retry::remember`], for several runs of statements.
     pub(crate) fn remember_all(
         &self,
         work: &mut Work<'_>,

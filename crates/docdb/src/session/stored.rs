@@ -1,20 +1,21 @@
-//! What is stored of a session: the number of its last retryable write and what its statements did,
-//! or the number of the last transaction it committed.
+//! The stored state of a session: the number of its last retryable write with the results of its
+//! statements, or the number of the last transaction it committed.
 //!
 //! The tree `_sessions` has two kinds of records:
 //!
-//! - The head: the session's id and user digest (48 bytes) are the key, the document
-//!   `{n: number, t: time, s: [{i: statement, c: how many of the kind follow, r: result}]}` is the
-//!   value; `c: true` beside them says that the number is that of a committed transaction. It is
-//!   written by the first commit of a number, with the first run of statements.
-//! - The runs behind the first: the key of the head and the number of the statement (4 bytes, big
-//!   endian, the sign bit turned over), `{n: number, c: how many, r: result}`. One counts only if
-//!   it has the number of the head, and then more than a run of the same statement there.
+//! - The head. Its key is the session's id and user digest (48 bytes). Its value is the document
+//!   `{n: number, t: time, s: [{i: statement, c: number of statements in the run, r: result}]}`; a
+//!   field `c: true` beside them marks the number of a committed transaction. The first commit
+//!   under a number writes the head, with the first run of statements.
+//! - The runs after the first. The key is that of the head plus the statement number (4 bytes, big
+//!   endian, sign bit inverted); the value is `{n: number, c: length, r: result}`. A run is valid
+//!   only if it has the number of the head; it then takes precedence over a run of the same
+//!   statement in the head.
 //!
-//! So each statement of a batch writes a record of its own and not all of those before. Most writes
-//! have one statement and need the head alone, which the next number overwrites; runs are removed
-//! together when the number advances or the session ends. Heads with many runs, as they were once
-//! written, are read the same.
+//! Each statement of a batch thus writes one record and does not rewrite those before. Most writes
+//! have one statement and need the head alone, which the next number overwrites. Runs are removed
+//! together when the number advances or the session ends. Older stores have heads with many runs;
+//! these are read in the same way.
 
 use std::collections::BTreeMap;
 
@@ -26,17 +27,17 @@ use super::retry::Done;
 use crate::error;
 use crate::txn::SessionId;
 
-/// The statements that were executed: the first number of a run, and its length with its result.
+/// Executed statements: for each run, its first statement number, its length and its result.
 pub(crate) type Executed = BTreeMap<i32, (i32, Done)>;
 
-/// Note in `fresh` what `count` statements from `first` on have done, each of them, after those of
-/// `executed`.
+/// Add to `fresh` that each of `count` statements from `first` on had the result `done`, given the
+/// runs already in `executed`.
 ///
-/// Statements that did the same lengthen the run before: what is stored stays as short as their
-/// results are alike.
+/// Consecutive statements with equal results extend the preceding run, which keeps the records
+/// short.
 pub(super) fn add(executed: &Executed, fresh: &mut Executed, first: i32, count: i32, done: &Done) {
     let plain = done.upserted.is_none() && done.image.is_none();
-    // A run of both has become longer in `fresh`.
+    // A run in both maps is the longer one in `fresh`.
     let before = [&*fresh, executed]
         .into_iter()
         .filter_map(|runs| runs.range(..first).next_back())
@@ -58,7 +59,7 @@ pub(super) fn key(id: &SessionId) -> Vec<u8> {
     [&id.id[..], &id.uid[..]].concat()
 }
 
-/// The session whose head or run has a key, and whether it is a head.
+/// The session that a head's or run's key belongs to, and whether the key is a head's.
 pub(super) fn of_key(key: &[u8]) -> Option<(SessionId, bool)> {
     let (id, rest) = key.split_first_chunk()?;
     let (uid, statement) = rest.split_first_chunk()?;
@@ -77,25 +78,25 @@ fn run_key(id: &SessionId, first: i32) -> Vec<u8> {
     [&key(id)[..], &place.to_be_bytes()].concat()
 }
 
-/// What is stored of a session.
+/// Stored state of a session.
 pub(super) struct Stored {
     pub(super) number: i64,
     pub(super) time: bson::DateTime,
     pub(super) executed: Executed,
-    /// Whether the number is that of a transaction that was committed.
+    /// Whether the number belongs to a committed transaction.
     pub(super) committed: bool,
-    /// Whether there are runs beside the head.
+    /// Whether run records exist beside the head.
     pub(super) has_runs: bool,
 }
 
-/// A transaction was committed under the number.
+/// The head record of a transaction committed under `number`.
 pub(super) fn committed(number: i64, now: bson::DateTime) -> Result<Vec<u8>> {
     let statements: Vec<Bson> = Vec::new();
     let document = doc! { "n": number, "t": now, "s": statements, "c": true };
     Ok(RawDocumentBuf::try_from(&document)?.into_bytes())
 }
 
-/// The records that tell of `fresh`, the runs that are new or longer than in `executed`.
+/// The records to write for `fresh`, the runs that are new or longer than in `executed`.
 pub(super) fn records(
     id: &SessionId,
     number: i64,
@@ -104,7 +105,7 @@ pub(super) fn records(
     fresh: &Executed,
 ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut records = Vec::with_capacity(fresh.len());
-    // The run of the head is the first one that was ever noted.
+    // The head holds the run that was recorded first.
     let mut head = executed.is_empty();
     for (first, (count, done)) in fresh {
         let only = executed.len() == 1 && executed.contains_key(first);
@@ -133,10 +134,10 @@ fn result(done: &Done) -> Document {
     result
 }
 
-/// Read what is stored of a session. `None` when that is nothing, or no such documents.
+/// Read the stored state of a session. `None` if nothing is stored or the head cannot be decoded.
 ///
 /// # Errors
-/// As the engine's.
+/// Errors of the engine.
 pub(super) fn load(
     snapshot: &dyn Snapshot,
     tree: TreeId,
@@ -161,7 +162,7 @@ pub(super) fn load(
     Ok(Some(stored))
 }
 
-/// A run of its record, if that is of `number`.
+/// Decode a run's record; `None` unless its number is `number`.
 fn run(bytes: &[u8], number: i64) -> Option<(i32, Done)> {
     let document = Document::try_from(RawDocument::from_bytes(bytes).ok()?).ok()?;
     let same = document.get_i64("n").ok()? == number;
@@ -179,7 +180,7 @@ fn done(statement: &Document) -> Option<Done> {
     })
 }
 
-/// A head; `None` for bytes that are no such document.
+/// Decode a head; `None` for bytes that are not a valid head.
 pub(super) fn from_bytes(bytes: &[u8]) -> Option<Stored> {
     let document = Document::try_from(RawDocument::from_bytes(bytes).ok()?).ok()?;
     let mut executed = Executed::new();

@@ -1,13 +1,14 @@
 //! Multi-document transactions.
 //!
-//! An engine's transaction belongs to the thread that began it, so every open transaction has a
-//! thread of its own, which lives as long as the transaction: statements are sent to it. It gives
-//! up when the transaction is older than the options allow, when it was idle for long while others
-//! wait for the turn that it has, or when its session has dropped it.
+//! An engine transaction belongs to the thread that began it, so each open transaction has its own
+//! thread, which receives the transaction's statements and ends with it. The thread aborts the
+//! transaction when it exceeds the maximum age of the options, when it is idle for long while
+//! others wait for the writer turn that it holds, or when its session has dropped it.
 //!
-//! - T1. A statement that fails aborts its transaction.
-//! - T2. Committing again what was committed is well, also after a restart: a commit writes its
-//!   number with what it commits. Committing or continuing what was aborted is `NoSuchTransaction`.
+//! - T1. A failing statement aborts its transaction.
+//! - T2. Committing a committed transaction again succeeds, also after a restart: a commit stores
+//!   its transaction number together with its writes. Committing or continuing an aborted
+//!   transaction fails with `NoSuchTransaction`.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,24 +28,24 @@ use crate::patience::LOOK;
 use crate::store::Store;
 use crate::txn::{InTransaction, Op, Outrun, SeenCatalog, SessionId, SessionRef, Work};
 
-/// Transactions that may be open at once: each has a thread, and pins what the engine keeps for its
-/// snapshot.
+/// Maximum number of open transactions: each has a thread and pins the data that the engine keeps
+/// for its snapshot.
 const OPEN_MAX: usize = 1000;
 
-/// How a session's transaction stands.
+/// State of a session's transaction.
 pub(crate) enum Phase {
-    /// There is none.
+    /// No transaction was started.
     None,
-    /// Statements can be sent.
+    /// Open: its thread accepts statements.
     Open(Sender<Task>),
     Committed,
     Aborted,
 }
 
-/// What a transaction's thread does.
+/// A unit of work for a transaction's thread.
 pub(crate) type Task = Box<dyn FnOnce(&Own<'_>) + Send>;
 
-/// The work of a transaction, in its thread.
+/// A transaction's state, owned by its thread.
 pub(crate) struct Own<'s> {
     work: RefCell<Option<Work<'s>>>,
     catalog: Rc<SeenCatalog>,
@@ -64,13 +65,13 @@ impl InTransaction for Own<'_> {
 }
 
 impl Store {
-    /// Do a statement in the multi-document transaction that the operation's session names; `start`
-    /// says that it is the first one. `body` runs in the transaction's thread, with an operation of
-    /// which [`Op::transaction`] is set; an error of it aborts the transaction.
+    /// Run a statement in the multi-document transaction that the operation's session names;
+    /// `start` marks the first statement. `body` runs in the transaction's thread, with an
+    /// operation that has [`Op::transaction`] set; an error of `body` aborts the transaction.
     ///
     /// # Errors
     /// `NoSuchTransaction`, `TransactionTooOld`, `TransactionCommitted`, `IllegalOperation` without
-    /// a replica set; what `body` says.
+    /// a replica set; errors of `body`.
     pub fn in_transaction<R: Send + 'static>(
         self: &Arc<Store>,
         op: Op<'static>,
@@ -91,7 +92,7 @@ impl Store {
         let parts = op.into_parts();
         let task: Task = Box::new(move |own| {
             let op = parts.within(Some(own), None);
-            // Who waits for it is there until the session is given back.
+            // The caller waits for this reply until it returns the session.
             drop(reply.send(body(&op)));
         });
         let done = run(&sender, task, &result, number);
@@ -105,8 +106,8 @@ impl Store {
     /// Commit the transaction that the operation's session names.
     ///
     /// # Errors
-    /// `NoSuchTransaction`, `TransactionTooOld`; `WriteConflict` and the engine's: then it is
-    /// aborted.
+    /// `NoSuchTransaction`, `TransactionTooOld`; `WriteConflict` and errors of the engine, which
+    /// abort the transaction.
     pub fn commit_transaction(&self, op: &Op<'_>) -> Result<()> {
         let (session, number) = named(op)?;
         let id = session.id;
@@ -162,7 +163,7 @@ impl Store {
         Ok(())
     }
 
-    /// How many transactions are open.
+    /// The number of open transactions.
     #[must_use]
     pub fn open_transactions(&self) -> usize {
         OPEN.load(Ordering::Relaxed)
@@ -208,7 +209,7 @@ impl Store {
 
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// One of the transactions that may be open.
+/// A slot of the [`OPEN_MAX`] transactions that may be open.
 struct Counted;
 
 impl Counted {
@@ -230,7 +231,7 @@ impl Drop for Counted {
     }
 }
 
-/// The life of a transaction's thread.
+/// Main loop of a transaction's thread.
 fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<Outrun>) {
     let catalog = Rc::new(SeenCatalog::default());
     let work = Work::multi_document(store, Rc::clone(&catalog), outrun);
@@ -238,7 +239,7 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<O
         work: RefCell::new(Some(work)),
         catalog,
     };
-    // What is dropped at the end is rolled back.
+    // Work that is dropped at the end without a commit is rolled back.
     while let Some(task) = next(store, tasks, &own, deadline) {
         task(&own);
         if own.work.borrow().is_none() {
@@ -247,8 +248,8 @@ fn serve(store: &Store, tasks: &Receiver<Task>, deadline: Instant, outrun: Arc<O
     }
 }
 
-/// The next thing to do. `None` when the transaction is too old, is in the way of others for too
-/// long, or its session has dropped it.
+/// The next task. `None` when the transaction is too old, blocks others for too long, or was
+/// dropped by its session.
 fn next(store: &Store, tasks: &Receiver<Task>, own: &Own<'_>, deadline: Instant) -> Option<Task> {
     let has_turn = own.work.borrow().as_ref().is_some_and(Work::is_begun);
     let may_idle_until = stdx::time::now() + store.tuning().transaction_idle();
@@ -269,7 +270,8 @@ fn next(store: &Store, tasks: &Receiver<Task>, own: &Own<'_>, deadline: Instant)
     }
 }
 
-/// Commit, and with it that it was: a client that does not hear of it asks again (T2).
+/// Commit, and store in the same transaction that the number was committed: a client that did not
+/// receive the reply asks again (T2).
 fn commit(
     mut work: Work<'_>,
     id: &SessionId,
@@ -286,21 +288,21 @@ fn commit(
     work.commit(durability)
 }
 
-/// Roll a transaction back, and wait until its locks are given back.
+/// Roll a transaction back, and wait until its locks are released.
 pub(super) fn give_up(sender: &Sender<Task>) {
     let (reply, result) = channel();
     let task: Task = Box::new(move |own| {
         drop(own.work.borrow_mut().take());
-        // Who waits for it is there.
+        // The caller waits for this reply, so the send cannot fail.
         let _: std::result::Result<(), _> = reply.send(());
     });
-    // That it has ended by itself is well.
+    // A failed send means that the transaction has already ended, which is fine.
     if sender.send(task).is_ok() {
         let _: std::result::Result<(), _> = result.recv();
     }
 }
 
-/// Send a task and wait for what it says.
+/// Send a task and wait for its result.
 fn run<R>(
     sender: &Sender<Task>,
     task: Task,

@@ -1,10 +1,10 @@
-//! What an older store does not say: whether its indexes hold keys that were cut.
+//! Upgrade of older stores, which do not record whether their indexes hold truncated keys.
 //!
-//! An index notes its first key that is cut in the transaction that puts it, as it notes arrays.
-//! The indexes of a store that was written before this was noted are all taken to hold such keys,
-//! unless the least and the greatest key show that there can be none. That is stored once, together
-//! with the mark that from then on such keys are noted. An exact answer would need a read of the
-//! whole index. An index that is dropped and created again has an exact mark.
+//! An index records its first truncated key in the transaction that inserts it, in the same way as
+//! arrays. In a store written before this was recorded, every index is assumed to hold truncated
+//! keys, unless its first and last key show that it cannot. This assumption is stored once,
+//! together with the mark that truncated keys are recorded from then on. An exact answer would
+//! require reading the whole index. An index that is dropped and created again has an exact record.
 
 use kv::{Direction, Durability, KeyRange, Snapshot, TreeId};
 use query::Result;
@@ -16,7 +16,8 @@ use crate::index::{FieldKind, IndexSpec};
 use crate::key;
 
 impl Store {
-    /// Mark the indexes that may hold cut keys, if the store was written before those were noted.
+    /// Mark the indexes that may hold truncated keys, if the store was written before these were
+    /// recorded.
     pub(super) fn mark_unknown(&self) -> Result<()> {
         let catalog = self.trees.catalog;
         let mut marks = Vec::new();
@@ -65,7 +66,7 @@ impl Store {
     }
 }
 
-/// Whether an index may hold keys that were cut, by its first and its last key.
+/// Whether an index may hold truncated keys, judged by its first and last key.
 fn may_hold_cut(snapshot: &dyn Snapshot, tree: TreeId, spec: &IndexSpec) -> Result<bool> {
     let end = |direction: Direction| -> Result<Option<u8>> {
         let cursor = snapshot.cursor(tree, KeyRange::ALL, direction);

@@ -1,4 +1,4 @@
-//! Loading a store: reading the catalog, and dropping the trees that a crash left.
+//! Loading a store: reads the catalog and drops the trees that a crash left behind.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,14 +22,15 @@ use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
 use crate::turn::Turns;
 
-/// The tree of sessions.
+/// Name of the tree of sessions.
 const SESSIONS: &str = "_sessions";
 
 impl Store {
-    /// The store that is in an engine, made in an empty one, and the temporary collections in it.
+    /// Load the store in an engine, created if the engine is empty; also returns its temporary
+    /// collections.
     ///
     /// # Errors
-    /// As the engine's; a catalog that cannot be read.
+    /// Errors of the engine; a catalog that cannot be read.
     pub(crate) fn load(
         engine: Arc<dyn Engine>,
         options: Options,
@@ -62,7 +63,7 @@ impl Store {
         Ok((store, temporary))
     }
 
-    /// Read the catalog; gives the names of the temporary collections.
+    /// Read the catalog; returns the names of the temporary collections.
     fn load_catalog(&self) -> Result<Vec<Namespace>> {
         self.mark_unknown()?;
         let mut temporary = Vec::new();
@@ -133,7 +134,7 @@ impl Store {
         self.assemble(stored.ns, stored.options, indexes, core)
     }
 
-    /// A collection of its parts.
+    /// Build a collection from its parts.
     pub(crate) fn assemble(
         &self,
         ns: Namespace,
@@ -156,7 +157,7 @@ impl Store {
         Ok(Collection::new(ns, options, indexes, core, collation).with_validator(validator))
     }
 
-    /// What all states of a collection share.
+    /// Build the part that all states of a collection share.
     pub(crate) fn core(&self, uuid: [u8; 16], records: TreeId, counts: Counts) -> Core {
         Core {
             uuid,
@@ -170,7 +171,7 @@ impl Store {
         }
     }
 
-    /// An index of its stored form and its tree.
+    /// Build an index from its stored form and its tree.
     pub(crate) fn index(
         &self,
         stored: StoredIndex,
@@ -193,8 +194,8 @@ impl Store {
         Index::new(stored.spec, parts)
     }
 
-    /// The longest key of an index; of a clustered collection half of what the engine takes, for
-    /// the record behind it may be as long.
+    /// The longest key of an index; in a clustered collection half of the engine's limit, since the
+    /// record after it may be as long.
     pub(crate) fn key_limit(&self, clustered: bool) -> usize {
         let most = self.engine.capabilities().limits.key_max - INDEX_KEY_SLACK;
         INDEX_KEY_MAX.min(if clustered { most / 2 } else { most })
@@ -206,7 +207,7 @@ impl Store {
         uuid: &[u8; 16],
         number: u32,
     ) -> Result<Vec<u32>> {
-        // One more for whether keys were cut.
+        // The additional word records whether keys were truncated.
         let mut bits = vec![0; INDEX_FIELDS_MAX + 1];
         let (start, end) = catalog::multikey_range(uuid);
         let range = KeyRange::half_open(&start, &end);
@@ -233,7 +234,7 @@ impl Store {
     }
 }
 
-/// The filter of a partial index.
+/// Parse the filter of a partial index.
 fn partial(spec: &crate::index::IndexSpec) -> Result<Option<Filter>> {
     let Some(filter) = &spec.partial else {
         return Ok(None);
@@ -256,7 +257,7 @@ fn ensure(engine: &dyn Engine, name: &str) -> Result<TreeId> {
     }
 }
 
-/// The highest key of a tree; empty when there is none.
+/// The highest key of a tree; empty for an empty tree.
 fn last_key(snapshot: &dyn Snapshot, tree: TreeId) -> Result<Vec<u8>> {
     let cursor = snapshot.cursor(tree, KeyRange::ALL, Direction::Backward);
     let mut cursor = cursor.map_err(error::engine)?;

@@ -1,5 +1,4 @@
-//! What the modules above keep in a store: their state lives as long as it, and the store knows
-//! nothing of it.
+//! State of the modules above: it lives as long as the store, which does not interpret it.
 
 use std::any::Any;
 
@@ -10,7 +9,7 @@ use super::Store;
 pub(crate) struct Parts(Vec<Box<dyn Any + Send + Sync>>);
 
 impl Parts {
-    /// With the state of one more module.
+    /// Add the state of one more module.
     #[must_use]
     pub(crate) fn with<P: Any + Send + Sync>(mut self, part: P) -> Parts {
         self.0.push(Box::new(part));
@@ -19,7 +18,7 @@ impl Parts {
 }
 
 impl Store {
-    /// The state of a type.
+    /// The state of type `P`.
     pub(crate) fn part<P: Any>(&self) -> &P {
         let mut parts = self.parts.0.iter();
         let found = parts.find_map(|part| part.downcast_ref());

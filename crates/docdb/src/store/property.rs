@@ -1,5 +1,5 @@
-//! Small values that a server keeps in its store, and cheap answers to the question whether a
-//! collection was written to.
+//! Small values that a server keeps in its store, and an inexpensive check whether a collection was
+//! written to.
 
 use kv::Durability;
 use query::{Namespace, Result};
@@ -10,8 +10,8 @@ use crate::catalog::property_key;
 use crate::error;
 
 /// Identifies the content of a collection while a store is open. Equal versions mean equal
-/// documents; it changes with every commit that may have written to the collection, and when the
-/// collection is dropped, made or renamed.
+/// documents. The version changes with every commit that may have written to the collection, and
+/// when the collection is dropped, created or renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ContentVersion {
     uuid: [u8; 16],
@@ -19,8 +19,8 @@ pub struct ContentVersion {
 }
 
 impl Store {
-    /// The version of the content of a collection; `None` when there is none of that name. A read
-    /// that begins after the call sees this version or a later one. Takes no lock of writers.
+    /// The content version of a collection; `None` if the collection does not exist. A read that
+    /// begins after the call sees this version or a later one. Takes no lock of writers.
     #[must_use]
     pub fn content_version(&self, ns: &Namespace) -> Option<ContentVersion> {
         let collection = self.collection(ns)?;
@@ -31,20 +31,21 @@ impl Store {
         })
     }
 
-    /// A value that [`Store::set_property`] has kept under a name. No command reads it.
+    /// The value stored by [`Store::set_property`] under a name. No command reads it.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn property(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         let value = snapshot.get(self.trees().catalog, &property_key(name));
         value.map_err(error::engine)
     }
 
-    /// Keep a value under a name, durably. It must not exceed a kilobyte, which every engine takes.
+    /// Store a value under a name, durably. It must not exceed one kilobyte, which every engine
+    /// supports.
     ///
     /// # Errors
-    /// As the engine's.
+    /// Errors of the engine.
     pub fn set_property(&self, name: &str, value: &[u8]) -> Result<()> {
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         let put = txn.put(self.trees().catalog, &property_key(name), value);

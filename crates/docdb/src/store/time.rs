@@ -1,9 +1,8 @@
-//! The time that is reserved for the logical clock of the server.
+//! The time reserved for the logical clock of the server.
 //!
-//! The clock hands out no time beyond the reserved second, so that a server that starts later, also
-//! after a crash and with the wall clock set back, can start beyond every time that was handed out.
-//! It is a record of the catalog's tree: the key `t`, and the second since 1970 in 4 bytes,
-//! big-endian.
+//! The clock issues no time beyond the reserved second, so that a server started later can continue
+//! after every time issued, even after a crash and with the wall clock set back. The reservation is
+//! a record of the catalog's tree: key `t`, value the second since 1970 in 4 bytes, big-endian.
 
 use kv::{Batch, Durability};
 use query::{Error, Result};
@@ -15,10 +14,10 @@ use crate::turn;
 const KEY: &[u8] = b"t";
 
 impl Store {
-    /// The last second, since 1970, that was reserved. `None` if none ever was.
+    /// The last reserved second, since 1970. `None` if none was reserved.
     ///
     /// # Errors
-    /// As the engine's; a record that cannot be read.
+    /// Errors of the engine; a record that cannot be decoded.
     pub fn reserved_time(&self) -> Result<Option<u32>> {
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         let found = snapshot.get(self.trees().catalog, KEY);
@@ -30,10 +29,10 @@ impl Store {
         Ok(Some(u32::from_be_bytes(bytes)))
     }
 
-    /// Reserve the seconds up to `until`, durably. The caller does not lower the number.
+    /// Reserve the seconds up to `until`, durably. The caller must not lower the number.
     ///
     /// # Errors
-    /// `LockTimeout` while another one is the one writer of the engine; as the engine's.
+    /// `LockTimeout` while another operation is the engine's one writer; errors of the engine.
     pub fn reserve_time(&self, until: u32) -> Result<()> {
         let turn = self.turns().take_soon(&|| self.check_not_closed())?;
         let _turn = turn.ok_or_else(|| turn::busy("the engine's one writer"))?;

@@ -1,4 +1,4 @@
-//! What may be changed while a store is open.
+//! Settings that may be changed while a store is open.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ pub struct Tuning {
     no_table_scan: AtomicBool,
 }
 
-/// How long an idle cursor lives, unless it was opened with `noCursorTimeout`.
+/// Time after which an idle cursor is closed, unless it was opened with `noCursorTimeout`.
 pub const IDLE_LIMIT: Duration = Duration::from_secs(600);
 
-/// What an index build may hold in memory before it goes to temporary files, as MongoDB's.
+/// Default bytes that an index build holds in memory before it uses temporary files, as in MongoDB.
 const INDEX_MEMORY: usize = 200 << 20;
 
 fn millis(duration: Duration) -> u64 {
@@ -43,41 +43,41 @@ impl Tuning {
         }
     }
 
-    /// The time between two passes that delete what has expired.
+    /// Set the interval of the passes that delete expired documents.
     pub fn set_ttl_period(&self, period: Duration) {
         self.ttl_ms.store(millis(period), Ordering::Relaxed);
     }
 
-    /// Whether expired documents are deleted.
+    /// Set whether expired documents are deleted.
     pub fn set_ttl_on(&self, on: bool) {
         self.ttl_on.store(on, Ordering::Relaxed);
     }
 
-    /// How long multi-document transactions that begin from now on may take.
+    /// Set the maximum duration of multi-document transactions that begin from now on.
     pub fn set_transaction_lifetime(&self, lifetime: Duration) {
         self.transaction_ms
             .store(millis(lifetime), Ordering::Relaxed);
     }
 
-    /// How long a multi-document transaction may do nothing while others wait to write, with an
-    /// engine that has one writer (default 5 s). What is open gives way then.
+    /// Set how long a multi-document transaction may be idle while others wait to write, on an
+    /// engine with one writer (default 5 s). After that it is aborted.
     pub fn set_transaction_idle(&self, limit: Duration) {
         self.idle_ms.store(millis(limit), Ordering::Relaxed);
     }
 
-    /// How long a cursor may be idle (default [`IDLE_LIMIT`]).
+    /// Set how long a cursor may be idle (default [`IDLE_LIMIT`]).
     pub fn set_cursor_limit(&self, limit: Duration) {
         self.cursor_ms.store(millis(limit), Ordering::Relaxed);
     }
 
-    /// Bytes of entries that the builds of one `createIndexes` hold in memory, all together, before
-    /// they go to temporary files (default 200 MiB).
+    /// Set the bytes of entries that all builds of one `createIndexes` together hold in memory
+    /// before they use temporary files (default 200 MiB).
     pub fn set_index_memory(&self, bytes: usize) {
         self.index_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Whether queries with a filter fail that no index answers (MongoDB's `notablescan`; default
-    /// off). Those of the server's own collections do not.
+    /// Set whether queries fail whose filter no index can serve (MongoDB's `notablescan`; default
+    /// off). Queries of the server's own collections are exempt.
     pub fn set_no_table_scan(&self, on: bool) {
         self.no_table_scan.store(on, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What an operation asks of the store: to read, to write, to change the catalog, to wait.
+//! How operations access the store: reads, writes, catalog changes and waits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use crate::pause::between_portions;
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 
-/// Attempts of a plain write that conflicts with others before the client gets the conflict: about
-/// 100 seconds. MongoDB repeats such a write without end; here a fault that makes every attempt
-/// conflict must not keep a thread for ever.
+/// Maximum attempts of a plain write that conflicts with others before the client gets the
+/// conflict: about 100 seconds. MongoDB retries such a write without limit; here a fault that makes
+/// every attempt conflict must not occupy a thread forever.
 const ATTEMPTS: u32 = 10_000;
 
-/// The right to change the catalog, until dropped.
+/// The exclusive right to change the catalog, until dropped.
 pub(crate) struct Changes<'s> {
     _guard: MutexGuard<'s, ()>,
     _turn: Turn,
 }
 
 impl Store {
-    /// Read in the transaction of the operation, in its snapshot, or in one of now.
+    /// Read in the operation's transaction, in its held snapshot, or in a new snapshot.
     ///
     /// # Errors
-    /// What `body` says, or the engine.
+    /// Errors of `body`; errors of the engine.
     pub fn read<R>(
         &self,
         op: &Op<'_>,
@@ -51,9 +51,9 @@ impl Store {
         }
     }
 
-    /// Write in the transaction of the operation, or in one of its own, which is begun again while
-    /// it conflicts with others, and after the transaction has ended that has written what it wants
-    /// to write.
+    /// Write in the operation's transaction, or in a new one, which is retried while it conflicts
+    /// with others. If an open transaction has written the same key, the retry waits until that
+    /// transaction has ended.
     pub(crate) fn write<R>(
         &self,
         op: &Op<'_>,
@@ -70,7 +70,7 @@ impl Store {
                 Ok(result) => (work.commit(op.durability).map(|()| result), None),
                 Err(e) => {
                     let blocked = work.take_blocked();
-                    // Nothing is held while it waits.
+                    // Hold nothing while waiting.
                     drop(work);
                     (Err(e), blocked)
                 }
@@ -96,7 +96,7 @@ impl Store {
         }
     }
 
-    /// Whether an operation that waits may continue to wait.
+    /// Check that a waiting operation may continue to wait.
     ///
     /// # Errors
     /// As [`Op::check`]; `InterruptedAtShutdown` when the store is closed.
@@ -105,20 +105,20 @@ impl Store {
         op.check()
     }
 
-    /// The turn of an operation that is in no work of its own.
+    /// The writer turn for an operation outside of any work.
     ///
     /// # Errors
-    /// That the operation must end; `LockTimeout` in a multi-document transaction.
+    /// The operation must end; `LockTimeout` in a multi-document transaction.
     pub(crate) fn turn(&self, op: &Op<'_>) -> Result<Turn> {
         let limit = op.transaction.is_some().then_some(WAIT);
         let taken = self.turns().take(limit, &|| self.check_open(op))?;
         taken.ok_or_else(|| turn::busy("the engine's one writer"))
     }
 
-    /// Change the catalog, one at a time, and have the turn meanwhile.
+    /// Take the lock of catalog changes, together with the writer turn.
     ///
     /// # Errors
-    /// That the operation must end while others change it.
+    /// The operation must end while it waits for other changes.
     pub(crate) fn changes(&self, op: &Op<'_>) -> Result<Changes<'_>> {
         let turn = self.turn(op)?;
         loop {
@@ -132,11 +132,11 @@ impl Store {
         }
     }
 
-    /// The collection or view of a name, as the operation sees it: in its transaction, in its
-    /// snapshot, or now.
+    /// The collection or view with this name, as the operation sees it: in its transaction, in its
+    /// held snapshot, or in the current catalog.
     ///
     /// # Errors
-    /// `SnapshotUnavailable` when it was changed since the moment that the operation reads.
+    /// `SnapshotUnavailable` if it was changed after the time that the operation reads at.
     pub(crate) fn named(&self, op: &Op<'_>, ns: &Namespace) -> Result<Option<Named>> {
         match (op.transaction, op.held) {
             (Some(transaction), _) => transaction.catalog().lookup(self, ns),
@@ -145,8 +145,8 @@ impl Store {
         }
     }
 
-    /// Check that a collection is still what it was. After a snapshot was opened: then all that
-    /// `collection` says is true of it.
+    /// Check that a collection is unchanged. Call it after a snapshot was opened: `collection` then
+    /// describes the snapshot's data correctly.
     ///
     /// # Errors
     /// `QueryPlanKilled`; as [`Store::named`].
@@ -163,7 +163,7 @@ impl Store {
         }
     }
 
-    /// The collection of a name, as [`Store::named`]. Views are none.
+    /// The collection with this name, as seen by [`Store::named`]; `None` for a view.
     ///
     /// # Errors
     /// As [`Store::named`].
@@ -191,7 +191,8 @@ fn in_transaction<R>(
     result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))
 }
 
-/// Wait before the next attempt of a write that conflicted: at once at first, then up to 10 ms.
+/// Wait before the next attempt of a write that conflicted: not at all at first, then for up to 10
+/// ms.
 fn back_off(attempt: u32) {
     if 3 < attempt {
         stdx::time::sleep(Duration::from_micros(100) * attempt.min(100));

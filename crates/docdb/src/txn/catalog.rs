@@ -1,10 +1,11 @@
-//! The catalog as a reader of one snapshot sees it: a transaction, or reads at a held snapshot.
+//! The catalog as seen by the reader of one snapshot: a transaction, or a read at a held snapshot.
 //!
-//! - N1. A collection that was changed, dropped or created by others since the snapshot is not
-//!   read: a snapshot has no entries of an index that was built after it. The error makes the
-//!   client restart its transaction.
-//! - N2. What a transaction creates is visible to itself alone until it commits; the catalog gets
-//!   it together with the commit. The trees of what an aborted transaction created are dropped.
+//! - N1. A collection that others changed, dropped or created since the snapshot cannot be read:
+//!   the snapshot lacks the entries of an index built after it. The error makes the client restart
+//!   its transaction.
+//! - N2. A collection that a transaction creates is visible only to that transaction until its
+//!   commit, which adds it to the catalog. If the transaction aborts, the trees of the collection
+//!   are dropped.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,29 +20,28 @@ use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
 use crate::store::Store;
 
-/// A snapshot that is held, in its thread.
+/// A held snapshot, owned by its thread.
 pub struct Held<'s> {
     pub(crate) snapshot: Box<dyn Snapshot + 's>,
     /// The catalog just before it was opened.
     pub(crate) catalog: Arc<Catalog>,
-    /// Its time.
+    /// The time of the snapshot.
     pub(crate) time: Timestamp,
 }
 
 impl Held<'_> {
-    /// Its time.
+    /// The time of the snapshot.
     #[must_use]
     pub fn time(&self) -> Timestamp {
         self.time
     }
 }
 
-/// The catalog as a transaction sees it.
+/// The catalog as seen by a transaction.
 #[derive(Default)]
 pub struct SeenCatalog {
     /// The catalog when the engine's transaction began.
     seen: RefCell<Option<Arc<Catalog>>>,
-    /// The names that were looked up.
     looked_up: RefCell<BTreeSet<Namespace>>,
     created: RefCell<BTreeMap<Namespace, Created>>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Created {
 }
 
 impl SeenCatalog {
-    /// The engine's transaction begins after `catalog`.
+    /// Record that the engine transaction begins after `catalog` was read.
     pub(crate) fn begin(&self, catalog: Arc<Catalog>) {
         *self.seen.borrow_mut() = Some(catalog);
     }
@@ -81,8 +81,8 @@ impl SeenCatalog {
         }
     }
 
-    /// Check that nothing of what was looked up has changed since the store's commit `commits`. For
-    /// engines with one writer, in the turn.
+    /// Check that no collection looked up has changed since the store's commit number `commits`.
+    /// For engines with one writer; the caller holds the turn.
     ///
     /// # Errors
     /// `WriteConflict` for documents; `SnapshotUnavailable` (N1).
@@ -107,14 +107,14 @@ impl SeenCatalog {
         self.created.borrow().get(ns).cloned()
     }
 
-    /// Note a collection that the transaction has created, or its next state.
+    /// Record a collection that the transaction has created, or its next state.
     pub(crate) fn note_created(&self, created: Created) {
         self.created
             .borrow_mut()
             .insert(created.stored.ns.clone(), created);
     }
 
-    /// All that the transaction has created.
+    /// All collections that the transaction has created.
     pub(crate) fn all_created(&self) -> Vec<Created> {
         self.created.borrow().values().cloned().collect()
     }
@@ -124,13 +124,13 @@ impl SeenCatalog {
         !self.created.borrow().is_empty()
     }
 
-    /// Forget what the transaction has created.
+    /// Remove and return the collections that the transaction has created.
     pub(crate) fn take_created(&self) -> Vec<Created> {
         self.created.take().into_values().collect()
     }
 }
 
-/// The collection or view of a name, if it is the same as in `seen`.
+/// The collection or view with this name, if it is the same as in `seen`.
 ///
 /// # Errors
 /// `SnapshotUnavailable` (N1).

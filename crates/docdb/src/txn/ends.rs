@@ -1,4 +1,4 @@
-//! What ends an operation: its deadline, or a kill.
+//! The conditions that end an operation: its deadline, or a kill.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use query::meter::Watch;
 use query::{Code, Error, Result};
 use stdx::sync::atomic::{AtomicI32, Ordering};
 
-/// What ends an operation.
+/// The conditions that end an operation.
 #[derive(Clone)]
 pub(crate) struct Ends {
     pub(super) deadline: Option<Instant>,
@@ -25,7 +25,7 @@ impl Watch for Ends {
     }
 }
 
-/// Whether an operation may continue.
+/// Check that an operation may continue.
 ///
 /// # Errors
 /// The code that killed it; `MaxTimeMSExpired`.

@@ -1,7 +1,7 @@
 //! Transactions: an operation, the engine transaction that it reads and writes in, and the catalog
 //! as that transaction sees it.
 //!
-//! Below are the store, the turn of the one writer and the intents of writers; above are the
+//! Below this module are the store, the writer turn and the intents of writers; above it are the
 //! commands. A command gets its context as an [`Op`], reads in a [`View`] and writes in a [`Work`].
 
 mod access;

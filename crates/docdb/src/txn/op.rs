@@ -1,4 +1,4 @@
-//! One operation: when it began, when it must end, for whom it is done.
+//! The context of one operation: start time, deadline, user, session and transaction.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,32 +22,33 @@ use crate::examined::{Examined, Leaf};
 pub struct Op<'a> {
     /// The time of the operation: `$$NOW`, the time of expiry and so on.
     pub now: DateTime,
-    /// When it must have ended (`maxTimeMS`).
+    /// The time by which it must end (`maxTimeMS`).
     pub deadline: Option<Instant>,
-    /// Zero; a kill sets the code of the error it ends with, such as `Interrupted`.
+    /// Zero; a kill sets it to the code of the error that the operation ends with, such as
+    /// `Interrupted`.
     pub killed: Arc<AtomicI32>,
-    /// What happened to its writes when it returns.
+    /// Durability of its writes when it returns.
     pub durability: Durability,
     /// The session it belongs to.
     pub session: Option<SessionRef>,
-    /// The multi-document transaction it runs in. It is set by the transaction's thread.
+    /// The multi-document transaction it runs in, set by the transaction's thread.
     pub transaction: Option<&'a dyn InTransaction>,
-    /// The snapshot that it reads, instead of one of now. It is set by the snapshot's thread.
+    /// The held snapshot that it reads instead of the current state, set by the snapshot's thread.
     pub held: Option<&'a Held<'a>>,
     /// The comment of the command.
     pub comment: Option<Bson>,
-    /// For whom: `user@database`.
+    /// The user, as `user@database`.
     pub user: Option<String>,
-    /// What expressions read of the system beside `$$NOW`.
+    /// System values for expressions, other than `$$NOW`.
     pub system: Option<Arc<System>>,
-    /// Where it reports what it reads, if that is wanted.
+    /// Statistics of the keys and documents it reads, if wanted.
     pub examined: Option<Arc<Examined>>,
 }
 
 /// The session of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionRef {
-    /// Whose it is.
+    /// The session's id.
     pub id: SessionId,
     /// The number of the transaction or of the retryable write.
     pub txn_number: Option<i64>,
@@ -69,19 +70,19 @@ pub struct SessionId {
 
 /// The work of an open multi-document transaction, reached from its own thread.
 pub trait InTransaction {
-    /// Do something in the transaction.
+    /// Run `body` in the transaction.
     ///
     /// # Errors
-    /// What `body` says. The transaction is to be aborted then.
+    /// Errors of `body`, after which the caller must abort the transaction.
     fn with(&self, body: &mut dyn FnMut(&mut Work<'_>) -> Result<()>) -> Result<()>;
 
-    /// The catalog as it sees it. May be called inside of [`InTransaction::with`].
+    /// The catalog as seen by the transaction. May be called inside of [`InTransaction::with`].
     fn catalog(&self) -> &SeenCatalog;
 }
 
 impl Op<'static> {
-    /// The same operation for a thread that runs it in what it holds: what is not `Send` is left
-    /// behind.
+    /// The parts of the operation that can be sent to the thread that runs it; the transaction and
+    /// the snapshot are left out.
     pub(crate) fn into_parts(self) -> Parts {
         Parts {
             now: self.now,
@@ -97,7 +98,7 @@ impl Op<'static> {
     }
 }
 
-/// An operation on its way to another thread.
+/// The parts of an operation that can be sent to another thread.
 pub(crate) struct Parts {
     now: DateTime,
     deadline: Option<Instant>,
@@ -111,7 +112,7 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// The operation, in a transaction or at a moment of that thread.
+    /// The operation, in a transaction or at a held snapshot of the receiving thread.
     pub(crate) fn within<'a>(
         self,
         transaction: Option<&'a dyn InTransaction>,
@@ -134,7 +135,7 @@ impl Parts {
 }
 
 impl Op<'_> {
-    /// An operation that begins now, at a durability, without limits.
+    /// An operation that starts now, with this durability and without limits.
     #[must_use]
     pub fn new(durability: Durability) -> Op<'static> {
         let millis = i64::try_from(stdx::time::wall().as_millis()).unwrap_or(i64::MAX);
@@ -153,53 +154,53 @@ impl Op<'_> {
         }
     }
 
-    /// Settings for parsing what it says: byte order, and the variables of the system.
+    /// Parser settings: byte order for strings, and the system variables.
     pub(crate) fn settings(&self) -> Settings {
         let mut settings = Settings::at(self.now);
         settings.variables.set_system(self.system.clone());
         settings
     }
 
-    /// It is done by a plan that has no execution to speak of.
+    /// Report the name of a plan that needs no execution.
     pub(crate) fn plan(&self, name: &'static str) {
         if let Some(examined) = &self.examined {
             examined.plan(&[Leaf::plain(name)]);
         }
     }
 
-    /// A stage of known length begins.
+    /// Begin a stage of known length.
     pub(crate) fn begin_stage(&self, what: &'static str, total: u64) {
         if let Some(examined) = &self.examined {
             examined.progress().begin(what, total);
         }
     }
 
-    /// `by` more units of the stage are done.
+    /// Report `by` more units of the stage as done.
     pub(crate) fn advance_stage(&self, by: usize) {
         if let Some(examined) = &self.examined {
             examined.progress().advance(by as u64);
         }
     }
 
-    /// The last stage is over.
+    /// End the last stage.
     pub(crate) fn end_stages(&self) {
         if let Some(examined) = &self.examined {
             examined.progress().end();
         }
     }
 
-    /// Whether it reads what is there now, and no moment.
+    /// Whether it reads the current state: no transaction and no held snapshot.
     pub(crate) fn is_now(&self) -> bool {
         self.transaction.is_none() && self.held.is_none()
     }
 
-    /// What is left of its time, if that is limited.
+    /// The time left until its deadline, if it has one.
     pub(crate) fn left(&self) -> Option<Duration> {
         let now = stdx::time::now();
         self.deadline.map(|end| end.saturating_duration_since(now))
     }
 
-    /// Whether it may continue. Call it at least every few milliseconds.
+    /// Check that it may continue. Call it at least every few milliseconds.
     ///
     /// # Errors
     /// The code it was killed with (see [`Op::killed`]), `MaxTimeMSExpired`.
@@ -207,8 +208,8 @@ impl Op<'_> {
         ends::check(self.deadline, &self.killed)
     }
 
-    /// The meter that ends its work at its deadline and when it is killed, and takes its memory
-    /// from `budget`. Enter it on the thread that does the work.
+    /// The meter that stops its work at its deadline or when it is killed, and that takes its
+    /// memory from `budget`. Enter it on the thread that does the work.
     #[must_use]
     pub fn meter(&self, budget: Option<Arc<Budget>>) -> Meter {
         Meter::default()
@@ -216,7 +217,7 @@ impl Op<'_> {
             .with_budget(budget)
     }
 
-    /// What ends it, for waits on its behalf.
+    /// The conditions that end it, for waits on its behalf.
     pub(crate) fn ends(&self) -> Ends {
         Ends {
             deadline: self.deadline,

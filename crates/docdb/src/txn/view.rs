@@ -1,10 +1,10 @@
-//! The view of the store that a batch is made from: a snapshot that is renewed now and then, or a
-//! transaction's, which stays.
+//! The view of the store that a batch reads: a snapshot that is renewed periodically, or a
+//! transaction's, which stays the same.
 //!
-//! - V1. What a plan relies on is what the snapshot holds. A plain read opens its snapshot while
-//!   the catalog stays the same, and looks names up in that state of the catalog: an index that is
-//!   ready there has all its entries in the snapshot, and was kept up to date until then. What the
-//!   indexes know of arrays is read after the snapshot was opened.
+//! - V1. A plan relies only on data that its snapshot holds. A plain read opens its snapshot while
+//!   the catalog is unchanged, and looks names up in that catalog state: an index that is ready
+//!   there has all its entries in the snapshot, and was maintained up to then. The multikey state
+//!   of indexes is read after the snapshot was opened.
 
 use std::sync::Arc;
 
@@ -18,8 +18,8 @@ use crate::pause::between_portions;
 use crate::stop::{Point, reach};
 use crate::store::Store;
 
-/// Units of work within one snapshot: old snapshots keep what was deleted since. Few in tests,
-/// which renew theirs often.
+/// Units of work within one snapshot: old snapshots keep deleted data from being reclaimed. Few in
+/// tests, which thus renew their snapshots often.
 const WORK_PER_SNAPSHOT: u64 = if cfg!(test) { 300 } else { 200_000 };
 
 enum Held<'a> {
@@ -28,12 +28,12 @@ enum Held<'a> {
     Gone,
 }
 
-/// See above.
+/// A view of the store; see the module documentation.
 pub(crate) struct View<'a> {
     store: &'a Store,
     op: &'a Op<'a>,
     held: Held<'a>,
-    /// The catalog that belongs to a snapshot of its own.
+    /// The catalog that belongs to the view's own snapshot.
     catalog: Option<Arc<Catalog>>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// With a snapshot of now, and the catalog that belongs to it (V1).
+    /// A view with a new snapshot and the catalog that belongs to it (V1).
     fn of_now(store: &'a Store, op: &'a Op<'a>) -> Result<View<'a>> {
         loop {
             let catalog = store.catalog();
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The collection or view of a name in this view (V1).
+    /// The collection or view with this name, as seen by this view (V1).
     ///
     /// # Errors
     /// As [`Store::named`].
@@ -126,7 +126,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// Do `body` with a view for `op`: its transaction's, its snapshot, or one of now.
+/// Call `body` with a view for `op`: its transaction's, its held snapshot, or a new one.
 pub(crate) fn with_view<R>(
     store: &Store,
     op: &Op<'_>,

@@ -1,16 +1,16 @@
 //! Work: an engine transaction, with the latches, counts and intents of the collections it writes.
 //!
-//! - W1. A writer of documents of a collection shares the collection's latch until the commit: its
-//!   indexes stay the same.
+//! - W1. A writer of documents of a collection holds the collection's latch in shared mode until
+//!   the commit, so that the set of indexes does not change.
 //! - W2. The counts of the collections change with the commit, in the same engine transaction.
 //! - W3. The latch of a collection comes before the turn and the engine transaction, except in a
 //!   multi-document transaction, which waits for a latch with a limit: with an engine of one writer
 //!   no other thread could write meanwhile.
-//! - W4. Where the engine has one writer, a multi-document transaction reads a snapshot until it
-//!   writes for the first time, and becomes the writer then. The writer sees the newest state: if
-//!   what the transaction has looked at was changed since its snapshot, its first write is a
-//!   conflict instead. The next transaction of the session is the writer from its first statement
-//!   on, so that a program that repeats its transaction succeeds.
+//! - W4. On an engine with one writer, a multi-document transaction reads a snapshot until its
+//!   first write, and then becomes the writer. The writer sees the newest state: if anything the
+//!   transaction has read was changed since its snapshot, its first write is a conflict instead.
+//!   The next transaction of the session is the writer from its first statement on, so that a
+//!   client that retries its transaction succeeds.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -31,37 +31,38 @@ use crate::intent::{Claims, Holder, Refused};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 
-/// An engine transaction under way.
+/// An engine transaction in progress.
 pub struct Work<'s> {
     pub(crate) store: &'s Store,
     txn: Option<Box<dyn Transaction + 's>>,
-    /// What a multi-document transaction reads before it writes (W4).
+    /// The snapshot that a multi-document transaction reads before its first write (W4).
     reading: Option<Reading<'s>>,
-    /// Of the session of a multi-document transaction (W4).
+    /// History of the session of a multi-document transaction (W4).
     outrun: Option<Arc<Outrun>>,
-    /// Given back after the engine transaction.
+    /// Released after the engine transaction.
     turn: Option<Turn>,
-    /// Whether the change around it has the turn.
+    /// Whether the surrounding catalog change holds the turn.
     in_change: bool,
-    /// What ends the operation that is done in it now.
+    /// The conditions that end the operation running in it.
     ends: Option<Ends>,
     touched: Vec<Touched>,
-    /// The catalog as a multi-document transaction sees it.
+    /// The catalog as seen by a multi-document transaction.
     seen: Option<Rc<SeenCatalog>>,
-    /// Of a capped collection.
+    /// The exclusive latch on the writers of a capped collection.
     alone: Option<Alone>,
     /// Multikey bits that are stored with the commit.
     multikey: Vec<(Arc<Index>, u8, u8)>,
-    /// Done after the commit.
+    /// Called after the commit.
     after_commit: Option<Box<dyn FnOnce()>>,
-    /// The intents of the keys that are changed; from the first change on.
+    /// The intents of the changed keys; set at the first change.
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
     blocked: Option<Arc<Holder>>,
 }
 
-/// Transactions that read apart from the writer at once (W4): a quarter of the snapshots that LMDB
-/// opens by default. Others are the writer from their first statement on.
+/// Maximum number of transactions that read a snapshot of their own at once (W4): a quarter of the
+/// snapshots that LMDB opens by default. Further transactions are the writer from their first
+/// statement on.
 const READING_MAX: usize = 128;
 
 /// A snapshot, and the number of the store's last commit when it was opened.
@@ -71,7 +72,7 @@ struct Reading<'s> {
     _place: Place<'s>,
 }
 
-/// One of the transactions that may read apart.
+/// A slot of a transaction that reads a snapshot of its own.
 struct Place<'s>(&'s AtomicUsize);
 
 impl<'s> Place<'s> {
@@ -87,7 +88,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Whether the last transaction of a session could not become the writer, because others had
+/// Whether the previous transaction of a session failed to become the writer because others had
 /// changed what it had read (W4).
 #[derive(Debug, Default)]
 pub(crate) struct Outrun(AtomicBool);
@@ -96,20 +97,20 @@ struct Touched {
     core: Arc<Core>,
     delta: Delta,
     wrote: bool,
-    /// Given back with the work.
+    /// Released with the work.
     _latch: Shared,
 }
 
 impl<'s> Work<'s> {
-    /// Of one operation, which ends as these say.
+    /// The work of one operation, which the conditions `ends` can end.
     pub(crate) fn new(store: &'s Store, ends: Ends) -> Work<'s> {
         let mut work = Work::empty(store);
         work.set_ends(ends);
         work
     }
 
-    /// Of a multi-document transaction, with the catalog that it sees and the history of its
-    /// session.
+    /// The work of a multi-document transaction, with the catalog as seen by it and the history of
+    /// its session.
     pub(crate) fn multi_document(
         store: &'s Store,
         seen: Rc<SeenCatalog>,
@@ -121,7 +122,7 @@ impl<'s> Work<'s> {
         work
     }
 
-    /// Of a change of the catalog, which has the turn.
+    /// The work of a catalog change, which holds the turn.
     pub(crate) fn in_change(store: &'s Store) -> Work<'s> {
         let mut work = Work::empty(store);
         work.in_change = true;
@@ -147,17 +148,17 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// The operation that is done in it from now on ends as these say.
+    /// Set the conditions that end the operations that run in it from now on.
     pub(crate) fn set_ends(&mut self, ends: Ends) {
         self.ends = Some(ends);
     }
 
-    /// The engine transaction; it begins with the first call.
+    /// The engine transaction; the first call begins it.
     ///
     /// # Errors
-    /// As the engine's; where that has one writer, that the operation must end while others write,
-    /// and `LockTimeout` in a multi-document transaction; `WriteConflict` and `SnapshotUnavailable`
-    /// in one that has read what was changed since (W4).
+    /// Errors of the engine. On an engine with one writer: the operation must end while it waits
+    /// for other writers, or `LockTimeout` in a multi-document transaction; `WriteConflict` and
+    /// `SnapshotUnavailable` in a transaction that has read data changed since (W4).
     pub fn txn(&mut self) -> Result<&mut (dyn Transaction + 's)> {
         if self.txn.is_none() {
             self.take_turn()?;
@@ -165,7 +166,7 @@ impl<'s> Work<'s> {
             if let Some(seen) = &self.seen {
                 seen.begin(self.store.catalog());
             }
-            // Some engines have one transaction for each thread.
+            // Some engines allow one transaction per thread.
             self.reading = None;
             let txn = self.store.engine().begin_write().map_err(error::engine)?;
             self.txn = Some(txn);
@@ -183,7 +184,7 @@ impl<'s> Work<'s> {
         Ok(())
     }
 
-    /// Check, in the turn, that what was read of the snapshot is still so (W4).
+    /// Check, while holding the turn, that the data read from the snapshot is unchanged (W4).
     fn check_current(&self) -> Result<()> {
         let (Some(seen), Some(reading)) = (&self.seen, &self.reading) else {
             return Ok(());
@@ -195,8 +196,8 @@ impl<'s> Work<'s> {
         current
     }
 
-    /// What a read of the operation sees: where the engine has one writer, a multi-document
-    /// transaction does not become this writer by reading (W4).
+    /// The snapshot for reads of the operation. On an engine with one writer, reading does not make
+    /// a multi-document transaction the writer (W4).
     ///
     /// # Errors
     /// As [`Work::txn`].
@@ -208,7 +209,8 @@ impl<'s> Work<'s> {
             if let Some(seen) = &self.seen {
                 seen.begin(self.store.catalog());
             }
-            // Before the snapshot: a commit in between counts as later, which is safe.
+            // Read before opening the snapshot: a commit in between then counts as later, which is
+            // safe.
             let commits = self.store.commits();
             let snapshot = self.store.engine().begin_read().map_err(error::engine)?;
             self.reading = Some(Reading {
@@ -239,7 +241,7 @@ impl<'s> Work<'s> {
             && !was_outrun()
     }
 
-    /// What the engine transaction sees, for reads of documents that are to be written.
+    /// The engine transaction as a snapshot, for reads of documents that are to be written.
     ///
     /// # Errors
     /// As [`Work::txn`].
@@ -247,19 +249,19 @@ impl<'s> Work<'s> {
         Ok(self.txn()?)
     }
 
-    /// The current state of a collection; its latch is shared until this work ends (W1). `None`
-    /// when there is no collection of that name.
+    /// The current state of a collection; its latch is held in shared mode until this work ends
+    /// (W1). `None` if the collection does not exist.
     ///
     /// # Errors
-    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; that the operation
-    /// must end.
+    /// `LockTimeout` and `SnapshotUnavailable` in a multi-document transaction; the operation must
+    /// end.
     pub(crate) fn collection(&mut self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
         loop {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
             self.touch(&found)?;
-            // It may have changed while the latch was awaited.
+            // The collection may have changed while this waited for the latch.
             match self.lookup(ns)? {
                 Some(now) if now.core().uuid == found.core().uuid => return Ok(Some(now)),
                 _ => {}
@@ -299,11 +301,11 @@ impl<'s> Work<'s> {
         Ok(())
     }
 
-    /// A key is about to be changed: of the keys of two transactions, or of a transaction and a
-    /// plain write, one is refused here (see `intent`).
+    /// Declare the intent to change a key. If two transactions, or a transaction and a plain write,
+    /// want the same key, one of them is refused here (see `intent`).
     ///
     /// # Errors
-    /// `WriteConflict`; that the operation must end, while a transaction waits for plain writes.
+    /// `WriteConflict`; the operation must end while a transaction waits for plain writes.
     pub(crate) fn intend(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         let store = self.store;
         if !self.is_multi_document() && store.turns().are_one() {
@@ -329,11 +331,11 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// [`Work::intend`] for a key that is left alone while an open transaction has written it:
+    /// [`Work::intend`] for a key to be skipped if an open transaction has written it: returns
     /// false then.
     ///
     /// # Errors
-    /// That the operation must end.
+    /// The operation must end.
     pub(crate) fn may_change(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
         match self.intend(tree, key) {
             Err(_) if self.blocked.take().is_some() => Ok(false),
@@ -341,12 +343,12 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// The transaction that refused a key to this work, if that is why it failed.
+    /// The open transaction whose intent made this work fail, if any.
     pub(super) fn take_blocked(&mut self) -> Option<Arc<Holder>> {
         self.blocked.take()
     }
 
-    /// Whether the operation that is done in it may continue to wait.
+    /// Check that the operation running in it may continue to wait.
     ///
     /// # Errors
     /// As [`Store::check_open`].
@@ -357,7 +359,7 @@ impl<'s> Work<'s> {
         }
     }
 
-    /// Note a change of the counts of a collection.
+    /// Record a change of the counts of a collection.
     pub(crate) fn count(
         &mut self,
         collection: &Collection,
@@ -374,7 +376,7 @@ impl<'s> Work<'s> {
         touched.delta.record = touched.delta.record.max(record);
     }
 
-    /// Note parts of paths that are arrays for the first time, and the first key that is cut.
+    /// Record path parts that are arrays for the first time, and the first truncated key.
     pub(crate) fn note_multikey(
         &mut self,
         collection: &Collection,
@@ -401,10 +403,11 @@ impl<'s> Work<'s> {
         Ok(())
     }
 
-    /// Commit what was done.
+    /// Commit the engine transaction.
     ///
     /// # Errors
-    /// `WriteConflict`; as the engine's; `LockTimeout` of a transaction that creates collections.
+    /// `WriteConflict`; errors of the engine; `LockTimeout` of a transaction that creates
+    /// collections.
     pub(crate) fn commit(mut self, durability: Durability) -> Result<()> {
         let created = self
             .seen
@@ -452,8 +455,8 @@ impl<'s> Work<'s> {
         Ok(())
     }
 
-    /// Write what the catalog will say of collections that this transaction has created. The
-    /// catalog stays locked until it says so.
+    /// Write the catalog records of the collections created by this transaction. The returned lock
+    /// keeps the catalog locked until they are published.
     fn put_created(&mut self, created: &[Created]) -> Result<MutexGuard<'s, ()>> {
         let store = self.store;
         // The turn comes before the lock.
@@ -471,7 +474,7 @@ impl<'s> Work<'s> {
         Ok(changes)
     }
 
-    /// Make what was created visible to other operations.
+    /// Publish the created collections in the catalog.
     fn publish_created(&self) {
         let created = self
             .seen
@@ -484,7 +487,7 @@ impl<'s> Work<'s> {
         self.store.set_catalog(next);
     }
 
-    /// Documents and bytes of a collection, with what this work has done.
+    /// Number of documents and bytes of a collection, including the changes of this work.
     pub(crate) fn counts(&self, collection: &Collection) -> (i64, i64) {
         let core = collection.core();
         let delta = self
@@ -497,12 +500,13 @@ impl<'s> Work<'s> {
         (documents, core.counts.bytes() + delta.bytes)
     }
 
-    /// Keep a latch until this work ends.
+    /// Hold a latch until this work ends.
     pub(crate) fn keep(&mut self, alone: Alone) {
         self.alone = Some(alone);
     }
 
-    /// Do something once this work is committed; nothing if it is not. At most once per work.
+    /// Call `hook` after this work has committed; not called if it does not commit. At most once
+    /// per work.
     pub(crate) fn after_commit(&mut self, hook: impl FnOnce() + 'static) {
         debug_assert!(
             self.after_commit.is_none(),
@@ -516,7 +520,7 @@ impl<'s> Work<'s> {
         self.seen.is_some()
     }
 
-    /// Whether it changes anything.
+    /// Whether it has changed anything.
     pub(crate) fn has_written(&self) -> bool {
         let created = self.seen.as_ref().is_some_and(|seen| seen.has_created());
         created || self.touched.iter().any(|t| t.wrote)
@@ -529,7 +533,8 @@ impl<'s> Work<'s> {
 }
 
 impl Drop for Work<'_> {
-    /// The trees of what was created in vain are dropped, after the engine's transaction.
+    /// Drop the trees of collections whose creation was not committed, after the engine transaction
+    /// has ended.
     fn drop(&mut self) {
         self.txn = None;
         self.reading = None;

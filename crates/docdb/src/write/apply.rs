@@ -1,8 +1,8 @@
-//! Applying entries of an oplog, as `applyOps` does.
+//! Applies oplog entries, as `applyOps` does.
 //!
-//! - A1. The changes of one call are one engine transaction: all of them are there, or none.
-//! - A2. An insert is a replacement where there is a document of its `_id` already, and an update
-//!   may insert: applying entries again gives the same documents.
+//! - A1. The changes of one call form one engine transaction: all or none are applied.
+//! - A2. An insert replaces an existing document with the same `_id`, and an update may insert:
+//!   applying entries again yields the same documents.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,25 +20,25 @@ use crate::entries::{Untouched, Writer};
 use crate::store::Store;
 use crate::txn::Op;
 
-/// What an entry does to documents.
+/// The change that an entry makes.
 #[derive(Clone, Debug)]
 pub enum Applied {
-    /// Insert a document, or replace the one of its `_id`.
+    /// Insert a document, or replace the one with the same `_id`.
     Insert(RawDocumentBuf),
     /// Update the document that matches.
     Update {
-        /// Which one.
+        /// The filter that selects the document.
         filter: RawDocumentBuf,
-        /// What it becomes.
+        /// The update applied to it.
         update: AppliedUpdate,
-        /// Insert it when there is none.
+        /// Insert a document if none matches.
         upsert: bool,
     },
     /// Delete the document that matches.
     Delete(RawDocumentBuf),
 }
 
-/// What an update of an entry makes of a document.
+/// The form of an entry's update.
 #[derive(Clone, Debug)]
 pub enum AppliedUpdate {
     /// A replacement, or a document of operators.
@@ -52,15 +52,15 @@ pub enum AppliedUpdate {
 pub struct AppliedEntry {
     /// The collection.
     pub ns: Namespace,
-    /// What is done.
+    /// The change.
     pub change: Applied,
 }
 
 impl Store {
-    /// Apply entries, all or none (A1). Collections must be there.
+    /// Apply all entries or none (A1). The collections must exist.
     ///
     /// # Errors
-    /// The place of the entry that failed, and why.
+    /// The index of the entry that failed, and its error.
     pub fn apply(
         &self,
         op: &Op<'_>,
@@ -70,7 +70,7 @@ impl Store {
         let mut at = 0;
         let done = self.write(op, &mut |work| {
             at = 0;
-            // All latches before the transaction begins, in one order for everybody.
+            // Take all latches before the transaction begins, in the same order in every operation.
             let names: BTreeSet<&Namespace> = entries.iter().map(|entry| &entry.ns).collect();
             for ns in names {
                 if let Some(collection) = work.collection(ns)? {
@@ -98,7 +98,7 @@ impl Store {
         done.map_err(|error| (at, error))
     }
 
-    /// The error of an entry whose collection is not there.
+    /// The error for an entry whose collection does not exist.
     fn missing(&self, ns: &Namespace) -> Error {
         if self.lookup(ns).is_some() {
             return crate::store::is_view(ns);
@@ -108,7 +108,7 @@ impl Store {
     }
 }
 
-/// One entry under way.
+/// An entry being applied.
 struct One<'a> {
     op: &'a Op<'a>,
     collection: &'a Arc<Collection>,
@@ -194,7 +194,7 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Put a document in the place of the one that was found.
+    /// Replace the found document by `next`.
     fn put(&self, writer: &mut Writer<'_, '_>, found: &Found, next: &RawDocument) -> Result<()> {
         document::check(next).map_err(larger)?;
         if next.get("_id")? != found.document.get("_id")? {
@@ -212,10 +212,10 @@ impl One<'_> {
     }
 }
 
-/// The filter of a document's `_id`.
+/// The filter that matches a document's `_id`.
 ///
 /// # Errors
-/// `NoSuchKey` when it has none.
+/// `NoSuchKey` if the document has no `_id`.
 fn by_id(document: &RawDocument) -> Result<RawDocumentBuf> {
     let Some(id) = document.get("_id")? else {
         let message = "Failed to apply insert due to missing _id";

@@ -17,20 +17,21 @@ use crate::txn::Op;
 /// One statement of a `delete` command.
 #[derive(Clone, Debug)]
 pub struct DeleteStatement {
-    /// Which documents.
+    /// The filter that selects the documents.
     pub filter: RawDocumentBuf,
-    /// All that match (`limit: 0`), or the first (`limit: 1`).
+    /// Whether to delete all matching documents (`limit: 0`) or the first (`limit: 1`).
     pub multi: bool,
     /// An index by name or key pattern.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Document>,
 }
 
 impl DeleteStatement {
-    /// A statement for the first document that matches, without more.
+    /// A statement that deletes the first matching document, with all other options at their
+    /// defaults.
     #[must_use]
     pub fn new(filter: RawDocumentBuf) -> DeleteStatement {
         DeleteStatement {
@@ -42,7 +43,7 @@ impl DeleteStatement {
         }
     }
 
-    /// What it says of the documents it is about.
+    /// The part of the statement that selects documents.
     pub(crate) fn selection(&self) -> Selection<'_> {
         Selection {
             filter: &self.filter,
@@ -55,14 +56,14 @@ impl DeleteStatement {
     }
 }
 
-/// What a delete has done.
+/// Result of a delete.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DeleteReply {
     /// Documents deleted.
     pub n: i64,
-    /// Statements that failed.
+    /// Errors of the statements that failed.
     pub errors: Vec<WriteError>,
-    /// Numbers of statements that were done before.
+    /// Statement numbers already executed by an earlier attempt.
     pub retried: Vec<i32>,
 }
 
@@ -70,7 +71,8 @@ impl Store {
     /// Delete documents, statement by statement.
     ///
     /// # Errors
-    /// What concerns the whole command; in a multi-document transaction the first error.
+    /// Errors of the whole command; in a multi-document transaction, the first error of a
+    /// statement.
     pub fn delete(
         &self,
         op: &Op<'_>,
@@ -142,8 +144,8 @@ impl Store {
         })
     }
 
-    /// Delete the documents of `collection` that have expired, but those that an open transaction
-    /// has written: the next pass meets them again.
+    /// Delete the expired documents of `collection`, except those written by an open transaction,
+    /// which the next pass visits again.
     ///
     /// # Errors
     /// As [`Store::delete`].
@@ -159,7 +161,7 @@ impl Store {
         self.delete_all(op, target, &seek, true)
     }
 
-    /// Delete all documents that match; `spare` those that an open transaction has written.
+    /// Delete all matching documents; with `spare`, except those written by an open transaction.
     fn delete_all(&self, op: &Op<'_>, target: Target<'_>, seek: &Seek, spare: bool) -> Result<i64> {
         let portions = Portions::new(self, op, target, seek);
         let (n, _) = portions.each(&mut |work, collection, records| {

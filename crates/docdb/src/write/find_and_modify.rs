@@ -1,4 +1,4 @@
-//! `findAndModify`: change or delete one document and give it back, as it was or as it became.
+//! `findAndModify`: change or delete one document and return it, before or after the change.
 
 use bson::{Bson, Document, RawBson, RawDocumentBuf};
 use query::projection::Projection;
@@ -16,32 +16,32 @@ use crate::txn::{Op, Work};
 /// The arguments of `findAndModify`, with MongoDB's names and defaults.
 #[derive(Clone, Debug, Default)]
 pub struct FindAndModify {
-    /// Which documents; the first counts.
+    /// The filter that selects the documents; only the first is modified.
     pub filter: RawDocumentBuf,
-    /// Which is the first.
+    /// The sort order that determines the first document.
     pub sort: Option<RawDocumentBuf>,
-    /// What it becomes; `None` deletes it.
+    /// The update to apply; `None` deletes the document.
     pub update: Option<RawBson>,
-    /// Give it as it became (default: as it was).
+    /// Return the document after the change (default: before).
     pub new: bool,
-    /// Which fields are returned.
+    /// The projection of the returned document.
     pub fields: Option<RawDocumentBuf>,
     /// Insert a document when none matches.
     pub upsert: bool,
-    /// What `$[name]` stands for.
+    /// Filters for the identifiers in `$[identifier]`.
     pub array_filters: Vec<RawDocumentBuf>,
     /// An index by name or key pattern.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Document>,
-    /// Do not ask the collection's validator.
+    /// Skip the collection's validator.
     pub bypass_validation: bool,
 }
 
 impl FindAndModify {
-    /// What it says of the document it is about.
+    /// The part of the command that selects the document.
     pub(crate) fn selection(&self) -> Selection<'_> {
         Selection {
             filter: &self.filter,
@@ -58,29 +58,29 @@ impl FindAndModify {
     }
 }
 
-/// What `findAndModify` has done.
+/// Result of `findAndModify`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindAndModifyReply {
     /// Documents changed, deleted or inserted: 0 or 1.
     pub n: i64,
-    /// Whether a document was there and was updated.
+    /// Whether an existing document was updated.
     pub updated_existing: bool,
     /// The `_id` of an inserted document.
     pub upserted: Option<Bson>,
-    /// The document asked for.
+    /// The document before or after the change, as requested.
     pub value: Option<RawDocumentBuf>,
-    /// Whether it was done before, by this statement of this session.
+    /// Whether the session had already executed this statement.
     pub retried: bool,
 }
 
-/// Attempts of an upsert whose document another one has inserted meanwhile.
+/// Maximum attempts of an upsert when concurrent writers insert its document first.
 const UPSERTS: u32 = 10;
 
 impl Store {
-    /// Change or delete one document and give it back.
+    /// Change or delete one document and return it.
     ///
     /// # Errors
-    /// Those of filters, updates and projections; of writes.
+    /// Errors of the filter, update or projection; errors of writes.
     pub fn find_and_modify(
         &self,
         op: &Op<'_>,
@@ -233,7 +233,7 @@ fn check(asked: &FindAndModify) -> Result<()> {
     Ok(())
 }
 
-/// What a retry needs to give the same reply.
+/// The stored result that a retry needs to return the same reply.
 fn image(reply: &FindAndModifyReply) -> Result<Done> {
     let value = match &reply.value {
         None => Bson::Null,

@@ -1,7 +1,7 @@
 //! Inserting documents.
 //!
-//! A batch is one engine transaction (several when it is large). A document that is refused takes
-//! nothing with it, so the others of the batch stay; an ordered batch ends there.
+//! A batch is one engine transaction (several if it is large). A rejected document does not affect
+//! the others of the batch; an ordered batch stops at it.
 
 use std::borrow::Cow;
 
@@ -18,14 +18,14 @@ use crate::store::Store;
 use crate::txn::{Op, Work};
 use crate::write::validate::Validator;
 
-/// How documents are inserted.
+/// Options of an insert.
 #[derive(Clone, Copy, Debug)]
 pub struct InsertOptions {
     /// Stop at the first error (default true).
     pub ordered: bool,
-    /// Do not ask the collection's validator (default false).
+    /// Skip the collection's validator (default false).
     pub bypass_validation: bool,
-    /// Leave timestamps of zeros as they are (default false).
+    /// Keep zero timestamps instead of filling in the current time (default false).
     pub keep_zero_timestamps: bool,
 }
 
@@ -39,33 +39,33 @@ impl Default for InsertOptions {
     }
 }
 
-/// What an insert has done.
+/// Result of an insert.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InsertReply {
     /// Documents inserted.
     pub n: i32,
-    /// Documents refused.
+    /// Errors of the rejected documents.
     pub errors: Vec<WriteError>,
-    /// Numbers of statements that were done before: they are counted in `n`.
+    /// Statement numbers already executed by an earlier attempt; they are counted in `n`.
     pub retried: Vec<i32>,
 }
 
 /// A statement of a batch that failed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WriteError {
-    /// Its place in the batch.
+    /// Its index in the batch.
     pub index: usize,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
 impl Store {
-    /// Insert documents. The collection is created if there is none.
+    /// Insert documents. The collection is created if it does not exist.
     ///
     /// # Errors
-    /// What concerns the whole command: a bad name, a view, the engine, an operation that is
-    /// killed. Refused documents are in the reply; in a multi-document transaction the first is the
-    /// error.
+    /// Errors of the whole command: an invalid name, a view, the engine, a killed operation.
+    /// Rejected documents are listed in the reply; in a multi-document transaction the first
+    /// rejection is returned as the error.
     pub fn insert(
         &self,
         op: &Op<'_>,
@@ -116,7 +116,7 @@ impl Store {
             let mut done = InsertReply::default();
             let collection = match work.collection(ns)? {
                 Some(collection) => collection,
-                // It was created by this transaction, or else dropped a moment ago.
+                // The collection was created by this transaction, or was dropped a moment ago.
                 None if work.is_multi_document() => return Err(crate::error::conflict()),
                 None => {
                     self.ensure_collection(op, ns)?;
@@ -134,7 +134,8 @@ impl Store {
         Ok(())
     }
 
-    /// The time for timestamps of zeros: seconds, and a number that makes each different.
+    /// The timestamp that replaces a zero timestamp: seconds and a counter that makes each one
+    /// unique.
     pub(crate) fn timestamp(&self) -> bson::Timestamp {
         use stdx::sync::atomic::{AtomicU64, Ordering};
         static LAST: AtomicU64 = AtomicU64::new(0);
@@ -152,7 +153,7 @@ impl Store {
 /// Documents of one engine transaction.
 struct Batch<'b> {
     documents: &'b [&'b RawDocument],
-    /// The place of the first among all.
+    /// The index of the first document within the whole insert.
     first: usize,
     options: InsertOptions,
     retry: Option<&'b Retry<'b>>,
@@ -212,7 +213,7 @@ impl Batch<'_> {
     }
 }
 
-/// Add a statement to runs of statements that follow each other.
+/// Append a statement number to runs of consecutive numbers.
 fn add_run(runs: &mut Vec<(i32, i32)>, stmt: i32) {
     match runs.last_mut() {
         Some((first, count)) if first.saturating_add(*count) == stmt => *count += 1,
@@ -220,7 +221,7 @@ fn add_run(runs: &mut Vec<(i32, i32)>, stmt: i32) {
     }
 }
 
-/// How many of the documents go into one engine transaction.
+/// The number of leading documents that go into one engine transaction.
 fn batch_len(documents: &[&RawDocument]) -> usize {
     let mut bytes = 0;
     for (at, document) in documents.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! What `$merge` makes of one document in its target.
+//! `$merge` of one document into its target collection.
 //!
-//! The document of the target is found, the outcome decided and written in one engine transaction:
-//! a write of others in between is a conflict, and the outcome is decided anew.
+//! Finding the target document, deciding the outcome and writing it form one engine transaction: a
+//! concurrent write is a conflict, and the outcome is decided again.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::entries::Writer;
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
-/// Attempts to insert a document whose key another one has inserted meanwhile.
+/// Maximum attempts of an insert when concurrent writers insert the same key first.
 const INSERTS: u32 = 10;
 
 /// How an attempt ended.
 #[derive(Clone, Copy, PartialEq)]
 enum Attempt {
     Done,
-    /// A document is to be inserted where there is no collection yet.
+    /// A document must be inserted, but the collection does not exist yet.
     Missing,
 }
 
 impl Store {
-    /// Merge a document into `ns` as `merge` says.
+    /// Merge a document into `ns` as specified by `merge`.
     ///
     /// # Errors
-    /// Those of `merge`; of writes.
+    /// Errors of `merge`; errors of writes.
     pub(crate) fn merge_document(
         &self,
         op: &Op<'_>,
@@ -74,7 +74,7 @@ impl Store {
     }
 }
 
-/// One document under way.
+/// A document being merged.
 struct One<'a> {
     op: &'a Op<'a>,
     ns: &'a Namespace,
@@ -85,7 +85,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    /// `inserts` is set if the document was inserted, or would have been.
+    /// Sets `inserts` if the document was inserted or would have been.
     fn run(&self, work: &mut Work<'_>, inserts: &mut bool) -> Result<Attempt> {
         *inserts = false;
         let collection = work.collection(self.ns)?;
@@ -120,7 +120,7 @@ impl One<'_> {
         Ok(Attempt::Done)
     }
 
-    /// The error of `whenMatched: "fail"` reads as that of the insert it stands for.
+    /// The error of `whenMatched: "fail"`, worded like the duplicate-key error of an insert.
     fn as_duplicate(&self, mut error: Error, collection: Option<&Collection>) -> Error {
         let values = error.details.as_deref();
         let values = values.and_then(|details| details.get_document("keyValue").ok());
@@ -185,7 +185,8 @@ impl One<'_> {
     }
 }
 
-/// The filter of what identifies the document: its values are values, whatever they look like.
+/// The filter on the identifying fields. Their values are matched literally, even if they look like
+/// operators.
 fn filter(merge: &Merge, incoming: &Document) -> Result<RawDocumentBuf> {
     let mut filter = Document::new();
     for (path, value) in merge.key(incoming)? {

@@ -1,12 +1,13 @@
-//! Writes of many documents, a portion at a time: each portion is found and changed in an engine
-//! transaction of its own, so that other writers come in between.
+//! Multi-document writes in portions: each portion is found and changed in its own engine
+//! transaction, so that other writers can run in between.
 //!
-//! - P1. All portions are of one collection, known by its UUID. If its name is another collection's
-//!   by the next portion, or it is dropped or renamed, or an index that the plan reads is dropped,
-//!   the write ends with `QueryPlanKilled` as in MongoDB; the portions before stay done.
-//! - P2. A portion that is repeated after a conflict is the same portion: the plan has gone on. P1
-//!   is checked again, because no latch was held in between.
-//! - P3. A collection that is dropped before the first portion has no documents that match.
+//! - P1. All portions write to one collection, identified by its UUID. If by the next portion its
+//!   name belongs to another collection, it was dropped or renamed, or an index that the plan reads
+//!   was dropped, the write ends with `QueryPlanKilled`, as in MongoDB; the earlier portions stay
+//!   committed.
+//! - P2. A portion repeated after a conflict has the same records, because the plan has already
+//!   advanced past them. P1 is checked again, because no latch was held in between.
+//! - P3. A collection dropped before the first portion has no matching documents.
 
 use std::sync::Arc;
 
@@ -23,18 +24,17 @@ use crate::record::RecordId;
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
-/// Documents of one portion.
+/// Maximum number of documents per portion.
 const PORTION: usize = 500;
 
-/// The collection that is written to.
 pub(super) struct Target<'t> {
     ns: &'t Namespace,
-    /// Unknown until the first portion if the statement was parsed without a collection.
+    /// `None` until the first portion if the statement was parsed without a collection.
     uuid: Option<[u8; 16]>,
 }
 
 impl<'t> Target<'t> {
-    /// The collection of a name for which the statement was parsed.
+    /// The target of a statement that was parsed for the collection `was`.
     pub(super) fn new(ns: &'t Namespace, was: Option<&Collection>) -> Target<'t> {
         Target {
             ns,
@@ -43,22 +43,21 @@ impl<'t> Target<'t> {
     }
 }
 
-/// Does something with the documents of a portion; gives how many matched and how many changed.
+/// Processes the documents of a portion; returns the numbers matched and changed.
 pub(super) type OnPortion<'b> =
     dyn FnMut(&mut Work<'_>, &Arc<Collection>, &[RecordId]) -> Result<(i64, i64)> + 'b;
 
-/// A write under way.
+/// A write in progress.
 pub(super) struct Portions<'p> {
     store: &'p Store,
     op: &'p Op<'p>,
     target: Target<'p>,
     seek: &'p Seek,
-    /// From the first portion on.
+    /// Set from the first portion on.
     stream: Option<Matched>,
 }
 
 impl<'p> Portions<'p> {
-    /// Before the first portion.
     pub(super) fn new(
         store: &'p Store,
         op: &'p Op<'p>,
@@ -74,7 +73,7 @@ impl<'p> Portions<'p> {
         }
     }
 
-    /// Do something with each portion, and sum what `body` gives.
+    /// Call `body` with each portion, and sum its results.
     pub(super) fn each(mut self, body: &mut OnPortion<'_>) -> Result<(i64, i64)> {
         let mut total = (0, 0);
         loop {
@@ -87,7 +86,7 @@ impl<'p> Portions<'p> {
         }
     }
 
-    /// Do something with the next portion; says whether it was the last.
+    /// Call `body` with the next portion; returns whether it was the last.
     fn next(&mut self, body: &mut OnPortion<'_>) -> Result<((i64, i64), bool)> {
         let (store, op) = (self.store, self.op);
         let mut records: Option<Vec<RecordId>> = None;

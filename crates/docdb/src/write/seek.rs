@@ -1,5 +1,5 @@
-//! Which documents an update or a delete is about: parsing what a statement says, and finding the
-//! documents through the planner.
+//! Selection of the documents to update or delete: parses the statement and finds the documents
+//! through the planner.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::record::RecordId;
 use crate::txn::{Op, Work};
 use crate::{Matched, Matching};
 
-/// What a statement looks for, parsed.
+/// The parsed selection of a statement.
 pub(crate) struct Seek {
     pub(crate) settings: Settings,
     pub(crate) filter: Arc<Filter>,
@@ -28,7 +28,7 @@ pub(crate) struct Seek {
     write: Option<Write>,
 }
 
-/// What a statement says of the documents it is about.
+/// The arguments of a statement that select its documents.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'s> {
     pub(crate) filter: &'s RawDocument,
@@ -36,11 +36,10 @@ pub(crate) struct Selection<'s> {
     pub(crate) hint: Option<&'s Bson>,
     pub(crate) collation: Option<&'s RawDocument>,
     pub(crate) variables: Option<&'s Document>,
-    /// The stage that writes what one `_id` names, where MongoDB has one for it.
+    /// MongoDB's express write stage for a filter on one `_id`, if it has one.
     pub(crate) write: Option<Write>,
 }
 
-/// A document that was found.
 pub(crate) struct Found {
     pub(crate) record: RecordId,
     pub(crate) document: RawDocumentBuf,
@@ -48,7 +47,7 @@ pub(crate) struct Found {
 }
 
 impl Seek {
-    /// Parse what a statement says. `collection` gives the default collation.
+    /// Parse a selection. `collection` provides the default collation.
     pub(crate) fn parse(
         op: &Op<'_>,
         selection: &Selection<'_>,
@@ -71,7 +70,7 @@ impl Seek {
         })
     }
 
-    /// The same for the planner.
+    /// The selection in the planner's form.
     pub(crate) fn matching(&self, limit: Option<u64>) -> Matching {
         Matching {
             filter: Arc::clone(&self.filter),
@@ -83,7 +82,7 @@ impl Seek {
         }
     }
 
-    /// The first document, as the work's transaction sees it.
+    /// The first matching document, as the work's transaction sees it.
     pub(crate) fn first(
         &self,
         op: &Op<'_>,
@@ -102,7 +101,7 @@ impl Seek {
         }
     }
 
-    /// A stream of the documents.
+    /// A stream of the matching documents.
     pub(crate) fn all(
         &self,
         op: &Op<'_>,
@@ -113,7 +112,7 @@ impl Seek {
         store.matching(op, collection, work.snapshot()?, &self.matching(None))
     }
 
-    /// A document by its record, if it still is what is looked for.
+    /// Read a document by its record id; `None` if it no longer matches.
     pub(crate) fn again(
         &self,
         work: &mut Work<'_>,
@@ -127,7 +126,7 @@ impl Seek {
         self.details(record.clone(), RawDocumentBuf::from_bytes(bytes)?)
     }
 
-    /// A document that was found, with what matched in it.
+    /// A found document with its matched array positions.
     pub(crate) fn details(
         &self,
         record: RecordId,
@@ -143,7 +142,7 @@ impl Seek {
     }
 }
 
-/// The collator of an operation: its own, or the collection's.
+/// The collator of an operation: its own, or else the collection's.
 fn collator(
     asked: Option<&RawDocument>,
     collection: Option<&Collection>,

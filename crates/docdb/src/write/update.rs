@@ -1,8 +1,8 @@
 //! Updating documents.
 //!
-//! A statement that updates one document is one engine transaction: find, change, put. One that
-//! updates many finds records a portion at a time and changes each portion in a transaction of its
-//! own, in which it looks again whether the documents still match; no document is changed twice.
+//! A statement that updates one document is one engine transaction: find, change, put. A statement
+//! that updates many finds records in portions and changes each portion in a transaction of its
+//! own, which checks again that the documents still match; no document is changed twice.
 
 use std::sync::Arc;
 
@@ -24,34 +24,35 @@ use crate::session::{Done, Retry};
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
-/// Attempts of an upsert whose document another one has inserted meanwhile.
+/// Maximum attempts of an upsert when concurrent writers insert its document first.
 const UPSERTS: u32 = 10;
 
 /// One statement of an `update` command.
 #[derive(Clone, Debug)]
 pub struct UpdateStatement {
-    /// Which documents.
+    /// The filter that selects the documents.
     pub filter: RawDocumentBuf,
-    /// What they become: a document of operators, a replacement or a pipeline.
+    /// The update: a document of operators, a replacement or a pipeline.
     pub update: RawBson,
-    /// All that match, or the first (default).
+    /// Whether to update all matching documents or only the first (default).
     pub multi: bool,
     /// Insert a document when none matches.
     pub upsert: bool,
     /// An index by name or key pattern.
     pub hint: Option<Bson>,
-    /// How strings compare (default: as the collection says).
+    /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
-    /// What `$[name]` stands for.
+    /// Filters for the identifiers in `$[identifier]`.
     pub array_filters: Vec<RawDocumentBuf>,
-    /// Which is the first.
+    /// The sort order that determines the first document.
     pub sort: Option<RawDocumentBuf>,
     /// Variables for expressions (`let`, `c`).
     pub variables: Option<Document>,
 }
 
 impl UpdateStatement {
-    /// A statement for the first document that matches, without more.
+    /// A statement that updates the first matching document, with all other options at their
+    /// defaults.
     #[must_use]
     pub fn new(filter: RawDocumentBuf, update: impl Into<RawBson>) -> UpdateStatement {
         UpdateStatement {
@@ -67,7 +68,7 @@ impl UpdateStatement {
         }
     }
 
-    /// What it says of the documents it is about.
+    /// The part of the statement that selects documents.
     pub(crate) fn selection(&self) -> Selection<'_> {
         Selection {
             filter: &self.filter,
@@ -80,18 +81,18 @@ impl UpdateStatement {
     }
 }
 
-/// What an update has done.
+/// Result of an update.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateReply {
     /// Documents that matched, or were inserted.
     pub n: i64,
     /// Documents that changed.
     pub n_modified: i64,
-    /// Statements that inserted, and the `_id`.
+    /// Index and inserted `_id` of each statement that inserted.
     pub upserted: Vec<(usize, Bson)>,
-    /// Statements that failed.
+    /// Errors of the statements that failed.
     pub errors: Vec<WriteError>,
-    /// Numbers of statements that were done before.
+    /// Statement numbers already executed by an earlier attempt.
     pub retried: Vec<i32>,
 }
 
@@ -99,7 +100,8 @@ impl Store {
     /// Update documents, statement by statement.
     ///
     /// # Errors
-    /// What concerns the whole command; in a multi-document transaction the first error.
+    /// Errors of the whole command; in a multi-document transaction, the first error of a
+    /// statement.
     pub fn update(
         &self,
         op: &Op<'_>,
@@ -140,7 +142,7 @@ impl Store {
         Ok(reply)
     }
 
-    /// Whether users may write to a collection of this name.
+    /// Check that users may write to a collection of this name.
     pub(crate) fn check_writable(&self, op: &Op<'_>, ns: &Namespace) -> Result<()> {
         Namespace::new(ns.db.as_str(), ns.coll.as_str())?;
         crate::ddl::check_not_views(ns)?;
@@ -159,7 +161,7 @@ impl UpdateReply {
     }
 }
 
-/// One statement under way.
+/// A statement being executed.
 struct One<'a> {
     store: &'a Store,
     op: &'a Op<'a>,
@@ -276,7 +278,7 @@ impl One<'_> {
     }
 }
 
-/// An update as it acts on the documents of a collection.
+/// An update bound to a collection.
 pub(super) struct Change<'u> {
     update: &'u Update,
     untouched: Untouched,
@@ -292,7 +294,7 @@ impl<'u> Change<'u> {
         }
     }
 
-    /// Change one document; gives what it has become, or `None` when it stays.
+    /// Change one document; returns the new document, or `None` if it is unchanged.
     pub(super) fn apply(
         &self,
         op: &Op<'_>,
@@ -370,7 +372,7 @@ pub(super) fn larger(error: Error) -> Error {
     error
 }
 
-/// Documents as raw bytes, or owned.
+/// Convert a raw document to an owned one.
 pub(super) fn owned(document: &RawDocument) -> Result<Document> {
     Ok(Document::try_from(document)?)
 }

@@ -1,4 +1,4 @@
-//! The collection's validator, asked before a document is stored.
+//! The collection's validator, checked before a document is stored.
 
 use std::borrow::Cow;
 
@@ -10,17 +10,17 @@ use query::{Code, Error, Result};
 use crate::collection::{Action, Collection, Level};
 use crate::txn::Op;
 
-/// The validator of a collection for an operation; it is made once for many documents.
+/// The validator of a collection for one operation, built once for many documents.
 pub(crate) struct Validator<'v> {
     collection: &'v Collection,
     /// `None` when documents are not validated.
     filter: Option<&'v Filter>,
-    /// The filter is kept with the collection, and its variables are those of the operation.
+    /// The operation's variables; the filter itself is cached in the collection.
     variables: Option<Variables>,
 }
 
 impl<'v> Validator<'v> {
-    /// The validator that `op` must ask, unless it may `bypass` it.
+    /// The validator that applies to `op`, unless the operation may `bypass` it.
     pub(crate) fn of(op: &Op<'_>, collection: &'v Collection, bypass: bool) -> Validator<'v> {
         let options = collection.options();
         let asked = !bypass
@@ -35,10 +35,10 @@ impl<'v> Validator<'v> {
         }
     }
 
-    /// Whether the operation may store `new`; `old` is what it replaces.
+    /// Check that the operation may store `new`; `old` is the document it replaces.
     ///
     /// # Errors
-    /// `DocumentValidationFailure`, with what failed.
+    /// `DocumentValidationFailure`, with details of the failed rules.
     pub(crate) fn check(&self, old: Option<&RawDocument>, new: &RawDocument) -> Result<()> {
         let Some(filter) = self.filter else {
             return Ok(());
@@ -71,7 +71,7 @@ impl<'v> Validator<'v> {
     }
 }
 
-/// As [`Validator::check`] of one document.
+/// As [`Validator::check`], for one document.
 ///
 /// # Errors
 /// As [`Validator::check`].

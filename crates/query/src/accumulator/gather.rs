@@ -15,7 +15,7 @@ pub(super) struct Distinct {
 }
 
 impl Distinct {
-    /// Adds a value unless an equal one is there. True when it was new.
+    /// Adds a value unless an equal one exists. Returns whether it was new.
     pub(super) fn add(&mut self, value: Bson, collator: Option<&Collator>) -> bool {
         let new = self.seen.insert(equivalence_key(&value, collator));
         if new {
@@ -51,7 +51,8 @@ impl Edge {
         self.last || self.values.len() < self.limit
     }
 
-    /// Adds a value; gives the one that is no longer held.
+    /// Adds a value; returns the value that is not kept: the new one, or the oldest one if it is
+    /// displaced.
     pub(super) fn add(&mut self, value: Bson) -> Option<Bson> {
         if !self.wants() {
             return Some(value);

@@ -2,7 +2,7 @@
 
 use bson::Bson;
 
-/// What the standard deviations need.
+/// Running moments for the standard deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moments {
     count: u64,
@@ -35,7 +35,7 @@ impl Moments {
         self.count += other.count;
     }
 
-    /// The deviation of a whole population, null when there is none.
+    /// The deviation of a whole population; null without values.
     pub(crate) fn population(&self) -> Bson {
         match self.count {
             0 => Bson::Null,

@@ -62,7 +62,7 @@ pub(crate) fn percentiles(spec: &Bson) -> Result<Vec<f64>> {
         .collect()
 }
 
-/// The percentile `p` of sorted numbers, null when there are none.
+/// The percentile `p` of sorted numbers; null without numbers.
 pub(crate) fn quantile_of(sorted: &[f64], p: f64, method: Method) -> Bson {
     let Some(last) = sorted.len().checked_sub(1) else {
         return Bson::Null;

@@ -52,7 +52,7 @@ impl Order {
         }
     }
 
-    /// What a document sorts by.
+    /// The sort key of a document.
     pub(crate) fn key(&self, document: &Document, collator: Option<&Collator>) -> Vec<Bson> {
         self.fields
             .iter()
@@ -81,7 +81,8 @@ impl Order {
     }
 }
 
-/// What a field sorts by: of an array its least element, or its greatest when descending.
+/// The value that a field is sorted by: for an array its least element, or its greatest when
+/// descending.
 fn sort_value(value: Option<&Bson>, descending: bool, collator: Option<&Collator>) -> Bson {
     match value {
         None => Bson::Null,

@@ -1,4 +1,4 @@
-//! What one group has gathered, and how it grows, merges and ends.
+//! The state of accumulators: adding values, merging, and the result.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ use crate::number::Number;
 use crate::value::{compare_with, type_name};
 use crate::{Error, Result, meter};
 
-/// What one group has gathered for one accumulator.
+/// The state of one accumulator in one group.
 #[derive(Debug, Clone)]
 pub struct State {
     gathered: Gathered,

@@ -77,7 +77,7 @@ impl Collator {
         Ok(Collator { collation, inner })
     }
 
-    /// The order of two strings. Strings that the collation does not tell apart are equal.
+    /// The order of two strings. Strings that the collation does not distinguish are equal.
     #[must_use]
     pub fn compare(&self, left: &str, right: &str) -> Ordering {
         self.inner.compare(left, right)
@@ -93,7 +93,7 @@ impl Collator {
         }
     }
 
-    /// What it was made from.
+    /// The collation it was made from.
     #[must_use]
     pub fn collation(&self) -> &Collation {
         &self.collation

@@ -79,7 +79,7 @@ fn variant(keywords: &str) -> Option<&'static str> {
     Some(key)
 }
 
-/// What the collator wants to know of the locale.
+/// The collator preferences of a locale.
 pub(super) fn preferences(name: &str) -> Result<CollatorPreferences> {
     let (base, keywords) = split(name);
     let base = if base == "root" { "und" } else { base };

@@ -30,7 +30,7 @@ pub enum Alternate {
     Shifted,
 }
 
-/// What `alternate: "shifted"` shifts.
+/// The characters to which `alternate: "shifted"` applies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxVariable {
     /// Spaces and punctuation.

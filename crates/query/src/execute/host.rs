@@ -1,4 +1,4 @@
-//! What a running pipeline needs from its caller: storage, files to spill to, the signal to stop.
+//! The interface of a running pipeline to its caller: storage, spill files, and the signal to stop.
 
 use bson::{Bson, Document};
 
@@ -14,7 +14,7 @@ pub trait Rows: Send {
     /// The next row; `None` after the last one, and on every later call.
     ///
     /// # Errors
-    /// Those of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
+    /// Errors of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
 }
 
@@ -23,13 +23,13 @@ pub trait Spill: Send {
     /// Writes a record. Not called after the first [`Spill::next`].
     ///
     /// # Errors
-    /// Those of the disk.
+    /// I/O errors.
     fn append(&mut self, record: &[u8]) -> Result<()>;
 
     /// Reads the next record; none after the last.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// I/O errors.
     fn next(&mut self) -> Result<Option<Vec<u8>>>;
 }
 
@@ -48,13 +48,13 @@ pub trait Host {
     /// not optimized yet.
     ///
     /// # Errors
-    /// Those of storage.
+    /// Errors of storage.
     fn aggregate(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>>;
 
     /// Documents of a collection or view with one of `values` at `path`, as a filter finds them.
     ///
     /// # Errors
-    /// Those of storage.
+    /// Errors of storage.
     fn find_equal(
         &mut self,
         ns: &Namespace,
@@ -69,11 +69,11 @@ pub trait Host {
         )
     }
 
-    /// The next row of a source that the host keeps itself under a number: scans of storage, whose
-    /// rows ask here because only the host has a view of the store. None after the last.
+    /// The next row of a source that the host keeps under a number: scans of storage, whose rows
+    /// are read here because only the host has a view of the store. `None` after the last row.
     ///
     /// # Errors
-    /// Those of storage; `InternalError` from a host that keeps none.
+    /// Errors of storage; `InternalError` from a host that keeps none.
     fn pull(&mut self, source: u64) -> Result<Option<Row>> {
         Err(crate::Error::new(
             crate::Code::INTERNAL_ERROR,
@@ -84,7 +84,7 @@ pub trait Host {
     /// A new, empty file of records.
     ///
     /// # Errors
-    /// Those of the disk.
+    /// I/O errors.
     fn spill(&mut self) -> Result<Box<dyn Spill>>;
 
     /// Bytes that a stage may hold [default: 100 MiB].
@@ -98,20 +98,20 @@ pub trait Host {
     /// Makes the rows the contents of a collection, all or nothing.
     ///
     /// # Errors
-    /// Those of the rows and of storage.
+    /// Errors of the rows and of storage.
     fn write_out(&mut self, ns: &Namespace, input: &mut dyn Rows) -> Result<()>;
 
     /// Merges the rows into a collection, each by [`Merge::key`] and [`Merge::resolve`]. Rows
     /// without `_id` get one from the host first.
     ///
     /// # Errors
-    /// Those of the rows, of storage and of the specification.
+    /// Errors of the rows, of storage and of the specification.
     fn merge(&mut self, ns: &Namespace, merge: &Merge, input: &mut dyn Rows) -> Result<()>;
 
     /// The documents of a stage that reports on the server.
     ///
     /// # Errors
-    /// Where the report cannot be made for the collection of the pipeline.
+    /// The report cannot be made for the collection of the pipeline.
     fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>>;
 
     /// Random bits, for `$sample`.
@@ -121,7 +121,7 @@ pub trait Host {
 /// The filter for one of `values` at `path`.
 ///
 /// # Errors
-/// Those of filters.
+/// Errors of filters.
 pub(crate) fn equal_to_one(path: &Path, values: &[Bson], settings: &Settings) -> Result<Filter> {
     let empty = Filter::parse(&bson::RawDocumentBuf::new(), settings)?;
     let tests = values.iter().map(|value| Node::Field {

@@ -197,7 +197,7 @@ pub(super) fn two<'e>(
     }
 }
 
-/// A function of two numbers that names the role of the one that is none.
+/// A function of two numbers. Its error names the role of the argument that is not a number.
 fn two_roles<'e>(
     args: &Args<'e>,
     roles: [(i32, &str); 2],

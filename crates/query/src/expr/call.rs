@@ -29,7 +29,7 @@ pub(super) struct Call {
     pub(super) prepared: Prepared,
 }
 
-/// What parsing prepares once for all evaluations.
+/// Data that the parser prepares once for all evaluations.
 #[derive(Clone)]
 pub(super) enum Prepared {
     /// Nothing.

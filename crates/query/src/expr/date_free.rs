@@ -54,7 +54,8 @@ const FORMS: [Form; 13] = [
     zone,
 ];
 
-/// What a text says; none where it stops to be a date, which is where the reader is then.
+/// Parses a date text; `None` if part of it is not a date, with the reader at the start of that
+/// part.
 pub(super) fn read(reader: &mut Reader<'_>) -> Option<Fields> {
     let mut fields = Fields::default();
     loop {
@@ -379,7 +380,7 @@ fn zone(reader: &mut Reader<'_>) -> Option<Item> {
 }
 
 /// An offset (`+02`, `+0200`, `+02:00`, `GMT+02`), an abbreviation (`CEST`) or the letter of a
-/// military zone, in parentheses perhaps. Names of places are none.
+/// military zone, optionally in parentheses. Names of places are not accepted.
 pub(super) fn read_zone(reader: &mut Reader<'_>) -> Option<Zone> {
     reader.skip(b" \t");
     let parenthesis = reader.accept(b'(');

@@ -8,7 +8,7 @@ use super::date_free;
 use super::zone::Zone;
 use crate::{Code, Error, Result};
 
-/// What a text says of a date.
+/// The date fields parsed from a text.
 #[derive(Debug, Default)]
 pub(super) struct Fields {
     pub(super) year: Option<i64>,

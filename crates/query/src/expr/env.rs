@@ -1,5 +1,5 @@
-//! What an expression is evaluated against: the document, the variables, and the values that
-//! `$let`, `$map` and their like have bound on the way down.
+//! The environment in which an expression is evaluated: the document, the variables, and the values
+//! bound by enclosing `$let`, `$map` and similar.
 //!
 //! Nothing here is shared or locked: an [`Env`] is a handful of references and is copied freely.
 //! Bound values live in frames on the stack of the evaluation, each with the levels at which
@@ -16,7 +16,7 @@ use crate::{Code, Error, Result};
 /// The value of an expression while it is computed: borrowed where possible, `None` when missing.
 pub(crate) type Value<'e> = Option<Cow<'e, Bson>>;
 
-/// What an expression is evaluated against.
+/// The environment in which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// The document: `$$ROOT`, and `$$CURRENT` unless that was rebound.

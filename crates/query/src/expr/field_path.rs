@@ -67,12 +67,12 @@ impl FieldPath {
         &self.names
     }
 
-    /// What a document has at this path; of an array, an array.
+    /// The value of a document at this path; an array if the path goes through an array.
     pub(crate) fn in_document<'e>(&self, document: &'e Document) -> Value<'e> {
         through_document(&self.names, document)
     }
 
-    /// What a value has at this path.
+    /// The value at this path within `value`.
     pub(crate) fn in_value<'e>(&self, value: &'e Bson) -> Value<'e> {
         through_value(&self.names, value)
     }

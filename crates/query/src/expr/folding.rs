@@ -23,10 +23,11 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::default();
 }
 
-/// Run `parse`, and refuse what it parsed if a call of constants in it fails.
+/// Run `parse`, and reject its result if a call with constant arguments in it fails.
 ///
 /// # Errors
-/// Those of `parse`; else that of the first call of constants, as one of the optimizer.
+/// Errors of `parse`; otherwise the error of the first failing call with constant arguments, worded
+/// as an error of the optimizer.
 pub fn refuse_failing<T>(parse: impl FnOnce() -> Result<T>) -> Result<T> {
     let state = State {
         on: true,

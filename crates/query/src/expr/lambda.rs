@@ -141,7 +141,7 @@ fn with_values(args: &Args<'_>, body: usize, values: &[Value<'_>]) -> Result<Opt
     body.kept(&args.env().with(&frame))
 }
 
-/// The name of `as`, `this` when there is none.
+/// The name given by `as`; `this` by default.
 fn variable_name(spec: Option<&Bson>, function: &Function) -> Result<Box<str>> {
     match spec {
         None => Ok("this".into()),

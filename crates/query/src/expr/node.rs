@@ -34,7 +34,7 @@ pub(super) enum Node {
     Call(Box<Call>),
 }
 
-/// Where a path begins.
+/// The base of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Base {
     /// The document.
@@ -70,7 +70,7 @@ impl Expr {
         Ok(Some(value))
     }
 
-    /// What messages about its memory call it.
+    /// The name used in messages about its memory.
     fn name(&self) -> &'static str {
         match &self.node {
             Node::Call(call) => call.function.name,
@@ -170,8 +170,8 @@ fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Result<Value<
     reached(found.and_then(|found| path.in_value(found)))
 }
 
-/// What a path found; the array that it makes of an array is charged. It is no larger than what is
-/// there.
+/// The value found by a path. An array newly built by the path is charged to the memory meter; it
+/// is no larger than the values it is made of.
 fn reached(found: Value<'_>) -> Result<Value<'_>> {
     if let Some(Cow::Owned(made)) = &found {
         let bytes = meter::size(made);

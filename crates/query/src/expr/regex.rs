@@ -123,7 +123,7 @@ fn compile(name: &str, pattern: Option<&Bson>, options: Option<&Bson>) -> Result
     }
 }
 
-/// Calls `with` with the pattern and the text; gives `otherwise` when one of them is null.
+/// Calls `with` with the pattern and the text; returns `otherwise` if one of them is null.
 fn search<'e>(
     args: &Args<'e>,
     otherwise: impl FnOnce() -> Result<Value<'e>>,

@@ -1,4 +1,4 @@
-//! What is known while an expression is parsed: the variables in sight and the collation.
+//! The context of parsing an expression: the variables in scope and the collation.
 
 use std::sync::Arc;
 

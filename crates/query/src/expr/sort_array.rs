@@ -37,7 +37,7 @@ const SORT_ARRAY: Signature = Signature {
     ],
 };
 
-/// What elements are sorted by.
+/// The sort order of the elements.
 pub(super) enum Order {
     /// Themselves, descending or not.
     Whole { descending: bool },

@@ -88,7 +88,7 @@ fn two_strings<'v>(
     }
 }
 
-/// Where `token` begins between `start` and `end`; -1 when it does not lie there whole.
+/// The index of `token` between `start` and `end`; -1 if it is not entirely within them.
 fn found(text: &[u8], token: &[u8], start: usize, end: usize) -> Bson {
     let Some(within) = text.get(start..end) else {
         return Bson::Int32(-1);

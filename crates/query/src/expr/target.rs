@@ -25,7 +25,7 @@ pub(super) enum Type {
     Other(&'static str),
 }
 
-/// What a value becomes.
+/// The target type of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) kind: Type,

@@ -49,7 +49,7 @@ const ATANH: Pair = (f64::atanh, trigonometry::atanh);
 const TO_RADIANS: Pair = (f64::to_radians, trigonometry::to_radians);
 const TO_DEGREES: Pair = (f64::to_degrees, trigonometry::to_degrees);
 
-/// The arguments that a function accepts, and how a message says so.
+/// The arguments that a function accepts, and their description in messages.
 struct Domain {
     has: fn(Number) -> bool,
     text: &'static str,

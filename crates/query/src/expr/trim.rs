@@ -40,7 +40,7 @@ const TRIM: Signature = signature("$trim");
 const LTRIM: Signature = signature("$ltrim");
 const RTRIM: Signature = signature("$rtrim");
 
-/// What is trimmed without `chars`, by the manual of `$trim`.
+/// Whether a character is trimmed by default, without `chars`, by the manual of `$trim`.
 fn is_white(letter: char) -> bool {
     matches!(
         letter,

@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str, scope: &Scope) -> Result<Expr> {
     })
 }
 
-/// Where `$a` begins: the document, unless `CURRENT` was bound.
+/// The base of the path `$a`: the document, unless `CURRENT` was bound.
 fn current(scope: &Scope) -> Base {
     match scope.level("CURRENT") {
         Some(level) => Base::Local("CURRENT".into(), level),
@@ -53,7 +53,7 @@ fn current(scope: &Scope) -> Base {
     }
 }
 
-/// What a variable's name stands for; `None` for `REMOVE`.
+/// Resolves a variable's name; `None` for `REMOVE`.
 fn base(name: &str, scope: &Scope) -> Result<Option<Base>> {
     if let Some(level) = scope.level(name) {
         return Ok(Some(Base::Local(name.into(), level)));

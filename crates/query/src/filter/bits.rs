@@ -22,7 +22,7 @@ pub enum BitsKind {
 /// Positions of bits, from the lowest bit, and what they must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// What the bits must be.
+    /// The required state of the bits.
     pub kind: BitsKind,
     /// The positions, ascending.
     pub positions: Vec<u32>,

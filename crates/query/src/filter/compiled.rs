@@ -110,7 +110,7 @@ impl Filter {
     /// Whether `document` matches.
     ///
     /// # Errors
-    /// Those of expressions and patterns; `InvalidBSON` for bytes that are none.
+    /// Errors of expressions and patterns; `InvalidBSON` for invalid bytes.
     pub fn matches(&self, document: &RawDocument) -> Result<bool> {
         self.on(document).node(&self.root, document, &mut None)
     }

@@ -14,7 +14,7 @@ use crate::path::{Leaves, Path, walk_leaves};
 use crate::value::type_name;
 
 impl Filter {
-    /// What of the filter `document` does not match.
+    /// The parts of the filter that `document` does not match.
     ///
     /// # Errors
     /// As [`Filter::matches`].

@@ -8,7 +8,7 @@ use crate::path::Path;
 use crate::regex::Regex;
 use crate::schema::Schema;
 
-/// What a document is asked.
+/// A condition on a document.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Node {
@@ -20,9 +20,9 @@ pub enum Node {
     Nor(Vec<Node>),
     /// Whether what `path` leads to passes `test`.
     Field {
-        /// Where to look.
+        /// The path of the field.
         path: Path,
-        /// What to find there.
+        /// The test of its values.
         test: Test,
     },
     /// Whether the expression is true.
@@ -56,8 +56,8 @@ impl Node {
     }
 }
 
-/// What the values at a path are asked. All but the negations hold when one of the values, an
-/// array's elements included, passes.
+/// A test of the values at a path. All tests except negations pass if one of the values, including
+/// an array's elements, passes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Test {

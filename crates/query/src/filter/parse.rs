@@ -14,7 +14,7 @@ use crate::{Code, Error, Result};
 /// Filters may nest no deeper, as MongoDB has it.
 const MAX_DEPTH: usize = 100;
 
-/// Where in the filter the parsing is.
+/// The parser's state and its position in the filter.
 #[derive(Clone, Copy)]
 pub(super) struct Parser<'s> {
     settings: &'s Settings,

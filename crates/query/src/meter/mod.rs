@@ -57,7 +57,7 @@ pub trait Watch: Send + Sync {
     /// `MaxTimeMSExpired`, `Interrupted` and their kind.
     fn check(&self) -> Result<()>;
 
-    /// What is left of the operation's time; `None` if it is not limited.
+    /// The time left for the operation; `None` if it is not limited.
     fn left(&self) -> Option<Duration> {
         None
     }
@@ -181,7 +181,7 @@ thread_local! {
 /// Counts one step.
 ///
 /// # Errors
-/// Those of the watch, when it is checked.
+/// Errors of the watch, when it is checked.
 #[inline]
 pub fn step() -> Result<()> {
     steps(1)
@@ -372,7 +372,7 @@ fn shrink(bytes: usize) {
 /// Copies of values that the operator `name` puts into an array, charged one by one.
 ///
 /// # Errors
-/// Those of [`step`] and [`charge`].
+/// Errors of [`step`] and [`charge`].
 pub(crate) fn copies<'v>(name: &str, values: impl Iterator<Item = &'v Bson>) -> Result<Vec<Bson>> {
     let mut copies = Vec::new();
     for value in values {

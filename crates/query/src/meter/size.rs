@@ -45,7 +45,7 @@ const DEPTH_MAX: usize = 256;
 /// Estimated bytes of a document once it is decoded into a tree, without decoding it.
 ///
 /// # Errors
-/// `InvalidBSON` for bytes that are none; those of [`super::step`].
+/// `InvalidBSON` for invalid bytes; those of [`super::step`].
 pub fn decoded_size(document: &RawDocument) -> Result<usize> {
     Ok(document.as_bytes().len() + of_fields(document, 0)?)
 }

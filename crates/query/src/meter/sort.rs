@@ -11,7 +11,7 @@ const RUN: usize = 16;
 /// Sorts `items`; equal ones keep their order. Every comparison is a step.
 ///
 /// # Errors
-/// Those of [`super::step`]; the items are lost then.
+/// Errors of [`super::step`]; the items are lost then.
 pub fn sort_by<T>(items: Vec<T>, mut compare: impl FnMut(&T, &T) -> Ordering) -> Result<Vec<T>> {
     let mut after = |left: &T, right: &T| -> Result<bool> {
         super::step()?;

@@ -3,7 +3,7 @@
 //! John Machin's formula of 1706, `pi / 4 = 4 atan(1 / 5) - atan(1 / 239)`, on integers of fixed
 //! length: a number is a list of limbs, the whole part first, each further one `LIMB` times less.
 
-/// What one limb holds: nine decimal digits.
+/// Base of one limb: nine decimal digits.
 const LIMB: u64 = 1_000_000_000;
 
 /// Limbs beyond those asked for: every division drops less than one unit of the last limb, and

@@ -12,7 +12,7 @@ use crate::{Code, Error, Result};
 /// The value of the first field called `name`.
 ///
 /// # Errors
-/// `InvalidBSON` for bytes that are none, as far as they were read.
+/// `InvalidBSON` for invalid bytes, as far as they were read.
 pub fn find<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
     let wanted = name.as_bytes();
     // Behind the length, and before the zero at the end.

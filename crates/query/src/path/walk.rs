@@ -15,7 +15,7 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 use super::{Component, Path};
 use crate::Result;
 
-/// What a path leads to.
+/// A value at the end of a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf<'a> {
     /// The value; none for a missing field.
@@ -24,7 +24,7 @@ pub struct Leaf<'a> {
     pub index: Option<usize>,
 }
 
-/// What an array at the end of the path gives.
+/// Treatment of an array at the end of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaves {
     /// Its elements, then itself.
@@ -33,13 +33,13 @@ pub enum Leaves {
     Whole,
 }
 
-/// What is called for each leaf; it may break off the walk.
+/// Callback for each leaf; it may stop the walk.
 type Visit<'v, 'a> = &'v mut dyn FnMut(Leaf<'a>) -> ControlFlow<()>;
 
 /// Visits what `path` leads to in `document`; an array at the end gives its elements, then itself.
 ///
 /// # Errors
-/// `InvalidBSON` for bytes that are none.
+/// `InvalidBSON` for invalid bytes.
 pub fn walk<'a>(
     document: &'a RawDocument,
     path: &Path,
@@ -48,10 +48,10 @@ pub fn walk<'a>(
     walk_leaves(document, path, Leaves::Expanded, visit)
 }
 
-/// As [`walk`], and `leaves` says what an array at the end gives.
+/// As [`walk`]; `leaves` determines the treatment of an array at the end.
 ///
 /// # Errors
-/// `InvalidBSON` for bytes that are none.
+/// `InvalidBSON` for invalid bytes.
 pub fn walk_leaves<'a>(
     document: &'a RawDocument,
     path: &Path,

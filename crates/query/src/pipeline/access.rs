@@ -1,7 +1,7 @@
-//! Which collections a pipeline uses, and how: what must be allowed before it may run.
+//! The collections that a pipeline accesses, and how: the privileges needed before it may run.
 //!
-//! Computed from the stages that run, never from the document they came in. The match below names
-//! every stage, so that a new one does not compile before it says what it uses.
+//! Computed from the stages that run, never from the document they were parsed from. The match
+//! below names every stage, so that a new stage does not compile until its accesses are listed.
 
 use super::Pipeline;
 use crate::stage::{Stage, Statistics, SubPipeline, Target};
@@ -23,8 +23,8 @@ pub enum Access {
 }
 
 impl Pipeline {
-    /// What the pipeline uses when it runs on `ns`, pipelines in its stages included, those of
-    /// views not.
+    /// The collections that the pipeline accesses when it runs on `ns`, including those of
+    /// pipelines in its stages, but not those of views.
     ///
     /// # Errors
     /// `InvalidNamespace` for a stage that names a collection that cannot be.

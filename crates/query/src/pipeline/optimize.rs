@@ -32,7 +32,7 @@ impl Pipeline {
     }
 }
 
-/// Applies the first rule that fits, and says whether one did.
+/// Applies the first matching rule, and returns whether one matched.
 fn round(stages: &mut Vec<Stage>) -> bool {
     for at in 0..stages.len().saturating_sub(1) {
         let Some([first, second]) = stages.get(at..at + 2) else {
@@ -53,7 +53,7 @@ fn round(stages: &mut Vec<Stage>) -> bool {
     false
 }
 
-/// What two neighbours become, if a rule fits.
+/// The stages that replace two adjacent stages, if a rule matches.
 fn rewrite(first: &Stage, second: &Stage) -> Option<Vec<Stage>> {
     match (first, second) {
         (Stage::Match(a), Stage::Match(b)) => Some(vec![Stage::Match(a.clone().and(b.clone()))]),

@@ -1,4 +1,5 @@
-//! What the beginning of a pipeline asks of storage: a filter, an order, a part, some fields.
+//! The leading part of a pipeline that storage can execute: a filter, a sort, skip and limit, a set
+//! of fields.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +8,7 @@ use crate::filter::Filter;
 use crate::sort::Sort;
 use crate::stage::Stage;
 
-/// What storage does for a pipeline, in this order: filter, sort, skip, limit.
+/// The part of a pipeline that storage executes, in this order: filter, sort, skip, limit.
 #[derive(Debug, Clone, Default)]
 pub struct Pushdown {
     /// Which documents.

@@ -19,7 +19,7 @@ impl Projection {
     /// Applies the projection to a tree.
     ///
     /// # Errors
-    /// Those of expressions.
+    /// Errors of expressions.
     pub fn apply_document(&self, document: Document, variables: &Variables) -> Result<Document> {
         let _scope = meter::scope();
         meter::step()?;

@@ -1,4 +1,5 @@
-//! What only the projections of `find` know: `$slice`, `$elemMatch` and the positional `$`.
+//! Operators supported only in the projections of `find`: `$slice`, `$elemMatch` and the positional
+//! `$`.
 
 use std::sync::Arc;
 

@@ -303,8 +303,9 @@ impl<'a> Parser<'a> {
         self.fields.insert(before, Child::Listed)
     }
 
-    /// What becomes of the other fields where only `_id`, `$slice`, `$elemMatch` and `$meta` are
-    /// named: `$slice` alone keeps them, whatever stands beside it, `$elemMatch` drops them.
+    /// The mode for the fields that a projection of only `_id`, `$slice`, `$elemMatch` and `$meta`
+    /// does not name: with `$slice` they are kept, unless `_id` is included; otherwise `$elemMatch`
+    /// drops them.
     fn implied(&self) -> Mode {
         let include = match self.id {
             _ if self.slice => self.id == Some(true),

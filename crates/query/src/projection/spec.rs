@@ -23,7 +23,7 @@ pub struct Projection {
     pub(super) variables: Variables,
 }
 
-/// What becomes of fields that are not named.
+/// Treatment of the fields that the projection does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// They go.
@@ -76,7 +76,7 @@ impl Projection {
     /// Applies the projection of `find` to bytes. `details` says which element the query matched.
     ///
     /// # Errors
-    /// Those of expressions, and 51246 when a positional projection has no element.
+    /// Errors of expressions, and 51246 when a positional projection has no element.
     pub fn apply(
         &self,
         document: &RawDocument,

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 use super::extra::{ElemMatch, Slice};
 
-/// What happens to one field.
+/// The projection of one field.
 #[derive(Debug, Clone)]
 pub(super) enum Child {
     /// It is listed: it stays when the projection includes, it goes when it excludes.
@@ -113,7 +113,7 @@ impl Fields {
         self.children.insert(0, (name.into(), child));
     }
 
-    /// Calls `visit` with every path that ends here, and what is there.
+    /// Calls `visit` with every path of the projection and the child at its end.
     pub(super) fn visit<'a>(&'a self, prefix: &str, visit: &mut dyn FnMut(&str, &'a Child)) {
         for (name, child) in self.iter() {
             let path = if prefix.is_empty() {

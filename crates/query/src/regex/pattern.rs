@@ -22,7 +22,7 @@ struct Inner {
 #[derive(Clone)]
 pub struct Regex(Arc<Inner>);
 
-/// Where a match and its groups lie, in bytes of the text.
+/// The positions of a match and its groups, in bytes of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captures {
     /// The whole match.
@@ -93,8 +93,8 @@ impl Regex {
         metered(text.len(), |pace| self.0.compiled.is_match(text, pace))
     }
 
-    /// The first match that begins at `start` or behind it; none when there is none, or when
-    /// `start` is beyond the end.
+    /// The first match that begins at or after `start`; `None` without a match, or if `start` is
+    /// beyond the end.
     ///
     /// # Errors
     /// As [`Regex::is_match`].
@@ -123,8 +123,8 @@ impl Regex {
         }))
     }
 
-    /// What every text that matches begins with, when the pattern says so (`^abc`); texts that
-    /// begin so need not match.
+    /// The prefix of every matching text, if the pattern determines one (`^abc`); texts with this
+    /// prefix need not match.
     #[must_use]
     pub fn prefix(&self) -> Option<String> {
         prefix::literal(self.pattern(), self.options())

@@ -1,8 +1,7 @@
 //! `$jsonSchema`: JSON Schema, draft 4, as far as MongoDB takes it, with its types of BSON.
 //!
-//! A keyword that speaks of one type (`minimum`, `items`, `required`) lets values of other types
-//! pass. `parse` reads and checks a schema, `validate` judges values, `explain` says what is wrong
-//! with one.
+//! A keyword for one type (`minimum`, `items`, `required`) accepts values of other types. `parse`
+//! reads and checks a schema, `validate` checks values, `explain` describes why a value fails.
 
 mod argument;
 mod explain;

@@ -15,7 +15,7 @@ impl Schema {
     /// Whether `document` is valid.
     ///
     /// # Errors
-    /// Those of patterns; `InvalidBSON` for bytes that are none.
+    /// Errors of patterns; `InvalidBSON` for invalid bytes.
     pub fn validates(&self, document: &RawDocument) -> Result<bool> {
         self.allows(RawBsonRef::Document(document))
     }

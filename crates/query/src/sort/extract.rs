@@ -24,7 +24,7 @@ pub(super) fn tuples<'a>(
     expand(&places, visit)
 }
 
-/// Where a path has come to.
+/// The position of a path during the walk.
 #[derive(Clone, Copy)]
 enum Place<'a, 'p> {
     Value(RawBsonRef<'a>),

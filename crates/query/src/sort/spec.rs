@@ -102,7 +102,7 @@ impl Sort {
     ///
     /// # Errors
     /// `BadValue` for parallel arrays (`{a: [1, 2], b: [3, 4]}` by `a` and `b`), `InvalidBSON` for
-    /// bytes that are none.
+    /// invalid bytes.
     pub fn key(&self, document: &RawDocument, collator: Option<&Collator>) -> Result<SortKey> {
         SortKey::of(self, document, collator)
     }

@@ -24,7 +24,7 @@ pub struct BucketAuto {
     pub buckets: u32,
     /// The other fields of a bucket.
     pub output: Vec<(String, Accumulator)>,
-    /// Where boundaries may be.
+    /// The series of allowed bucket boundaries.
     pub granularity: Option<Granularity>,
 }
 

@@ -66,7 +66,7 @@ impl SubPipeline {
     /// The pipeline with the values of its variables.
     ///
     /// # Errors
-    /// Those of parsing.
+    /// Errors of parsing.
     pub fn bind(&self, variables: &[(String, Option<Bson>)]) -> Result<Pipeline> {
         let mut settings = self.settings.clone();
         for (name, value) in variables {
@@ -94,13 +94,13 @@ impl SubPipeline {
 pub struct Lookup {
     /// The other collection; none when the pipeline brings its own documents.
     pub from: Option<Target>,
-    /// Where the array goes.
+    /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The field here, and the one there that must be equal.
+    /// The local field, and the foreign field that must be equal.
     pub on: Option<(FieldPath, Path)>,
     /// Variables of the pipeline, with their values here.
     pub variables: Vec<(String, Expr)>,
-    /// What is done with the other collection's documents.
+    /// The pipeline applied to the other collection's documents.
     pub pipeline: Option<SubPipeline>,
     /// An `$unwind` of the array that follows; its path is `as`.
     pub unwind: Option<Unwind>,
@@ -275,19 +275,19 @@ fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
 pub struct GraphLookup {
     /// The collection.
     pub from: Target,
-    /// Where the array goes.
+    /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The values to begin with.
+    /// The values to start with.
     pub start_with: Expr,
     /// The field of a document that names the next documents.
     pub connect_from: FieldPath,
     /// The field by which those documents are found.
     pub connect_to: Path,
-    /// How many steps beyond the first.
+    /// Maximum number of steps after the first.
     pub max_depth: Option<u64>,
-    /// Where the number of steps goes.
+    /// The field that receives the number of steps.
     pub depth_field: Option<FieldPath>,
-    /// Which documents count.
+    /// The filter that visited documents must match.
     pub restrict: Option<Filter>,
     /// An `$unwind` of the array that follows; its path is `as`.
     pub unwind: Option<Unwind>,
@@ -421,7 +421,7 @@ fn restriction(spec: Option<RawBsonRef<'_>>, settings: &Settings) -> Result<Opti
 pub struct UnionWith {
     /// The other collection; none when the pipeline brings its own documents.
     pub coll: Option<Target>,
-    /// What is done with its documents.
+    /// The pipeline applied to its documents.
     pub pipeline: SubPipeline,
 }
 
@@ -561,7 +561,7 @@ fn wants_sort_key(pipeline: &Pipeline) -> bool {
 /// The values of `let` for one document.
 ///
 /// # Errors
-/// Those of expressions.
+/// Errors of expressions.
 pub(crate) fn bindings(
     variables: &[(String, Expr)],
     document: &Document,

@@ -16,15 +16,15 @@ pub struct Merge {
     pub into: Target,
     /// The fields that identify a document in the target, at least one.
     pub on: Vec<String>,
-    /// What happens to a document that the target has.
+    /// The action for a document that exists in the target.
     pub when_matched: WhenMatched,
-    /// What happens to a document that the target does not have.
+    /// The action for a document that does not exist in the target.
     pub when_not_matched: WhenNotMatched,
     variables: Vec<(String, Expr)>,
     settings: Settings,
 }
 
-/// What happens to a document of the target that is identified.
+/// The action for a document that exists in the target.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WhenMatched {
@@ -53,7 +53,7 @@ impl WhenMatched {
     }
 }
 
-/// What happens to a document that the target does not have.
+/// The action for a document that does not exist in the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenNotMatched {
@@ -65,7 +65,7 @@ pub enum WhenNotMatched {
     Fail,
 }
 
-/// What is to be written for one document.
+/// The write for one document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MergeOutcome {
     /// Nothing.
@@ -156,7 +156,7 @@ impl Merge {
         }
     }
 
-    /// What identifies the target of `incoming`, as fields and their values, in the order of `on`.
+    /// The fields and values that identify the target of `incoming`, in the order of `on`.
     ///
     /// # Errors
     /// 51132 and 51185 when a field is missing, null or an array.
@@ -187,7 +187,7 @@ impl Merge {
         Ok(key)
     }
 
-    /// What is to be written for `incoming`, when the target has `existing` for it.
+    /// The write for `incoming`, given the matching document `existing` of the target.
     ///
     /// # Errors
     /// `DuplicateKey` and 13113 where the specification says to fail; those of the pipeline.

@@ -82,7 +82,7 @@ pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
-/// The error for a stage that is none.
+/// The error for an unknown stage.
 pub(crate) fn unknown(name: &str) -> Error {
     Error::location(
         40_324,
@@ -95,7 +95,7 @@ impl Stage {
     /// several.
     ///
     /// # Errors
-    /// 40324 for a name that is none, else those of the stage.
+    /// 40324 for an unknown stage name; errors of the stage.
     pub fn parse(name: &str, spec: RawBsonRef<'_>, settings: &Settings) -> Result<Vec<Stage>> {
         // Filters are parsed from bytes, in which a field may have several conditions.
         let stage = match name {

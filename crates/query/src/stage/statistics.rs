@@ -5,7 +5,7 @@ use bson::{Bson, Document};
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// What is reported.
+/// The requested report.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statistics {
     /// `$collStats`, with its options.
@@ -26,7 +26,7 @@ impl Statistics {
     /// Parses the stage `name`; none when it is no such stage.
     ///
     /// # Errors
-    /// When the options are none.
+    /// Invalid options.
     pub fn parse(name: &str, spec: &Bson) -> Result<Option<Statistics>> {
         let (code, message) = match name {
             "$collStats" => (5_447_000, "$collStats must take a nested object but found"),

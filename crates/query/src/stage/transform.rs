@@ -32,7 +32,7 @@ impl Transform {
     /// Parses the stage `name`; none when it is no transform.
     ///
     /// # Errors
-    /// Those of projections and expressions.
+    /// Errors of projections and expressions.
     pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Option<Transform>> {
         Ok(Some(match name {
             "$project" => {
@@ -96,16 +96,16 @@ impl Transform {
         }
     }
 
-    /// What `document` becomes.
+    /// Applies the stage to `document`.
     ///
     /// # Errors
-    /// Those of expressions; 40228 when `$replaceRoot` gives no document. `$redact` that prunes the
-    /// whole document gives an empty one here; see [`Transform::apply_or_drop`].
+    /// Errors of expressions; 40228 when `$replaceRoot` does not result in a document. A `$redact`
+    /// that prunes the whole document returns an empty one here; see [`Transform::apply_or_drop`].
     pub fn apply(&self, document: Document, variables: &Variables) -> Result<Document> {
         Ok(self.apply_or_drop(document, variables)?.unwrap_or_default())
     }
 
-    /// What `document` becomes; none when it goes.
+    /// Applies the stage to `document`; `None` if the document is removed.
     ///
     /// # Errors
     /// As [`Transform::apply`].

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 pub struct Unwind {
     /// The array.
     pub path: FieldPath,
-    /// Where the index of the element goes.
+    /// The field that receives the index of the element.
     pub index: Option<FieldPath>,
     /// Whether documents without elements stay.
     pub preserve: bool,

@@ -16,7 +16,7 @@ use crate::{Code, Error, Result, meter, show};
 /// How far beyond its end an array may be filled with nulls.
 const MAX_PADDING: usize = 1_500_000;
 
-/// What `current` becomes; none when nothing was done.
+/// Applies operators to `current`; `None` if nothing was done.
 pub(super) fn operators(
     operators: &Operators,
     current: &Document,
@@ -168,7 +168,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Applies what is no leaf to a value that is there.
+    /// Applies a node that is not a leaf to an existing value.
     fn value(&mut self, node: &Node, value: &mut Bson, name: &str) -> Result<()> {
         match (node, value) {
             (Node::Fields(fields), Bson::Document(document)) => self.document(fields, document),
@@ -191,7 +191,7 @@ impl Apply<'_> {
         }
     }
 
-    /// What comes of a node where nothing is.
+    /// Applies a node at a position without a value.
     fn create(&mut self, node: &Node) -> Result<Option<Bson>> {
         match node {
             Node::Leaf(modifier) => self.create_leaf(modifier),

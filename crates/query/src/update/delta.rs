@@ -1,4 +1,4 @@
-//! Deltas: what an entry of an oplog says of an update, `{$v: 2, diff: ...}`.
+//! Deltas: the form of an update in an oplog entry, `{$v: 2, diff: ...}`.
 //!
 //! A diff of a document names fields: `d` those that go, `u` those that get a value, `i` those
 //! that come at the end, and `s` with the name of a field behind it a diff of what that field
@@ -15,11 +15,11 @@ use crate::{Error, Result};
 /// Elements of an array that a delta may make.
 const LENGTH_MAX: usize = 1 << 22;
 
-/// What a document becomes by a diff. The depth of the recursion is that of the diff, which is
-/// bounded where documents are read.
+/// Applies a diff to a document. The recursion depth is that of the diff, which is bounded where
+/// documents are read.
 ///
 /// # Errors
-/// A diff that is none, with MongoDB's numbers.
+/// An invalid diff, with MongoDB's codes.
 pub fn delta(document: &Document, diff: &Document) -> Result<Document> {
     if diff.is_empty() {
         return Err(Error::location(4_770_500, "Expected diff to be non-empty"));

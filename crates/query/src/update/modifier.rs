@@ -34,7 +34,7 @@ pub(super) enum Modifier {
     Bit(Bits),
 }
 
-/// What becomes of a value.
+/// The outcome of an operator for a value.
 #[derive(Debug)]
 pub(super) enum Outcome {
     /// It stays.
@@ -45,7 +45,7 @@ pub(super) enum Outcome {
     Remove,
 }
 
-/// What an operator may look at beside the value.
+/// The inputs of an operator besides the value.
 pub(super) struct Context<'a> {
     /// The document before the update.
     pub(super) root: &'a Document,
@@ -115,7 +115,7 @@ impl Modifier {
         ) || self.creates(cx)
     }
 
-    /// What becomes of `current`, the value at `path`.
+    /// Applies the operator to `current`, the value at `path`.
     ///
     /// # Errors
     /// When the operator does not apply to a value of this type.
@@ -194,7 +194,7 @@ fn current_date(operand: &Bson) -> Result<bool> {
     }
 }
 
-/// The error for an operator that is none.
+/// The error for an unknown operator.
 pub(super) fn unknown_operator(name: &str) -> Error {
     Error::new(
         Code::FAILED_TO_PARSE,

@@ -120,7 +120,7 @@ fn integer(value: &Bson) -> Option<i64> {
     Number::from_bson(value)?.to_i64_exact()
 }
 
-/// Where elements go; positions beyond an end are the end.
+/// The index at which elements are inserted; positions beyond an end are clamped to it.
 fn insertion(position: Option<i64>, len: usize) -> usize {
     match position {
         None => len,

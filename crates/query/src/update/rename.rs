@@ -51,7 +51,7 @@ fn leads_to(short: &str, long: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// What the destination becomes.
+/// Computes the outcome for the destination.
 pub(super) fn apply(
     source: &str,
     target: &str,
@@ -86,7 +86,7 @@ pub(super) fn moves(source: &str, cx: &Context<'_>) -> bool {
     found.value.is_some() || found.blocked.is_some()
 }
 
-/// What there is at a path, and on the way.
+/// The value at a path, and findings on the way to it.
 #[derive(Default)]
 struct Found<'a> {
     value: Option<&'a Bson>,

@@ -8,10 +8,11 @@ use super::{Position, dollar, identical};
 use crate::value::compare;
 use crate::{Code, Error, Result, show};
 
-/// What `current` becomes when `next` replaces it; none when `next` is identical to `current`, with
-/// its `_id`: a replacement without an `_id` counts as a change, as in MongoDB. `literal`: `next`
-/// is the client's document, not the result of a pipeline, so that zero timestamps in it are filled
-/// and top-level names in it may not begin with `$` unless the document is being inserted.
+/// The document after `next` replaces `current`; `None` when `next` is identical to `current`,
+/// including `_id`: a replacement without an `_id` counts as a change, as in MongoDB. `literal`:
+/// `next` is the client's document, not the result of a pipeline, so that its zero timestamps are
+/// filled in, and its top-level names must not begin with `$` unless the document is being
+/// inserted.
 pub(super) fn apply(
     mut next: Document,
     current: &Document,

@@ -37,7 +37,7 @@ pub(super) struct Operators {
     pub(super) paths: Vec<String>,
 }
 
-/// What is known of the place of application beside the document.
+/// The context of an update besides the document.
 #[derive(Debug, Clone)]
 pub struct Position {
     /// The element that the query matched, what `$` stands for.
@@ -211,8 +211,8 @@ impl Update {
         }
     }
 
-    /// What `current` becomes; none when nothing changes. A replacement changes something unless
-    /// it is identical to the document, `_id` included.
+    /// Applies the update to `current`; `None` if nothing changes. A replacement is a change unless
+    /// it is identical to the document, including `_id`.
     ///
     /// # Errors
     /// `ImmutableField` when `_id` would change, `DollarPrefixedFieldName` when a top-level field
@@ -235,8 +235,8 @@ impl Update {
         }
     }
 
-    /// Whether the value at `path` may change, or whether it is there. An index on paths that no
-    /// update touches keeps its entries.
+    /// Whether the value at `path`, or its existence, may change. An index keeps its entries if no
+    /// update touches its paths.
     #[must_use]
     pub fn touches(&self, path: &str) -> bool {
         match &self.kind {

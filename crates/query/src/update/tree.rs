@@ -1,7 +1,7 @@
 //! The tree of an update: one node for each name on the paths of its operators.
 //!
 //! Invariant: no path ends where another passes through, so that the order of operators in the
-//! update says nothing about its result.
+//! update does not affect its result.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::modifier::{Context, Modifier};
 use crate::{Code, Error, Result};
 
-/// What happens at a place.
+/// The changes at one position of a document.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// Something happens to named fields or elements.

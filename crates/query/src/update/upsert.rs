@@ -1,4 +1,4 @@
-//! The document that an upsert begins with: what the query says fields are equal to.
+//! The initial document of an upsert: the fields for which the query requires equality.
 
 use bson::{Bson, Document};
 

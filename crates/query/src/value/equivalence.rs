@@ -1,7 +1,6 @@
 //! Keys of values: equal bytes exactly for values that compare as equal.
 //!
-//! What hash tables are keyed with: `$group`, `$in`, `distinct`, sets. The bytes say nothing of
-//! order.
+//! Keys of hash tables: `$group`, `$in`, `distinct`, sets. The order of the bytes has no meaning.
 
 use bson::{Bson, RawBsonRef};
 

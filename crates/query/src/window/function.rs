@@ -9,7 +9,7 @@ use crate::expr::{Expr, FieldPath, Scope, Unit};
 use crate::number::Number;
 use crate::{Error, Result};
 
-/// What an output computes.
+/// The window function of an output.
 #[derive(Debug, Clone)]
 pub(super) enum Function {
     Accumulate(Accumulator, Window),

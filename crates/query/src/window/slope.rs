@@ -196,7 +196,7 @@ impl Series<'_> {
     /// without two numbers are left out.
     ///
     /// # Errors
-    /// Those of expressions.
+    /// Errors of expressions.
     pub(super) fn covariance(
         &self,
         (x, y): (&Expr, &Expr),
@@ -217,7 +217,7 @@ impl Series<'_> {
     }
 }
 
-/// What a covariance has gathered. Means and products are decimals once there was a decimal.
+/// The running state of a covariance. Means and products are decimals once a decimal was added.
 #[derive(Default)]
 struct Covariance {
     /// Pairs of finite numbers.
@@ -266,8 +266,8 @@ impl Covariance {
     }
 }
 
-/// What a pair with NaN or an infinity adds to the products: NaN for NaN and for infinities of
-/// both signs, else the infinity.
+/// The contribution of a pair with NaN or an infinity to the products: NaN for NaN and for
+/// infinities of both signs, otherwise the infinity.
 fn extreme(x: Number, y: Number) -> Number {
     let infinite =
         |number: Number, negative: bool| number.is_infinite() && number.is_negative() == negative;

@@ -84,7 +84,7 @@ impl Run {
     /// The rows that can be given once the next partition has come.
     ///
     /// # Errors
-    /// Those of expressions, and of values that a function does not take.
+    /// Errors of expressions, and of values that a function does not take.
     pub(crate) fn add(&mut self, partition: Partition) -> Result<Vec<Row>> {
         let _scope = meter::scope();
         if self.waits() {

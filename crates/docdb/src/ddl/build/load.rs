@@ -1,12 +1,12 @@
-//! Step 3 of a build: the sorted entries are put.
+//! Step 3 of a build: inserts the sorted entries.
 //!
-//! - F1. Entries are put while no other thread has the latch: every change of a document so far is
-//!   committed or undone, and was noted with the index.
-//! - F2. An entry of a document that may have changed since it was read is put if the document
-//!   still has it. The writer that changed the document has put its new entries, and removed those
-//!   that it no longer has.
-//! - F3. So no entry of the index is ever of what no document has, and a key of a unique index that
-//!   is there with another record is a duplicate.
+//! - F1. Entries are inserted while no other thread holds the latch: every earlier change of a
+//!   document is then committed or rolled back, and recorded with the index.
+//! - F2. The entry of a document that may have changed since it was read is inserted only if the
+//!   document still has it. The writer that changed the document has inserted its new entries, and
+//!   removed those that it no longer has.
+//! - F3. So every entry of the index belongs to a document that has it, and a key of a unique index
+//!   that exists for another record is a duplicate.
 
 use std::sync::Arc;
 
@@ -24,14 +24,15 @@ use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
-/// Entries that are put at once: some milliseconds, for which writers wait.
+/// Entries inserted at once: takes some milliseconds, during which writers wait.
 const PORTION: usize = if cfg!(test) { 64 } else { 2_048 };
 
 impl Store {
-    /// Put what was found for indexes.
+    /// Insert the entries found for the indexes.
     ///
     /// # Errors
-    /// `DuplicateKey`; that the operation must end or the collection is gone; as the engine's.
+    /// `DuplicateKey`; the operation must end; the collection no longer exists; errors of the
+    /// engine.
     pub(super) fn put_found(&self, op: &Op<'_>, begun: &Begun, found: Vec<Found>) -> Result<()> {
         let entries = found.iter().map(|found| found.count).sum();
         op.begin_stage(
@@ -67,7 +68,7 @@ impl Store {
         Ok(())
     }
 
-    /// Do and commit a part of the work while no other thread has the latch.
+    /// Run and commit `body` while no other thread holds the latch.
     fn apart(
         &self,
         op: &Op<'_>,
@@ -77,7 +78,7 @@ impl Store {
         op.check()?;
         let collection = self.building(begun)?;
         let _alone = self.hold(op, &collection)?;
-        // It may have been dropped while the latch was awaited.
+        // The collection may have been dropped while this waited for the latch.
         let collection = self.building(begun)?;
         let mut work = Work::new(self, op.ends());
         body(&mut work, &collection)?;
@@ -85,7 +86,7 @@ impl Store {
     }
 }
 
-/// Take the next entries; false at the end.
+/// Fill a portion with the next entries; false at the end.
 fn fill(portion: &mut Vec<Entry>, entries: &mut Sorted) -> Result<bool> {
     portion.clear();
     while portion.len() < PORTION
@@ -129,7 +130,7 @@ impl Load<'_, '_> {
         entry.ok_or_else(|| self.collection.corrupt_index(self.index))
     }
 
-    /// Whether the document has the entry now.
+    /// Whether the document currently has the entry.
     fn is_there(&mut self, entry: &index::Entry<'_>) -> Result<bool> {
         let snapshot = self.work.snapshot()?;
         let found = self
@@ -143,7 +144,8 @@ impl Load<'_, '_> {
         Ok(self.keys.keys().any(|there| there == entry.key()))
     }
 
-    /// Check that a key that is there belongs to the same document: a writer has put it.
+    /// Check that an existing key belongs to the same document, in which case a writer has inserted
+    /// it.
     fn check_same(&mut self, entry: &index::Entry<'_>, key: &[u8]) -> Result<()> {
         let mut value = Vec::new();
         let snapshot = self.work.snapshot()?;

@@ -1,23 +1,25 @@
-//! Building indexes while the collection is written.
+//! Online index builds: the collection can be written during the build.
 //!
-//! 1. The indexes are put into the catalog, not ready: from here on writers put and take away the
-//!    entries of what they change, and note which documents that are.
-//! 2. The documents are read, and their entries sorted.
-//! 3. The entries are put in order, portion by portion; for each portion the latch is held alone,
-//!    so that no uncommitted change is missed. Between portions writers go on.
-//! 4. The next state of the indexes, ready, takes the place of this one.
+//! 1. The indexes are added to the catalog, not ready: from here on writers add and remove the
+//!    index entries of the documents they change, and record which documents these are.
+//! 2. The documents are read, and their index entries sorted.
+//! 3. The entries are inserted in key order, in portions. Each portion holds the latch exclusively,
+//!    so that no uncommitted change is missed. Writers run between portions.
+//! 4. The catalog is switched to the ready state of the indexes.
 //!
-//! A build that fails takes its indexes out of the catalog again. One that a crash ended is found
-//! not ready at the next opening, and begun anew.
+//! A failed build removes its indexes from the catalog. A build interrupted by a crash is found not
+//! ready when the store is next opened, and restarted.
 //!
-//! - B1. Before each step the builder looks whether the collection of its UUID still has the
-//!   indexes of its build (see `index::build`), and touches no others: the name may be that of
-//!   another collection by now.
-//! - B2. What would take the collection from the builder's feet is refused meanwhile (`collMod`,
-//!   `renameCollection`, `convertToCapped`: `BackgroundOperationInProgressForNamespace`) or ends
-//!   the build (`drop`, `dropDatabase`, `dropIndexes`: `IndexBuildAborted`).
-//! - B3. An operation that wants an index which another one builds waits for it without any lock,
-//!   and shares its outcome, unless the builder itself was ended: then it builds.
+//! - B1. Before each step the builder checks that the collection with its UUID still has the
+//!   indexes of its build (see `index::build`), and modifies no others: the name may by now belong
+//!   to another collection.
+//! - B2. Commands that would replace or remove the collection during a build are either rejected
+//!   (`collMod`, `renameCollection`, `convertToCapped`:
+//!   `BackgroundOperationInProgressForNamespace`) or abort the build (`drop`, `dropDatabase`,
+//!   `dropIndexes`: `IndexBuildAborted`).
+//! - B3. An operation that requests an index that another operation is building waits for that
+//!   build without holding a lock and shares its outcome. If that builder's operation itself was
+//!   ended, the waiting operation builds the index.
 
 mod load;
 mod scan;
@@ -40,31 +42,31 @@ use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::txn::Op;
 
-/// A build under way, as its builder knows it.
+/// The builder's state of a build in progress.
 struct Begun {
-    /// The name of the collection, which it keeps while it is built (B2).
+    /// The name of the collection, which cannot change during the build (B2).
     ns: Namespace,
     /// The UUID of the collection.
     collection: bson::Uuid,
     build: Arc<Build>,
-    /// Their state from the beginning to the end of the build.
+    /// The indexes' state from the start to the end of the build.
     indexes: Vec<Arc<Index>>,
-    /// The number of indexes before, as users count them.
+    /// The number of indexes before, as users see it.
     before: i32,
 }
 
-/// What is to be done about indexes that are wanted.
+/// The action for the requested indexes.
 enum Beginning {
-    /// Nothing: all exist and are ready. The number of indexes.
+    /// All indexes exist and are ready. Holds the number of indexes.
     There(i32),
-    /// To wait for another operation's build.
+    /// Wait for another operation's build.
     Elsewhere(Arc<Build>),
-    /// To build.
+    /// Build them.
     Here(Begun),
 }
 
 impl Begun {
-    /// Whether an index is of this build (U1).
+    /// Whether an index belongs to this build (U1).
     fn owns(&self, index: &Index) -> bool {
         let id = self.build.id();
         index.build().is_some_and(|build| build.id() == id)
@@ -86,7 +88,7 @@ impl Begun {
         Ok(())
     }
 
-    /// An error with what failed because of it, in MongoDB's words.
+    /// The error with MongoDB's description of the failed build.
     fn failed(&self, error: Error) -> Error {
         error.within(format_args!(
             "Index build failed: {}: Collection {} ( {} )",
@@ -97,7 +99,7 @@ impl Begun {
     }
 }
 
-/// Ends the build when the builder is gone, also when it has panicked: waiters are released.
+/// Ends the build when the builder ends, also by a panic: waiters are woken.
 struct Gone<'b>(&'b Build);
 
 impl Drop for Gone<'_> {
@@ -107,8 +109,8 @@ impl Drop for Gone<'_> {
 }
 
 impl Store {
-    /// Build the indexes that are not there yet, or wait for those who do; gives the number of
-    /// indexes before.
+    /// Build the indexes that do not exist yet, or wait for the operations that build them; returns
+    /// the number of indexes before.
     pub(super) fn build_indexes(
         &self,
         op: &Op<'_>,
@@ -129,7 +131,7 @@ impl Store {
         }
     }
 
-    /// Step 1.
+    /// Step 1: add the indexes to the catalog, not ready.
     fn begin_builds(&self, op: &Op<'_>, ns: &Namespace, wanted: &[IndexSpec]) -> Result<Beginning> {
         let mut change = self.begin_change(op, ns)?;
         let (mut fresh, mut elsewhere) = (Vec::new(), None);
@@ -172,7 +174,7 @@ impl Store {
         Ok(Beginning::Here(begun))
     }
 
-    /// What follows the first step.
+    /// Steps 2 to 4.
     fn run(&self, op: &Op<'_>, begun: &Begun) -> Result<()> {
         let _gone = Gone(&begun.build);
         reach(Point::Begun);
@@ -181,8 +183,8 @@ impl Store {
             begun.build.end(Outcome::Ready);
             return Ok(());
         };
-        // The operation failed in any case. What cannot be taken out of the catalog now is taken
-        // out by the next one that builds, or built at the next opening.
+        // The operation has failed in any case. Indexes that cannot be removed from the catalog now
+        // are removed by the next build, or built at the next opening.
         drop(self.abort_builds(begun));
         let own = op.check().is_err_and(|end| end.code == error.code);
         let error = begun.failed(error);
@@ -193,32 +195,32 @@ impl Store {
         Err(error)
     }
 
-    /// Steps 2 and 3.
+    /// Steps 2 and 3: read the documents and insert their entries.
     fn fill(&self, op: &Op<'_>, begun: &Begun) -> Result<()> {
         let found = self.find_entries(op, begun);
         let filled = found.and_then(|found| self.put_found(op, begun, found));
         op.end_stages();
         match filled {
-            // Trees that were dropped while they were read.
+            // Trees may have been dropped while they were read: report the aborted build instead.
             Err(e) => self.building(begun).and(Err(e)),
             filled => filled,
         }
     }
 
-    /// The collection, if the indexes are still to be built (B1).
+    /// The collection, if its indexes are still to be built (B1).
     fn building(&self, begun: &Begun) -> Result<Arc<Collection>> {
         let collection = self.collection(&begun.ns);
         begun.check(collection.as_deref())?;
         collection.ok_or_else(|| error::corrupt("a collection that was checked is not there"))
     }
 
-    /// Step 4.
+    /// Step 4: mark the indexes as ready.
     fn end_builds(&self, begun: &Begun) -> Result<()> {
         let op = Op::new(Durability::Group);
         self.building(begun)?;
         let mut change = match self.begin_change(&op, &begun.ns) {
             Ok(change) => change,
-            // It was dropped while the latch was awaited.
+            // The collection may have been dropped while this waited for the latch.
             Err(e) => return self.building(begun).and(Err(e)),
         };
         begun.check(Some(&change.collection))?;
@@ -229,19 +231,20 @@ impl Store {
                 false => index,
             });
         }
-        // Documents of the build must not be lost when the mark is not.
+        // Make the build's entries durable before the mark that the indexes are ready.
         self.engine().sync_log().map_err(error::engine)?;
         change.finish(indexes).map(|_| ())
     }
 
-    /// Take indexes whose build failed out of the catalog.
+    /// Remove the indexes of a failed build from the catalog.
     fn abort_builds(&self, begun: &Begun) -> Result<()> {
         let op = Op::new(Durability::Group);
         let of = (&begun.ns, begun.collection);
         self.take_out(&op, of, &|index| begun.owns(index))
     }
 
-    /// Take indexes of a collection, known by name and UUID, out of the catalog, if it is there.
+    /// Remove indexes of a collection, identified by name and UUID, from the catalog, if the
+    /// collection exists.
     fn take_out(
         &self,
         op: &Op<'_>,
@@ -267,7 +270,7 @@ impl Store {
         Ok(())
     }
 
-    /// End a change that has taken indexes out of the catalog: their trees are dropped.
+    /// Finish a change that removed indexes from the catalog: drop their trees.
     pub(super) fn end_without(&self, change: Change<'_>, gone: &[Arc<Index>]) {
         let uuid = change.stored.uuid.unwrap_or_default();
         drop(change);
@@ -277,7 +280,7 @@ impl Store {
         }
     }
 
-    /// Begin anew the builds that a crash ended. An index that cannot be built is dropped.
+    /// Restart the builds that a crash interrupted. An index that cannot be built is dropped.
     pub(crate) fn resume_builds(&self) -> Result<()> {
         let op = Op::new(Durability::Group);
         let all: Vec<Arc<Collection>> = self
@@ -291,10 +294,10 @@ impl Store {
             if specs.is_empty() {
                 continue;
             }
-            // The old ones are taken out of the catalog in the change that puts the new ones in.
+            // The change that adds the new indexes to the catalog removes the old ones.
             match self.build_indexes(&op, collection.ns(), &specs) {
                 Ok(_) => {}
-                // Documents that cannot be indexed: no client waits for this build, and the index
+                // Some documents cannot be indexed: no client waits for this build, and the index
                 // does not exist, as if its build had failed before the crash.
                 Err(e) if !error::is_fatal(&e) => {
                     let of = (collection.ns(), collection.uuid());

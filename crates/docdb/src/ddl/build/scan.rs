@@ -1,6 +1,6 @@
-//! Step 2 of a build: the entries of all documents there are, sorted.
+//! Step 2 of a build: reads all documents and sorts their index entries.
 //!
-//! Writers go on meanwhile, and documents are read as they are when it is their turn.
+//! Writers continue meanwhile; each document is read in its state at the time of the read.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::txn::Op;
 
-/// Documents that are read in one snapshot: an engine keeps what is old for readers.
+/// Maximum number of documents read in one snapshot: the engine keeps old versions for as long as a
+/// snapshot is open.
 const PORTION: usize = if cfg!(test) { 32 } else { 1_024 };
 
-/// What was found for an index.
+/// The entries found for an index.
 pub(super) struct Found {
     pub(super) entries: Sorted,
     pub(super) count: u64,
@@ -36,16 +37,16 @@ struct Scan<'a> {
     multikey: Vec<Vec<u32>>,
     keys: KeySet,
     entry: (Vec<u8>, Vec<u8>),
-    /// Documents since this was asked last.
+    /// Documents read since the last check.
     taken: usize,
 }
 
 impl Store {
-    /// Find the entries of indexes.
+    /// Find the entries of all indexes of the build.
     ///
     /// # Errors
-    /// Documents that cannot be indexed; that the operation must end or the collection is gone; as
-    /// the engine's.
+    /// Documents that cannot be indexed; the operation must end; the collection no longer exists;
+    /// errors of the engine.
     pub(super) fn find_entries(&self, op: &Op<'_>, begun: &Begun) -> Result<Vec<Found>> {
         let indexes = begun.indexes.as_slice();
         let collection = self.building(begun)?;
@@ -80,7 +81,7 @@ impl Store {
 }
 
 impl Scan<'_> {
-    /// Read the documents behind a record, a portion of them; gives the key of the last one, or
+    /// Read the next portion of documents after a record key; returns the key of the last one, or
     /// `None` at the end.
     fn portion(&mut self, store: &Store, after: Option<Vec<u8>>) -> Result<Option<Vec<u8>>> {
         let range = KeyRange {

@@ -1,7 +1,7 @@
-//! Entries of an index in the order of the index, however many there are.
+//! External sort of index entries, for any number of entries.
 //!
-//! What does not fit into the memory allowed goes to temporary files in sorted runs, which are
-//! merged while the entries are put.
+//! Entries beyond the memory limit are written to temporary files in sorted runs, which are merged
+//! while the entries are inserted.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::exec::{Runs, SpillFile};
 /// An entry of the index: key and value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
 
-/// Takes entries in any order.
+/// Accepts entries in any order.
 pub(super) struct Sorter {
     bytes: Vec<u8>,
     places: Vec<Place>,
@@ -23,7 +23,7 @@ pub(super) struct Sorter {
     count: u64,
 }
 
-/// Where an entry is in the bytes.
+/// Location of an entry in the byte buffer.
 #[derive(Clone, Copy)]
 struct Place {
     /// The first bytes of the key: most comparisons end here.
@@ -33,7 +33,7 @@ struct Place {
     value: u32,
 }
 
-/// Entries in order.
+/// Sorted entries.
 pub(super) enum Sorted {
     Held(Held),
     Merged(Runs<Entry, ()>),
@@ -75,15 +75,15 @@ impl Sorter {
         }
     }
 
-    /// Entries that were taken.
+    /// The number of entries added.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// Take an entry.
+    /// Add an entry.
     ///
     /// # Errors
-    /// As the operating system's, of temporary files.
+    /// I/O errors of temporary files.
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let length = |part: &[u8]| u32::try_from(part.len()).map_err(|_| wrong());
         let mut prefix = [0; 8];
@@ -107,10 +107,10 @@ impl Sorter {
         Ok(())
     }
 
-    /// Everything that was taken.
+    /// Finish sorting and return all entries in order.
     ///
     /// # Errors
-    /// As the operating system's, of temporary files.
+    /// I/O errors of temporary files.
     pub(super) fn finish(mut self) -> Result<Sorted> {
         if self.runs.is_empty() {
             self.sort();
@@ -153,7 +153,7 @@ impl Sorted {
     /// The next entry; `None` at the end.
     ///
     /// # Errors
-    /// As the operating system's, of temporary files.
+    /// I/O errors of temporary files.
     pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         match self {
             Sorted::Held(held) => Ok(held.next()),
@@ -170,7 +170,7 @@ impl Held {
     }
 }
 
-/// Read an entry of a run.
+/// Decode an entry of a run.
 fn read(record: &[u8]) -> Result<(Entry, ())> {
     let split = || {
         let (length, rest) = record.split_first_chunk::<4>()?;
