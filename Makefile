@@ -41,6 +41,10 @@ fi; \
 echo "report: $(CURDIR)/$$out/report.html"
 endef
 
+# A verdict within two minutes of the build: rows of eight times the memory, which a B-tree does not
+# finish in the time of a step.
+demo_size := --preset quick --mem 128M --cache 64M --time 90
+
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
@@ -52,7 +56,7 @@ $(packages): packages-%:
 
 demo: packages-demo ## build with betree and LMDB (no C++), run a short experiment
 	cargo build --release -p romanesco
-	$(call lab_run,demo,iibench-classic --preset quick)
+	$(call lab_run,demo,iibench-classic $(demo_size))
 
 test: packages-test ## all a change must pass: format, tidy, lints, documentation, tests
 	$(call banner,format)
