@@ -13,7 +13,9 @@
 //!     anywhere.
 //! R3: callouts change neither what matches nor the error of a bad pattern. Where the callout of R1
 //!     stands keeps PCRE2's optimizations of the start of a pattern, without which ordinary
-//!     patterns take time in the square of the text.
+//!     patterns take time in the square of the text. One exception is PCRE2's: where a pattern sets
+//!     how lines end (`(*ANY)`), a match that begins between CR and LF is found or not by those
+//!     optimizations.
 //! R4: groups and callouts together switch off optimizations of PCRE2. A match is therefore
 //!     searched without groups where no part of the pattern can refer to one (`refers`): with
 //!     fewer groups a reference would compile and mean another. The groups of a match are found by

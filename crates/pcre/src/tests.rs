@@ -25,9 +25,6 @@ const ATOMS: &[&str] = &[
     "\\K",
     "\\R",
     "\\X",
-    "\\1",
-    "\\2",
-    "\\g{-1}",
     "(?i)",
     "(?m)",
     "(?s)",
@@ -48,6 +45,8 @@ const ATOMS: &[&str] = &[
     "\\x{e4}",
     "[[:alpha:]]",
 ];
+/// References to groups, which need not exist.
+const REFERENCES: &[&str] = &["\\1", "\\2", "\\g{-1}"];
 const REPEATS: &[&str] = &[
     "", "", "", "*", "+", "?", "*?", "+?", "*+", "{1,2}", "{2,}", "{,2}",
 ];
@@ -59,15 +58,16 @@ fn pick<'w>(rng: &mut Rng, words: &[&'w str]) -> &'w str {
     words[usize::try_from(at).unwrap()]
 }
 
-fn sequence(rng: &mut Rng, depth: u32) -> String {
+fn sequence(rng: &mut Rng, depth: u32, refers: bool) -> String {
     let mut pattern = String::new();
     for _ in 0..=rng.below(4) {
         match rng.below(6) {
             0 if depth < 3 => {
                 let open = pick(rng, &["(", "(?:", "(?>", "(?<n>"]);
-                let inner = sequence(rng, depth + 1);
+                let inner = sequence(rng, depth + 1, refers);
                 pattern.push_str(&format!("{open}{inner})"));
             }
+            _ if refers && rng.below(4) == 0 => pattern.push_str(pick(rng, REFERENCES)),
             _ => pattern.push_str(pick(rng, ATOMS)),
         }
         pattern.push_str(pick(rng, REPEATS));
@@ -136,10 +136,30 @@ fn counted(regex: &Regex, text: &str) -> Vec<Found> {
 /// R3, R4: matches, their groups and errors are those of a search without callouts.
 #[test]
 fn a_match_with_callouts_is_that_without() {
-    let mut rng = Rng::new(11);
+    let (compared, matched) = compare(11, 8_000, SETTINGS, false);
+    assert!(
+        compared > 10_000 && matched > compared / 4,
+        "{compared} {matched}"
+    );
+}
+
+/// R4, where parts of the pattern refer to groups.
+#[test]
+fn a_match_with_references_is_that_without_callouts() {
+    let (compared, matched) = compare(12, 4_000, &[""], true);
+    assert!(
+        compared > 3_000 && matched > compared / 10,
+        "{compared} {matched}"
+    );
+}
+
+/// Compares searches of random patterns: how many, and how many found something.
+fn compare(seed: u64, patterns: u32, settings: &[&str], refers: bool) -> (usize, usize) {
+    let mut rng = Rng::new(seed);
     let (mut compared, mut matched) = (0, 0);
-    for _ in 0..8_000 {
-        let pattern = format!("{}{}", pick(&mut rng, SETTINGS), sequence(&mut rng, 0));
+    for _ in 0..patterns {
+        let setting = pick(&mut rng, settings);
+        let pattern = format!("{setting}{}", sequence(&mut rng, 0, refers));
         let options = Options {
             caseless: rng.below(4) == 0,
             multi_line: rng.below(3) == 0,
@@ -191,10 +211,7 @@ fn a_match_with_callouts_is_that_without() {
             matched += usize::from(!expected.is_empty());
         }
     }
-    assert!(
-        compared > 10_000 && matched > compared / 4,
-        "{compared} {matched}"
-    );
+    (compared, matched)
 }
 
 /// Ends a match after some questions, and counts those after that.
