@@ -91,8 +91,8 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
     })
 }
 
-/// The largest command, in bytes, whose request is kept from authorization to execution. It may wait
-/// for admission meanwhile, outside of the limits of memory.
+/// The largest command, in bytes, whose request is kept from authorization to execution. It may
+/// wait for admission meanwhile, outside of the limits of memory.
 const KEPT: usize = 64 << 10;
 
 /// The privileges of an `aggregate`. The request that they are computed from is the one that runs
