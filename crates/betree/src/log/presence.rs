@@ -20,8 +20,8 @@ impl Log {
         Ok(names.iter().any(|name| matches!(name, Name::Segment(_))))
     }
 
-    /// Durably remove what the creation of a store that did not finish left behind, where the store
-    /// is to have no log: the segments are of another store than the one to come.
+    /// Durably remove the segments of a store whose creation did not finish, before a store without
+    /// a log is created in the same directory.
     ///
     /// # Errors
     /// `Exists` when there is a log with records; `Io`.

@@ -210,7 +210,7 @@ impl Load {
         }
     }
 
-    /// What threads would do while a commit waits for room, which is no sleep.
+    /// Does the work of background threads while a commit waits for room: that wait is no sleep.
     fn make_room(&self) {
         while self.core.memory.is_full() {
             if !self.core.flush_one().unwrap() {

@@ -150,7 +150,8 @@ fn recover(world: &mut World, rng: &mut Rng, tally: &mut Tally) {
             deep += 1;
             world.vfs.stop_at(world.vfs.ios() + 1 + rng.below(60));
         }
-        // What is made ahead may fail without a word; the next call would say so.
+        // Creating a log segment ahead of its use may fail without an error; the next call would
+        // return it.
         if world.open() == Err(Stop) || world.vfs.has_stopped() {
             tally.within += 1;
             continue;

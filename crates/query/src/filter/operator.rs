@@ -48,7 +48,7 @@ const OF_FIELDS: [&str; 19] = [
     "$size",
 ];
 
-/// The names of all but those that are refused.
+/// The names of all supported operators: those that are always refused are left out.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let logical = LOGICAL.into_iter().filter(|name| *name != "$where");
     logical.chain(OF_FIELDS).chain(["$options", "$type"])

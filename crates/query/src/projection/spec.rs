@@ -185,7 +185,8 @@ impl Projection {
         }
     }
 
-    /// Whether a filter on `path` sees the same before and after, for every document.
+    /// Whether a filter on `path` gives the same result on every document before and after this
+    /// projection.
     ///
     /// A number in a path is an index to filters and a name to projections, so behind the first
     /// name such a path counts as all that is below it.

@@ -193,7 +193,7 @@ fn a_new_guest_takes_the_place_of_an_old_one_and_of_no_user() {
     }
     for _ in 0..30 {
         site.client().ok("admin", doc! {"hello": 1});
-        // Its place comes back when the server sees its end.
+        // The connection counts until the server notices that the client closed it.
         await_so("a place", || {
             let status = users[0].ok("admin", doc! {"serverStatus": 1});
             let connections = status.get_document("connections").unwrap();

@@ -81,7 +81,7 @@ impl Scatter {
                 format::number(point.y)
             );
             canvas.titled_rect(corner, (SIZE, SIZE), &class, &title);
-            // Names that would lie on another are left to the tables.
+            // A name that would overlap another is left out: the tables have all.
             let free = taken.iter().all(|t| (t - py).abs() > 11.0);
             if free {
                 taken.push(py);
