@@ -344,7 +344,7 @@ pub(crate) fn is_view(ns: &Namespace) -> Error {
     )
 }
 
-/// The error of a collection that is not there.
+/// The error of a collection that does not exist.
 pub(crate) fn not_found(ns: &Namespace) -> Error {
     Error::new(Code::NAMESPACE_NOT_FOUND, format!("ns not found {ns}"))
 }

@@ -20,9 +20,13 @@ impl Watch for Ends {
     }
 
     fn left(&self) -> Option<Duration> {
-        let now = stdx::time::now();
-        self.deadline.map(|end| end.saturating_duration_since(now))
+        left(self.deadline)
     }
+}
+
+/// What is left until a deadline; `None` without one.
+pub(super) fn left(deadline: Option<Instant>) -> Option<Duration> {
+    deadline.map(|end| end.saturating_duration_since(stdx::time::now()))
 }
 
 /// Check that an operation may continue.

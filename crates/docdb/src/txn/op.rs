@@ -196,8 +196,7 @@ impl Op<'_> {
 
     /// The time left until its deadline, if it has one.
     pub(crate) fn left(&self) -> Option<Duration> {
-        let now = stdx::time::now();
-        self.deadline.map(|end| end.saturating_duration_since(now))
+        ends::left(self.deadline)
     }
 
     /// Check that it may continue. Call it at least every few milliseconds.
