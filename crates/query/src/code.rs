@@ -108,6 +108,7 @@ codes! {
     TOO_MANY_MATCHING_DOCUMENTS = 170, "TooManyMatchingDocuments";
     CANNOT_INDEX_PARALLEL_ARRAYS = 171, "CannotIndexParallelArrays";
     QUERY_PLAN_KILLED = 175, "QueryPlanKilled";
+    AMBIGUOUS_INDEX_KEY_PATTERN = 181, "AmbiguousIndexKeyPattern";
     PRIMARY_STEPPED_DOWN = 189, "PrimarySteppedDown";
     INVALID_INDEX_SPECIFICATION_OPTION = 197, "InvalidIndexSpecificationOption";
     NO_SUCH_SESSION = 206, "NoSuchSession";

@@ -81,7 +81,8 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceNotFound`, `IndexNotFound`, also for an index that is being built with others;
-    /// `InvalidOptions` for the index on `_id`.
+    /// `InvalidOptions` for the index on `_id`; `AmbiguousIndexKeyPattern` for a key pattern that
+    /// several indexes have.
     pub fn drop_indexes(&self, op: &Op<'_>, ns: &Namespace, names: &IndexNames) -> Result<i32> {
         let mut change = self.begin_change(op, ns)?;
         let before = count(&change.collection);
@@ -141,7 +142,7 @@ fn choose(collection: &Arc<Collection>, names: &IndexNames) -> Result<Vec<Arc<In
                 [one] if one.spec().is_id() => Err(id()),
                 [one] => Ok(vec![Arc::clone(one)]),
                 _ => Err(Error::new(
-                    Code(291),
+                    Code::AMBIGUOUS_INDEX_KEY_PATTERN,
                     format!(
                         "{} indexes found for key: {}, identify by name instead",
                         found.len(),

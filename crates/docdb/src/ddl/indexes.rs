@@ -152,20 +152,26 @@ pub(super) fn compare(
         }
         return Ok(Standing::There);
     }
-    let mut count = fresh.len();
-    for index in collection.indexes().iter().filter(|i| !i.is_left()) {
-        count += 1;
-        if is_wanted(index.spec(), wanted)? {
-            return Ok(match index.build() {
-                None => Standing::There,
-                Some(build) => Standing::Built(Arc::clone(build)),
-            });
-        }
+    let old = collection.indexes().iter().filter(|i| !i.is_left());
+    let count = fresh.len() + old.clone().count();
+    // An index of the requested name decides: others may have the same key and options, which
+    // `collMod` permits when it makes an index unique.
+    let of_name = |spec: &IndexSpec| spec.name == wanted.name;
+    let index = match old.clone().find(|index| of_name(index.spec())) {
+        Some(index) => Some(index),
+        None => old.clone().find(|index| index.spec().same_keys(wanted)),
+    };
+    if let Some(index) = index {
+        check_same(index.spec(), wanted)?;
+        return Ok(match index.build() {
+            None => Standing::There,
+            Some(build) => Standing::Built(Arc::clone(build)),
+        });
     }
-    for spec in fresh {
-        if is_wanted(spec, wanted)? {
-            return Ok(Standing::There);
-        }
+    let new = fresh.iter().find(|spec| of_name(spec));
+    if let Some(spec) = new.or_else(|| fresh.iter().find(|spec| spec.same_keys(wanted))) {
+        check_same(spec, wanted)?;
+        return Ok(Standing::There);
     }
     if INDEXES_MAX <= count {
         let message = format!(
@@ -178,43 +184,53 @@ pub(super) fn compare(
     Ok(Standing::Missing)
 }
 
-/// Whether an existing index is the requested one.
+/// Check that an index with the name of the requested one, or else with its keys, is the requested
+/// one.
 ///
 /// # Errors
-/// The existing index has the same key or name but differs otherwise.
-fn is_wanted(there: &IndexSpec, wanted: &IndexSpec) -> Result<bool> {
+/// `IndexKeySpecsConflict` for another index of that name; `IndexOptionsConflict` for the same keys
+/// under another name or with other options.
+fn check_same(there: &IndexSpec, wanted: &IndexSpec) -> Result<()> {
     let (same_keys, same_name) = (there.same_keys(wanted), there.name == wanted.name);
-    if same_keys && same_name && there.same_options(wanted) {
-        return Ok(true);
-    }
-    if same_name {
-        return Err(Error::new(
-            Code::INDEX_KEY_SPECS_CONFLICT,
-            conflict(there, wanted),
-        ));
-    }
-    if same_keys {
-        let message = if there.same_options(wanted) {
-            format!("Index already exists with a different name: {}", there.name)
-        } else {
-            let (wanted, there) = (described(wanted), described(there));
-            format!(
-                "An equivalent index already exists with a different name and options. Requested \
-                 index: {wanted}, existing index: {there}"
+    let same_options = there.same_options(wanted);
+    let between = || {
+        let (wanted, there) = (described(wanted), described(there));
+        format!("Requested index: {wanted}, existing index: {there}")
+    };
+    let (code, message) = match (same_name, same_keys, same_options) {
+        (true, true, true) => return Ok(()),
+        (true, true, false) => {
+            let text =
+                "An equivalent index already exists with the same name but different options";
+            (
+                Code::INDEX_OPTIONS_CONFLICT,
+                format!("{text}. {}", between()),
             )
-        };
-        return Err(Error::new(Code::INDEX_OPTIONS_CONFLICT, message));
-    }
-    Ok(false)
+        }
+        (true, false, _) => (Code::INDEX_KEY_SPECS_CONFLICT, conflict(&between())),
+        (false, _, true) => {
+            let text = "Index already exists with a different name";
+            (
+                Code::INDEX_OPTIONS_CONFLICT,
+                format!("{text}: {}", there.name),
+            )
+        }
+        (false, _, false) => {
+            let text = "An equivalent index already exists with a different name and options";
+            (
+                Code::INDEX_OPTIONS_CONFLICT,
+                format!("{text}. {}", between()),
+            )
+        }
+    };
+    Err(Error::new(code, message))
 }
 
-fn conflict(there: &IndexSpec, wanted: &IndexSpec) -> String {
+fn conflict(between: &str) -> String {
     format!(
         "An existing index has the same name as the requested index. When index names are not \
          specified, they are auto generated and can cause conflicts. Please refer to our \
-         documentation. Requested index: {}, existing index: {}",
-        described(wanted),
-        described(there)
+         documentation. {between}"
     )
 }
 

@@ -9,6 +9,7 @@ use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
+use crate::document::shell;
 use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
 use crate::store::{Store, not_found};
@@ -20,8 +21,9 @@ impl Store {
     ///
     /// # Errors
     /// `NamespaceNotFound`, `IndexNotFound`, `InvalidOptions`, `IDLUnknownField`,
-    /// `CannotConvertIndexToUnique`; `BackgroundOperationInProgressForNamespace` for every
-    /// modification while an index of the collection is being built.
+    /// `CannotConvertIndexToUnique`; `AmbiguousIndexKeyPattern` for a key pattern that several
+    /// indexes have; `BackgroundOperationInProgressForNamespace` for every modification while an
+    /// index of the collection is being built.
     pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
             return self.modify_view(op, ns, &options, fields);
@@ -154,24 +156,39 @@ fn merged(
     Ok(parsed)
 }
 
-/// The index that `collMod` names.
+/// The index that `collMod` names. A key pattern must belong to one index only: a plain, a unique
+/// and a sparse index may have the same pattern.
 fn named<'i>(
     change: &Change<'_>,
     indexes: &'i mut [Arc<Index>],
     asked: &Document,
 ) -> Result<&'i mut Arc<Index>> {
-    let at = indexes
-        .iter()
-        .position(|i| match (asked.get("name"), asked.get("keyPattern")) {
-            (Some(Bson::String(name)), None) => i.name() == name,
-            (None, Some(Bson::Document(key))) => same_pattern(&i.spec().key, key),
-            _ => false,
-        });
-    at.and_then(|at| indexes.get_mut(at)).ok_or_else(|| {
-        let ns = change.collection.ns();
-        let message = format!("cannot find index {asked} for ns {ns}");
-        Error::new(Code::INDEX_NOT_FOUND, message)
-    })
+    let is_named = |index: &Index| match (asked.get("name"), asked.get("keyPattern")) {
+        (Some(Bson::String(name)), None) => index.name() == name,
+        (None, Some(Bson::Document(key))) => same_pattern(&index.spec().key, key),
+        _ => false,
+    };
+    let mut found: Vec<&mut Arc<Index>> = indexes.iter_mut().filter(|i| is_named(i)).collect();
+    match (found.pop(), found.pop()) {
+        (Some(index), None) => Ok(index),
+        (Some(second), Some(first)) => {
+            let shown = |index: &Index| shell(&index.spec().to_document());
+            let message = format!(
+                "index keyPattern {} matches {} indexes, must use index name. Conflicting \
+                 indexes: {}, {}",
+                shell(&first.spec().key),
+                found.len() + 2,
+                shown(first),
+                shown(second)
+            );
+            Err(Error::new(Code::AMBIGUOUS_INDEX_KEY_PATTERN, message))
+        }
+        (None, _) => {
+            let ns = change.collection.ns();
+            let message = format!("cannot find index {asked} for ns {ns}");
+            Err(Error::new(Code::INDEX_NOT_FOUND, message))
+        }
+    }
 }
 
 /// Change an index. If the index moved to a new tree, returns the name of the old tree.
@@ -208,7 +225,7 @@ fn modify_index(
                 }
             }
             "unique" if !truth(value)? => {
-                return Err(invalid("Cannot make index non-unique"));
+                return Err(Error::bad_value("Cannot make index non-unique"));
             }
             "unique" => convert = !spec.unique,
             other => return Err(unknown(&format!("index.{other}"))),

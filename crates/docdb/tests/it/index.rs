@@ -185,7 +185,7 @@ fn an_index_is_made_unique() {
         let collection = lab.store.collection(&target).unwrap();
         let index = collection.index("a").unwrap();
         assert!(index.unique() && index.is_multikey() && !index.spec().prepare_unique);
-        assert_eq!(modify("unique", false).unwrap_err().code.0, 72);
+        assert_eq!(modify("unique", false).unwrap_err().code.0, 2);
     });
 }
 
@@ -227,6 +227,66 @@ fn unique_and_sparse_indexes_stand_beside_plain_ones_of_their_key() {
         assert_eq!(entries(lab, "c", "sparse"), 20);
         let twice = lab.insert(&ns("c"), &[doc! { "_id": 30, "a": 3 }]);
         assert_eq!(twice.errors.len(), 1);
+    });
+}
+
+#[test]
+fn a_key_pattern_of_several_indexes_is_ambiguous() {
+    on_each(|lab| {
+        let target = ns("c");
+        lab.insert(&target, &[doc! { "_id": 1, "a": 1 }]);
+        let plain = doc! { "key": { "a": 1 }, "name": "plain" };
+        let unique = doc! { "key": { "a": 1 }, "name": "unique", "unique": true };
+        let create = |spec: &Document| {
+            let specs = std::slice::from_ref(spec);
+            lab.store.create_indexes(&op(), &target, specs)
+        };
+        create(&plain).unwrap();
+        create(&unique).unwrap();
+        let modify = |index: Document| {
+            let fields = doc! { "index": index };
+            lab.store.coll_mod(&op(), &target, &fields)
+        };
+        let ambiguous = query::Code::AMBIGUOUS_INDEX_KEY_PATTERN;
+        let of_key = doc! { "keyPattern": { "a": 1 }, "prepareUnique": true };
+        assert_eq!(modify(of_key).unwrap_err().code, ambiguous);
+        let names = docdb::IndexNames::Key(doc! { "a": 1 });
+        let error = lab.store.drop_indexes(&op(), &target, &names);
+        assert_eq!(error.unwrap_err().code, ambiguous);
+        // By name an index is made unique beside another unique one, as in MongoDB.
+        modify(doc! { "name": "plain", "prepareUnique": true }).unwrap();
+        modify(doc! { "name": "plain", "unique": true }).unwrap();
+        let listed = lab.store.list_indexes(&target).unwrap();
+        let is_unique = |d: &&Document| d.get_bool("unique").unwrap_or(false);
+        assert_eq!(listed.iter().filter(is_unique).count(), 2, "{listed:?}");
+        // `createIndexes` compares by name first.
+        let mut made = plain.clone();
+        made.insert("unique", true);
+        for (spec, conflict) in [
+            (&made, None),
+            (&unique, None),
+            (&plain, Some(query::Code::INDEX_KEY_SPECS_CONFLICT)),
+        ] {
+            assert_eq!(create(spec).err().map(|e| e.code), conflict, "{spec}");
+        }
+        made.insert("name", "third");
+        let other = create(&made).unwrap_err();
+        assert_eq!(other.code, query::Code::INDEX_OPTIONS_CONFLICT);
+    });
+}
+
+#[test]
+fn an_index_of_one_name_with_other_options_conflicts() {
+    on_each(|lab| {
+        let create = |seconds: i32| {
+            let key = doc! { "a": 1 };
+            let spec = doc! { "key": key, "name": "a", "expireAfterSeconds": seconds };
+            lab.store.create_indexes(&op(), &ns("c"), &[spec])
+        };
+        create(10).unwrap();
+        create(10).unwrap();
+        let error = create(11).unwrap_err();
+        assert_eq!(error.code, query::Code::INDEX_OPTIONS_CONFLICT, "{error}");
     });
 }
 
