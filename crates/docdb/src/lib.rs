@@ -9,6 +9,7 @@ mod collate;
 mod collection;
 mod cursor;
 mod ddl;
+mod definition;
 mod document;
 mod entries;
 mod error;

@@ -11,7 +11,8 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use bson::{DateTime, Document, RawDocumentBuf, doc};
+use bson::raw::CString;
+use bson::{DateTime, RawDocumentBuf, rawdoc};
 use kv::Durability;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
@@ -47,7 +48,7 @@ pub(crate) struct Listener(OnceLock<OnExpiryFailure>);
 struct Expired {
     collection: Arc<Collection>,
     index: Option<String>,
-    filter: Document,
+    filter: RawDocumentBuf,
 }
 
 impl Store {
@@ -69,7 +70,7 @@ impl Store {
         figures.ttl_passes.fetch_add(1, Ordering::Relaxed);
         for expired in self.expired(op.now) {
             self.check_open(op)?;
-            let filter = RawDocumentBuf::try_from(&expired.filter)?;
+            let filter = expired.filter.clone();
             match self.delete_expired(op, &expired.collection, filter) {
                 Ok(n) => {
                     deleted += n;
@@ -124,7 +125,7 @@ impl Store {
                 out.push(Expired {
                     collection: Arc::clone(collection),
                     index: None,
-                    filter: doc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } },
+                    filter: rawdoc! { "_id": { "$lte": limit, "$gte": DateTime::MIN } },
                 });
             }
         }
@@ -133,13 +134,15 @@ impl Store {
 }
 
 /// The filter that matches the documents expired by an index.
-fn filter(spec: &IndexSpec, now: DateTime) -> Option<Document> {
+fn filter(spec: &IndexSpec, now: DateTime) -> Option<RawDocumentBuf> {
     let limit = before(now, spec.ttl_seconds()?);
     let field = spec.key.keys().next()?;
-    let old = doc! { field: { "$lte": limit, "$gte": DateTime::MIN } };
+    let mut old = RawDocumentBuf::new();
+    let field = CString::try_from(field.as_str()).ok()?;
+    old.append(field, rawdoc! { "$lte": limit, "$gte": DateTime::MIN });
     Some(match &spec.partial {
         None => old,
-        Some(partial) => doc! { "$and": [old, partial.clone()] },
+        Some(partial) => rawdoc! { "$and": [old, partial.clone()] },
     })
 }
 

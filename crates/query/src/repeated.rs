@@ -2,8 +2,8 @@
 //!
 //! Bytes of BSON may have two fields of one name; a tree keeps the last. What is read from a tree
 //! is therefore checked here before, on its bytes: options of commands and stages, paths of
-//! projections, and definitions that are stored as trees. Filters and conditions of `$pull` are
-//! parsed from bytes and may repeat a name.
+//! projections, and schemas. Filters and conditions of `$pull` are parsed from bytes and may repeat
+//! a name.
 //!
 //! [`check_pipeline`] is the one walk over a pipeline and the pipelines in it; it runs where a
 //! pipeline is parsed.
@@ -201,16 +201,15 @@ fn anywhere_in_items(items: &RawArray) -> Result<Option<&str>> {
     Ok(None)
 }
 
-/// Checks a definition that is stored as a tree: a filter, or the pipeline of a view.
+/// Checks a schema, which is parsed from a tree.
 ///
 /// # Errors
-/// `BadValue` when a document in it has a name twice, of which a tree would keep the last.
-pub fn check_distinct(what: &str, definition: RawBsonRef<'_>) -> Result<()> {
-    match anywhere_in(definition)? {
+/// `FailedToParse`, as in MongoDB for a keyword, when a document in it has a name twice.
+pub(crate) fn check_schema(schema: &RawDocument) -> Result<()> {
+    match anywhere(schema)? {
         None => Ok(()),
-        Some(name) => Err(Error::bad_value(format!(
-            "'{what}' has the field '{name}' twice in one document; combine the conditions with \
-             $and"
+        Some(name) => Err(Error::parse(format!(
+            "$jsonSchema has the field '{name}' twice in one document"
         ))),
     }
 }

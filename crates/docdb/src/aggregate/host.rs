@@ -186,7 +186,7 @@ pub(super) fn resolve(
         };
         // A view reads its own database, regardless of the database of the command.
         let settings = pipeline.settings().clone().within(&ns.db);
-        let stages = Pipeline::parse(&of.pipeline, &settings)?;
+        let stages = Pipeline::parse_raw(&of.pipeline, &settings)?;
         pipeline = pipeline.behind(stages)?;
         ns = Namespace::new(ns.db, of.on.as_str())?;
     }
@@ -355,7 +355,7 @@ impl PipelineHost<'_, '_> {
             indexes.retain(|index| !index.get_bool("clustered").unwrap_or(false));
         }
         if !indexes.is_empty() {
-            store.create_indexes(self.view.op(), temporary, &indexes)?;
+            store.create_indexes_raw(self.view.op(), temporary, &indexes)?;
         }
         let mut batch = Vec::new();
         while let Some(row) = input.next(self)? {

@@ -12,8 +12,9 @@
 //!
 //! Values that the server keeps in its store have the key `p` followed by their name.
 
+use bson::raw::cstr;
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, RawDocument, doc};
+use bson::{Binary, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, rawdoc};
 use query::{Namespace, Result};
 
 use crate::collection::CollectionOptions;
@@ -93,45 +94,46 @@ impl Stored {
 
     /// The bytes of the document.
     pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut out = doc! {
-            "ns": self.ns.to_string(),
-            "options": self.options.to_document(),
-        };
+        let mut out = rawdoc! { "ns": self.ns.to_string() };
+        out.append(cstr!("options"), self.options.to_raw()?);
         if let Some(uuid) = self.uuid {
             let uuid = Binary {
                 subtype: BinarySubtype::Uuid,
                 bytes: uuid.to_vec(),
             };
-            out.insert("uuid", uuid);
-            out.insert("nextIndex", i64::from(self.next_index));
-            let indexes: Vec<Bson> = self.indexes.iter().map(StoredIndex::to_bson).collect();
-            out.insert("indexes", indexes);
+            out.append(cstr!("uuid"), uuid);
+            out.append(cstr!("nextIndex"), i64::from(self.next_index));
+            let mut indexes = RawArrayBuf::new();
+            for index in &self.indexes {
+                indexes.push(index.to_raw()?);
+            }
+            out.append(cstr!("indexes"), indexes);
             if self.temporary {
-                out.insert("temporary", true);
+                out.append(cstr!("temporary"), true);
             }
         }
-        Ok(bson::RawDocumentBuf::try_from(&out)?.into_bytes())
+        Ok(out.into_bytes())
     }
 
     /// Read a document.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Stored> {
-        let document = Document::try_from(RawDocument::from_bytes(bytes)?)?;
-        read(&document)?
-            .ok_or_else(|| error::corrupt(format_args!("the catalog's document {document}")))
+        let document = RawDocument::from_bytes(bytes)?;
+        read(document)?
+            .ok_or_else(|| error::corrupt(format_args!("the catalog's document {document:?}")))
     }
 }
 
 impl StoredIndex {
-    fn to_bson(&self) -> Bson {
-        Bson::Document(doc! {
-            "spec": self.spec.to_document(),
-            "number": i64::from(self.number),
-            "ready": self.ready,
-        })
+    fn to_raw(&self) -> Result<RawDocumentBuf> {
+        let mut out = RawDocumentBuf::new();
+        out.append(cstr!("spec"), self.spec.to_raw()?);
+        out.append(cstr!("number"), i64::from(self.number));
+        out.append(cstr!("ready"), self.ready);
+        Ok(out)
     }
 }
 
-fn read(document: &Document) -> Result<Option<Stored>> {
+fn read(document: &RawDocument) -> Result<Option<Stored>> {
     let Some(ns) = document
         .get_str("ns")
         .ok()
@@ -148,7 +150,7 @@ fn read(document: &Document) -> Result<Option<Stored>> {
             coll: ns.1.to_owned(),
         },
         uuid: None,
-        options: CollectionOptions::parse(options)?,
+        options: CollectionOptions::parse_raw(options)?,
         next_index: 0,
         indexes: Vec::new(),
         temporary: document.get_bool("temporary").unwrap_or(false),
@@ -156,35 +158,38 @@ fn read(document: &Document) -> Result<Option<Stored>> {
     if stored.options.view.is_some() {
         return Ok(Some(stored));
     }
-    let Some(Bson::Binary(uuid)) = document.get("uuid") else {
+    let Some(RawBsonRef::Binary(uuid)) = document.get("uuid")? else {
         return Ok(None);
     };
-    stored.uuid = uuid.bytes.as_slice().try_into().ok();
-    stored.next_index = unsigned(document.get("nextIndex"));
-    for index in document.get_array("indexes").map_or(&[][..], Vec::as_slice) {
-        let Some(index) = index.as_document().map(read_index).transpose()?.flatten() else {
-            return Ok(None);
-        };
-        stored.indexes.push(index);
+    stored.uuid = uuid.bytes.try_into().ok();
+    stored.next_index = unsigned(document.get("nextIndex")?);
+    if let Some(RawBsonRef::Array(indexes)) = document.get("indexes")? {
+        for index in indexes {
+            let index = index?.as_document().map(read_index).transpose()?.flatten();
+            let Some(index) = index else {
+                return Ok(None);
+            };
+            stored.indexes.push(index);
+        }
     }
     Ok(stored.uuid.is_some().then_some(stored))
 }
 
-fn read_index(document: &Document) -> Result<Option<StoredIndex>> {
+fn read_index(document: &RawDocument) -> Result<Option<StoredIndex>> {
     let Ok(spec) = document.get_document("spec") else {
         return Ok(None);
     };
-    let mut spec = IndexSpec::parse(spec)?;
+    let mut spec = IndexSpec::parse_raw(spec)?;
     spec.unique |= spec.is_id();
     Ok(Some(StoredIndex {
         spec,
-        number: unsigned(document.get("number")),
+        number: unsigned(document.get("number")?),
         ready: document.get_bool("ready").unwrap_or(false),
     }))
 }
 
-fn unsigned(value: Option<&Bson>) -> u32 {
-    let number = value.and_then(Bson::as_i64);
+fn unsigned(value: Option<RawBsonRef<'_>>) -> u32 {
+    let number = value.and_then(RawBsonRef::as_i64);
     number.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
 }
 

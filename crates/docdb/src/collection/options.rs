@@ -1,8 +1,9 @@
 //! Options of a collection, in the forms of `create` and `listCollections`.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Result};
 
+use crate::definition::with_definitions;
 use crate::index::{number, type_name};
 
 /// The options that a collection or view was created with.
@@ -11,7 +12,7 @@ pub struct CollectionOptions {
     /// Bounds of a capped collection.
     pub capped: Option<Capped>,
     /// The validator that documents must match.
-    pub validator: Option<Document>,
+    pub validator: Option<RawDocumentBuf>,
     /// Which writes the validator checks.
     pub validation_level: Level,
     /// What happens to documents that do not match the validator.
@@ -50,7 +51,7 @@ pub struct View {
     /// The collection or view, of the same database, that it is of.
     pub on: String,
     /// The stages.
-    pub pipeline: Vec<Bson>,
+    pub pipeline: RawArrayBuf,
 }
 
 /// Which writes a validator checks.
@@ -92,7 +93,7 @@ impl CollectionOptions {
                 "capped" => capped = truth(name, value)?,
                 "size" => size = Some(amount(name, value)?),
                 "max" => max = Some(amount(name, value)?),
-                "validator" => options.validator = Some(document(name, value)?),
+                "validator" => options.validator = Some(document(name, value)?.try_into()?),
                 "validationLevel" => options.validation_level = Level::parse(text(name, value)?)?,
                 "validationAction" => {
                     options.validation_action = Action::parse(text(name, value)?)?;
@@ -100,7 +101,7 @@ impl CollectionOptions {
                 "collation" => options.collation = simple(document(name, value)?),
                 "viewOn" => on = Some(text(name, value)?.to_owned()),
                 "pipeline" => match value {
-                    Bson::Array(stages) => pipeline = Some(stages.clone()),
+                    Bson::Array(stages) => pipeline = Some(RawArrayBuf::try_from(stages)?),
                     other => return Err(wrong(name, "array", other)),
                 },
                 "clusteredIndex" => options.clustered = clustered(value)?,
@@ -142,6 +143,23 @@ impl CollectionOptions {
         Ok(options)
     }
 
+    /// As [`CollectionOptions::parse`]; the validator and the pipeline may name a field twice.
+    ///
+    /// # Errors
+    /// As [`CollectionOptions::parse`].
+    pub fn parse_raw(fields: &RawDocument) -> Result<CollectionOptions> {
+        let mut options = CollectionOptions::parse(&Document::try_from(fields)?)?;
+        if let Some(RawBsonRef::Document(validator)) = fields.get("validator")? {
+            options.validator = Some(validator.to_owned());
+        }
+        if let Some(RawBsonRef::Array(pipeline)) = fields.get("pipeline")?
+            && let Some(view) = &mut options.view
+        {
+            view.pipeline = pipeline.to_owned();
+        }
+        Ok(options)
+    }
+
     fn check(&self) -> Result<()> {
         if self.view.is_some() && (self.capped.is_some() || self.clustered.is_some()) {
             return Err(invalid("a view cannot be capped or clustered"));
@@ -165,8 +183,22 @@ impl CollectionOptions {
     }
 
     /// As `listCollections` shows them in `options`.
-    #[must_use]
-    pub fn to_document(&self) -> Document {
+    ///
+    /// # Errors
+    /// Invalid bytes in a definition.
+    pub fn to_raw(&self) -> Result<RawDocumentBuf> {
+        let mut definitions = Vec::new();
+        if let Some(validator) = &self.validator {
+            definitions.push(("validator", RawBsonRef::Document(validator)));
+        }
+        if let Some(view) = &self.view {
+            definitions.push(("pipeline", RawBsonRef::Array(&view.pipeline)));
+        }
+        with_definitions(&self.to_document(), &definitions)
+    }
+
+    /// The options with empty definitions.
+    pub(crate) fn to_document(&self) -> Document {
         let mut out = Document::new();
         if let Some(capped) = self.capped {
             out.insert("capped", true);
@@ -175,8 +207,8 @@ impl CollectionOptions {
                 out.insert("max", whole(max));
             }
         }
-        if let Some(validator) = &self.validator {
-            out.insert("validator", validator.clone());
+        if self.validator.is_some() {
+            out.insert("validator", Document::new());
             out.insert("validationLevel", self.validation_level.name());
             out.insert("validationAction", self.validation_action.name());
         }
@@ -204,7 +236,7 @@ impl CollectionOptions {
         }
         if let Some(view) = &self.view {
             out.insert("viewOn", &view.on);
-            out.insert("pipeline", view.pipeline.clone());
+            out.insert("pipeline", Vec::<Bson>::new());
         }
         out
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::Document;
+use bson::{Document, RawDocument, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
 use crate::collate;
@@ -25,6 +25,23 @@ pub struct CreateIndexesReply {
 }
 
 impl Store {
+    /// As [`Store::create_indexes_raw`], of specifications whose filters name each field once.
+    ///
+    /// # Errors
+    /// As [`Store::create_indexes_raw`].
+    pub fn create_indexes(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        specs: &[Document],
+    ) -> Result<CreateIndexesReply> {
+        let specs: Result<Vec<RawDocumentBuf>> = specs
+            .iter()
+            .map(|spec| Ok(RawDocumentBuf::try_from(spec)?))
+            .collect();
+        self.create_indexes_raw(op, ns, &specs?)
+    }
+
     /// Create indexes and build them; returns when they are usable. Writers continue during the
     /// build. The collection is created if it does not exist. For an index that another operation
     /// is building, this operation waits and shares that build's error.
@@ -33,16 +50,16 @@ impl Store {
     /// Invalid specifications, `IndexOptionsConflict`, `IndexKeySpecsConflict`; `DuplicateKey` and
     /// other errors of the documents; `IndexBuildAborted` when the collection or the indexes are
     /// dropped during the build. After an error no index of the command remains.
-    pub fn create_indexes(
+    pub fn create_indexes_raw(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
-        specs: &[Document],
+        specs: &[RawDocumentBuf],
     ) -> Result<CreateIndexesReply> {
         let created_collection = self.named(op, ns)?.is_none();
         // Reject invalid specifications before anything is created.
         for spec in specs {
-            IndexSpec::parse(spec)?;
+            IndexSpec::parse_raw(spec)?;
         }
         let collection = self.ensure_collection(op, ns)?;
         let mut before = count(&collection);
@@ -67,10 +84,10 @@ impl Store {
 }
 
 /// Parse a specification and fill in the effective collation in full.
-fn full_spec(spec: &Document, collection: &Collection) -> Result<IndexSpec> {
-    let mut parsed = IndexSpec::parse(spec)?;
+fn full_spec(spec: &RawDocument, collection: &Collection) -> Result<IndexSpec> {
+    let mut parsed = IndexSpec::parse_raw(spec)?;
     let on_id = parsed.key.len() == 1 && parsed.key.contains_key("_id");
-    parsed.collation = match (&parsed.collation, spec.contains_key("collation")) {
+    parsed.collation = match (&parsed.collation, spec.get("collation")?.is_some()) {
         (Some(collation), _) => collate::in_full(collation)?,
         (None, true) => None,
         (None, false) => collection.options().collation.clone(),
@@ -91,8 +108,7 @@ fn check_partial(spec: &IndexSpec) -> Result<()> {
     let Some(filter) = &spec.partial else {
         return Ok(());
     };
-    let raw = bson::RawDocumentBuf::try_from(filter)?;
-    let filter = query::filter::Filter::parse(&raw, &query::settings::Settings::default())?;
+    let filter = query::filter::Filter::parse(filter, &query::settings::Settings::default())?;
     simple(filter.root(), true)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Namespace, Result};
 
 use super::change::Change;
@@ -24,10 +24,12 @@ impl Store {
     /// `CannotConvertIndexToUnique`; `AmbiguousIndexKeyPattern` for a key pattern that several
     /// indexes have; `BackgroundOperationInProgressForNamespace` for every modification while an
     /// index of the collection is being built.
-    pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &Document) -> Result<Document> {
+    pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &RawDocument) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
             return self.modify_view(op, ns, &options, fields);
         }
+        let given = fields;
+        let fields = &Document::try_from(fields)?;
         let mut change = self.begin_change(op, ns)?;
         change.check_no_build()?;
         let mut reply = Document::new();
@@ -69,7 +71,10 @@ impl Store {
                 (other, _) => return Err(unknown(other)),
             }
         }
-        let parsed = merged(&change.stored.options, &options, level)?;
+        let mut parsed = merged(&change.stored.options, &options, level)?;
+        if let Some(RawBsonRef::Document(validator)) = given.get("validator")? {
+            parsed.validator = (!validator.is_empty()).then(|| validator.to_owned());
+        }
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
@@ -85,18 +90,17 @@ impl Store {
         op: &Op<'_>,
         ns: &Namespace,
         options: &CollectionOptions,
-        fields: &Document,
+        fields: &RawDocument,
     ) -> Result<Document> {
-        let mut next = options.to_document();
-        for (name, value) in fields {
+        let mut next = options.to_raw()?;
+        for field in fields {
+            let (name, value) = field?;
             match name.as_str() {
-                "viewOn" | "pipeline" => {
-                    next.insert(name, value.clone());
-                }
+                "viewOn" | "pipeline" => next = replaced(&next, name.as_str(), value)?,
                 other => return Err(unknown(other)),
             }
         }
-        let mut parsed = CollectionOptions::parse(&next)?;
+        let mut parsed = CollectionOptions::parse_raw(&next)?;
         parsed.collation.clone_from(&options.collation);
         let _changes = self.changes(op)?;
         self.check_view(ns, &parsed)?;
@@ -140,7 +144,8 @@ impl Store {
     }
 }
 
-/// The options `next`, with the options that its document omits taken from `old`.
+/// The options `next`, with the options that its document omits, and the validator, taken from
+/// `old`.
 fn merged(
     old: &CollectionOptions,
     next: &Document,
@@ -150,10 +155,18 @@ fn merged(
     parsed.collation.clone_from(&old.collation);
     parsed.validation_action = old.validation_action;
     parsed.validation_level = level.unwrap_or(old.validation_level);
-    if parsed.validator.as_ref().is_some_and(Document::is_empty) {
-        parsed.validator = None;
-    }
+    parsed.validator.clone_from(&old.validator);
     Ok(parsed)
+}
+
+/// A document with another value of a field that it has.
+fn replaced(of: &RawDocument, name: &str, value: RawBsonRef<'_>) -> Result<RawDocumentBuf> {
+    let mut out = RawDocumentBuf::new();
+    for field in of {
+        let (known, old) = field?;
+        out.append(known, if known == name { value } else { old });
+    }
+    Ok(out)
 }
 
 /// The index that `collMod` names. A key pattern must belong to one index only: a plain, a unique

@@ -16,7 +16,7 @@ use crate::store::Store;
 
 impl View {
     fn parse(&self, database: &str) -> Result<Pipeline> {
-        Pipeline::parse(&self.pipeline, &Settings::default().within(database))
+        Pipeline::parse_raw(&self.pipeline, &Settings::default().within(database))
     }
 
     /// The collections that a view of `database` accesses, starting with the one it is defined on.

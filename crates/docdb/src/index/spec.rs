@@ -2,9 +2,10 @@
 //!
 //! Messages and codes follow MongoDB's.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Result};
 
+use crate::definition::with_definitions;
 use crate::limits::INDEX_FIELDS_MAX;
 
 /// A checked specification of an index.
@@ -19,7 +20,7 @@ pub struct IndexSpec {
     /// Documents that have none of the fields are not indexed.
     pub sparse: bool,
     /// Only documents that match are in the index.
-    pub partial: Option<Document>,
+    pub partial: Option<RawDocumentBuf>,
     /// Seconds after which documents expire, for TTL indexes, as given.
     pub expire_after: Option<Bson>,
     /// Maintained but not used by plans.
@@ -36,6 +37,9 @@ pub struct IndexSpec {
     pub background: Option<bool>,
 }
 
+/// The field of the filter of a partial index.
+const PARTIAL: &str = "partialFilterExpression";
+
 /// Options of an index that have an effect.
 const EFFECTIVE: [&str; 13] = [
     "v",
@@ -43,7 +47,7 @@ const EFFECTIVE: [&str; 13] = [
     "name",
     "unique",
     "sparse",
-    "partialFilterExpression",
+    PARTIAL,
     "expireAfterSeconds",
     "hidden",
     "collation",
@@ -149,7 +153,9 @@ impl IndexSpec {
             name,
             unique: flag(spec, "unique")?,
             sparse: flag(spec, "sparse")?,
-            partial: document(spec, "partialFilterExpression")?,
+            partial: document(spec, PARTIAL)?
+                .map(|partial| RawDocumentBuf::try_from(&partial))
+                .transpose()?,
             expire_after: spec.get("expireAfterSeconds").cloned(),
             hidden: flag(spec, "hidden")?,
             collation: document(spec, "collation")?
@@ -165,6 +171,18 @@ impl IndexSpec {
         };
         index.check(&fields)?;
         Ok(index)
+    }
+
+    /// As [`IndexSpec::parse`]; the filter of a partial index may name a field twice.
+    ///
+    /// # Errors
+    /// As [`IndexSpec::parse`].
+    pub fn parse_raw(spec: &RawDocument) -> Result<IndexSpec> {
+        let mut parsed = IndexSpec::parse(&Document::try_from(spec)?)?;
+        if let Some(RawBsonRef::Document(partial)) = spec.get(PARTIAL)? {
+            parsed.partial = Some(partial.to_owned());
+        }
+        Ok(parsed)
     }
 
     /// Whether this is the index on `_id`.
@@ -186,6 +204,17 @@ impl IndexSpec {
     }
 
     /// The specification in the form of `listIndexes`.
+    ///
+    /// # Errors
+    /// Invalid bytes in the filter.
+    pub fn to_raw(&self) -> Result<RawDocumentBuf> {
+        let partial = self.partial.as_deref().map(RawBsonRef::Document);
+        let partial = partial.map(|partial| (PARTIAL, partial));
+        with_definitions(&self.to_document(), partial.as_slice())
+    }
+
+    /// As [`IndexSpec::to_raw`], as a tree: of a field that the filter names twice one condition is
+    /// left.
     #[must_use]
     pub fn to_document(&self) -> Document {
         let mut out = doc! { "v": 2, "key": self.key.clone(), "name": &self.name };
@@ -211,8 +240,11 @@ impl IndexSpec {
         if let Some(seconds) = &self.expire_after {
             out.insert("expireAfterSeconds", seconds.clone());
         }
+        if let Some(partial) = &self.partial {
+            // The bytes were checked when they were parsed.
+            out.insert(PARTIAL, Document::try_from(&**partial).unwrap_or_default());
+        }
         for (name, value) in [
-            ("partialFilterExpression", &self.partial),
             ("collation", &self.collation),
             ("wildcardProjection", &self.wildcard_projection),
             ("storageEngine", &self.storage_engine),

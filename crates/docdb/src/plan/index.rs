@@ -110,8 +110,7 @@ impl IndexView {
                 collator: collator.clone(),
                 ..Settings::default()
             };
-            let raw = bson::RawDocumentBuf::try_from(partial)?;
-            Filter::parse(&raw, &settings).map(Arc::new)
+            Filter::parse(partial, &settings).map(Arc::new)
         });
         Ok(IndexView {
             position,

@@ -150,8 +150,7 @@ impl Store {
                 if let Some(collation) = &options.collation {
                     settings.collator = collate::collator(collation)?;
                 }
-                let raw = bson::RawDocumentBuf::try_from(validator)?;
-                Some(Filter::parse(&raw, &settings)?)
+                Some(Filter::parse(validator, &settings)?)
             }
         };
         Ok(Collection::new(ns, options, indexes, core, collation).with_validator(validator))
@@ -243,8 +242,7 @@ fn partial(spec: &crate::index::IndexSpec) -> Result<Option<Filter>> {
     if let Some(collation) = &spec.collation {
         settings.collator = collate::collator(collation)?;
     }
-    let raw = bson::RawDocumentBuf::try_from(filter)?;
-    Filter::parse(&raw, &settings).map(Some)
+    Filter::parse(filter, &settings).map(Some)
 }
 
 fn ensure(engine: &dyn Engine, name: &str) -> Result<TreeId> {

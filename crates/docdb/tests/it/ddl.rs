@@ -15,6 +15,7 @@ fn collections_and_views_are_listed_and_dropped() {
         let names: Vec<String> = lab
             .store
             .list_collections("test")
+            .unwrap()
             .iter()
             .map(|d| d.get_str("name").unwrap().to_owned())
             .collect();
@@ -28,7 +29,7 @@ fn collections_and_views_are_listed_and_dropped() {
         lab.insert(&ns("c"), &[doc! { "a": 1 }]);
         assert_eq!(lab.all(&ns("c")).len(), 1);
         assert!(lab.store.drop_database(&op(), "test").unwrap());
-        assert!(lab.store.list_collections("test").is_empty());
+        assert!(lab.store.list_collections("test").unwrap().is_empty());
         let left = lab.store.engine().trees().unwrap();
         assert!(left.iter().all(|name| name.starts_with('_')), "{left:?}");
     });
@@ -101,19 +102,21 @@ fn collections_are_modified() {
         let spec = doc! { "key": { "t": 1 }, "name": "t", "expireAfterSeconds": 10 };
         lab.index("c", spec);
         let fields = doc! { "index": { "name": "t", "expireAfterSeconds": 20, "hidden": true } };
-        let reply = lab.store.coll_mod(&op(), &ns("c"), &fields).unwrap();
+        let reply = lab.store.coll_mod(&op(), &ns("c"), &raw(&fields)).unwrap();
         assert_eq!(reply.get_i64("expireAfterSeconds_old").unwrap(), 10);
         assert_eq!(reply.get_i64("expireAfterSeconds_new").unwrap(), 20);
         let shown = lab.store.list_indexes(&ns("c")).unwrap();
         assert!(shown[1].get_bool("hidden").unwrap());
         let validator = doc! { "validator": { "a": 1 }, "validationLevel": "moderate" };
-        lab.store.coll_mod(&op(), &ns("c"), &validator).unwrap();
+        lab.store
+            .coll_mod(&op(), &ns("c"), &raw(&validator))
+            .unwrap();
         assert_eq!(lab.insert(&ns("c"), &[doc! { "a": 2 }]).n, 0);
         lab.store.convert_to_capped(&op(), &ns("c"), 1000).unwrap();
         assert!(lab.store.collection(&ns("c")).unwrap().is_capped());
         let unknown = lab
             .store
-            .coll_mod(&op(), &ns("c"), &doc! { "oops": 1 })
+            .coll_mod(&op(), &ns("c"), &raw(&doc! { "oops": 1 }))
             .unwrap_err();
         assert_eq!(unknown.code.0, 40415);
     });

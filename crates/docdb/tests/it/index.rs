@@ -1,6 +1,6 @@
 //! Indexes: creation, uniqueness, partial and collated ones.
 
-use bson::{Document, doc};
+use bson::{Document, RawDocumentBuf, doc};
 use docdb::{CollectionOptions, FindRequest};
 
 use crate::lab::{Lab, find, ns, on_each, op, raw};
@@ -107,7 +107,7 @@ fn collations_make_keys_equal() {
         let shown = lab.store.list_indexes(&ns("c")).unwrap();
         let full = shown[1].get_document("collation").unwrap();
         assert_eq!(full.get_i32("strength").unwrap(), 2);
-        assert!(!shown[2].contains_key("collation"));
+        assert!(shown[2].get("collation").unwrap().is_none());
     });
 }
 
@@ -153,7 +153,7 @@ fn an_index_is_made_unique() {
         lab.store.create_indexes(&op(), &target, &[spec]).unwrap();
         let modify = |option: &str, value: bool| {
             let fields = doc! { "index": { "name": "a", option: value } };
-            lab.store.coll_mod(&op(), &target, &fields)
+            lab.store.coll_mod(&op(), &target, &raw(&fields))
         };
         let insert = |document: Document| {
             let reply = lab.insert(&target, &[document]);
@@ -245,7 +245,7 @@ fn a_key_pattern_of_several_indexes_is_ambiguous() {
         create(&unique).unwrap();
         let modify = |index: Document| {
             let fields = doc! { "index": index };
-            lab.store.coll_mod(&op(), &target, &fields)
+            lab.store.coll_mod(&op(), &target, &raw(&fields))
         };
         let ambiguous = query::Code::AMBIGUOUS_INDEX_KEY_PATTERN;
         let of_key = doc! { "keyPattern": { "a": 1 }, "prepareUnique": true };
@@ -257,7 +257,7 @@ fn a_key_pattern_of_several_indexes_is_ambiguous() {
         modify(doc! { "name": "plain", "prepareUnique": true }).unwrap();
         modify(doc! { "name": "plain", "unique": true }).unwrap();
         let listed = lab.store.list_indexes(&target).unwrap();
-        let is_unique = |d: &&Document| d.get_bool("unique").unwrap_or(false);
+        let is_unique = |d: &&RawDocumentBuf| d.get_bool("unique").unwrap_or(false);
         assert_eq!(listed.iter().filter(is_unique).count(), 2, "{listed:?}");
         // `createIndexes` compares by name first.
         let mut made = plain.clone();
@@ -287,6 +287,20 @@ fn an_index_of_one_name_with_other_options_conflicts() {
         create(10).unwrap();
         let error = create(11).unwrap_err();
         assert_eq!(error.code, query::Code::INDEX_OPTIONS_CONFLICT, "{error}");
+    });
+}
+
+/// `plan::space`: P1.
+#[test]
+fn arrays_that_come_later_change_the_plans() {
+    on_each(|lab| {
+        lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+        lab.insert(&ns("c"), &[doc! { "_id": 1, "a": 5 }]);
+        let between = || find(doc! { "a": { "$gte": 0, "$lte": 9 } });
+        assert_eq!(found(lab, &between()), [1], "{}", lab.engine());
+        // One element is above the one bound, another is below the other.
+        lab.insert(&ns("c"), &[doc! { "_id": 2, "a": [20, -5] }]);
+        assert_eq!(found(lab, &between()), [1, 2], "{}", lab.engine());
     });
 }
 

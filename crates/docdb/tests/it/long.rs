@@ -165,7 +165,7 @@ fn an_index_with_cut_keys_gives_no_order() {
         for (change, what) in [("prepareUnique", "prepared"), ("unique", "unique")] {
             let index = doc! { "name": "a_1", change: true };
             let asked = doc! { "index": index };
-            lab.store.coll_mod(&op(), &ns("c"), &asked).unwrap();
+            lab.store.coll_mod(&op(), &ns("c"), &raw(&asked)).unwrap();
             check_order(lab, what);
         }
         let twin = lab.insert(&ns("c"), &[doc! { "_id": 99, "a": long("07") }]);

@@ -10,7 +10,7 @@ use crate::lab::{Lab, ns, on_each, op, raw};
 fn view(lab: &Lab, name: &str, on: &str, pipeline: &[Document]) -> query::Result<()> {
     let view = View {
         on: on.to_owned(),
-        pipeline: pipeline.iter().cloned().map(Bson::Document).collect(),
+        pipeline: pipeline.iter().map(raw).collect(),
     };
     let options = CollectionOptions {
         view: Some(view),
@@ -144,7 +144,7 @@ fn views_are_not_written_and_do_not_turn_in_circles() {
         assert_eq!(writing.unwrap_err().code.0, 167);
         let turned = lab
             .store
-            .coll_mod(&op(), &ns("small"), &doc! { "viewOn": "double" });
+            .coll_mod(&op(), &ns("small"), &raw(&doc! { "viewOn": "double" }));
         assert_eq!(turned.unwrap_err().code.0, 5);
         let after = lab.store.drop_collection(&op(), &ns("small"));
         assert!(after.is_ok());
@@ -240,7 +240,7 @@ fn the_views_of_a_view_have_its_collation() {
         view(lab, "below", "c", &[]).unwrap();
         let turned = lab
             .store
-            .coll_mod(&op(), &ns("below"), &doc! { "viewOn": "fr" });
+            .coll_mod(&op(), &ns("below"), &raw(&doc! { "viewOn": "fr" }));
         assert_eq!(turned.unwrap_err().code.0, 167);
     });
 }

@@ -16,7 +16,6 @@ mod render;
 mod test;
 mod types;
 
-pub use crate::repeated::check_distinct;
 pub use bits::{Bits, BitsKind};
 pub use compiled::{Details, Filter};
 pub use list::In;

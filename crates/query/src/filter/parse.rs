@@ -2,11 +2,12 @@
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
-use super::{Node, Test, check_distinct};
+use super::{Node, Test};
 use crate::collation::Collator;
 use crate::expr::Expr;
 use crate::number::Number;
 use crate::path::Path;
+use crate::repeated::check_schema;
 use crate::schema::Schema;
 use crate::settings::Settings;
 use crate::{Code, Error, Result};
@@ -144,7 +145,7 @@ impl<'s> Parser<'s> {
                 let RawBsonRef::Document(spec) = value else {
                     return Err(Error::type_mismatch("$jsonSchema must be an object"));
                 };
-                check_distinct(name, value)?;
+                check_schema(spec)?;
                 let schema = Schema::parse(&Document::try_from(spec)?)?;
                 nodes.push(Node::Schema(Box::new(schema)));
             }

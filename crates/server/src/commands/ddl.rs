@@ -1,8 +1,8 @@
 //! Changes of the catalog: collections and views, databases, renames, options.
 
-use bson::{Bson, Document, RawBsonRef};
+use bson::raw::{CString, cstr};
+use bson::{RawBsonRef, RawDocumentBuf};
 use docdb::{CollectionOptions, View};
-use query::filter::check_distinct;
 use query::pipeline::check_pipeline;
 use query::{Code, Error, Namespace, Result, namespace};
 use wire::Builder;
@@ -55,23 +55,9 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Collection("convertToCapped")),
 ];
 
-/// Options that hold filters, and are stored as trees.
-const STORED: [&str; 2] = ["validator", "pipeline"];
-
-/// Refuse a filter with repeated fields, which a stored tree would lose.
-///
-/// # Errors
-/// `BadValue` for a filter with a field that is named twice.
-pub(super) fn check_stored(name: &str, value: RawBsonRef<'_>) -> Result<()> {
-    if STORED.contains(&name) {
-        return check_distinct(name, value);
-    }
-    Ok(())
-}
-
 /// The arguments of a command that are its own, owned.
-fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
-    let mut fields = Document::new();
+fn own_fields(arguments: &Arguments<'_>) -> Result<RawDocumentBuf> {
+    let mut fields = RawDocumentBuf::new();
     for (name, value) in arguments.iter().skip(1) {
         if GENERIC.contains(&name) {
             continue;
@@ -79,8 +65,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
         if let ("pipeline", RawBsonRef::Array(stages)) = (name, value) {
             check_pipeline(stages)?;
         }
-        check_stored(name, value)?;
-        fields.insert(name, Bson::try_from(value)?);
+        fields.append(CString::try_from(name)?, value);
     }
     Ok(fields)
 }
@@ -90,7 +75,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<Document> {
 /// # Errors
 /// Options that are not right.
 fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
-    Ok(CollectionOptions::parse(&own_fields(arguments)?)?.view)
+    Ok(CollectionOptions::parse_raw(&own_fields(arguments)?)?.view)
 }
 
 /// The view that `collMod` makes, if it changes one. Both parts are required: with one part of the
@@ -99,14 +84,14 @@ fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
 /// # Errors
 /// `InvalidOptions`; options that are not right.
 fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
-    let mut fields = own_fields(arguments)?;
-    match (fields.remove("viewOn"), fields.remove("pipeline")) {
+    let fields = own_fields(arguments)?;
+    match (fields.get("viewOn")?, fields.get("pipeline")?) {
         (None, None) => Ok(None),
         (Some(on), Some(stages)) => {
-            let mut view = Document::new();
-            view.insert("viewOn", on);
-            view.insert("pipeline", stages);
-            Ok(CollectionOptions::parse(&view)?.view)
+            let mut view = RawDocumentBuf::new();
+            view.append(cstr!("viewOn"), on);
+            view.append(cstr!("pipeline"), stages);
+            Ok(CollectionOptions::parse_raw(&view)?.view)
         }
         _ => {
             let message = "Must specify both 'viewOn' and 'pipeline' when modifying a view";
@@ -163,7 +148,7 @@ fn rename_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
 
 fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let options = CollectionOptions::parse(&own_fields(request.arguments())?)?;
+    let options = CollectionOptions::parse_raw(&own_fields(request.arguments())?)?;
     if options.auto_index_id.is_some() {
         let note = "The autoIndexId option is deprecated and will be removed in a future release";
         reply.string("note", note);

@@ -1,8 +1,7 @@
 //! `createIndexes`, `dropIndexes`, `reIndex`.
 
-use bson::{Bson, Document, RawBsonRef};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use docdb::IndexNames;
-use query::filter::check_distinct;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -85,20 +84,17 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mut specs = Vec::new();
     for document in documents {
         query::pipeline::distinct("createIndexes.indexes", document)?;
-        if let Some(partial) = document.get("partialFilterExpression")? {
-            check_distinct("partialFilterExpression", partial)?;
-        }
-        let mut spec = Document::try_from(document)?;
-        check_name(&spec)?;
-        if lenient {
-            spec = spec
-                .into_iter()
-                .filter(|(name, _)| OPTIONS.contains(&name.as_str()))
-                .collect();
+        check_name(document)?;
+        let mut spec = RawDocumentBuf::new();
+        for option in document {
+            let (name, value) = option?;
+            if !lenient || OPTIONS.contains(&name.as_str()) {
+                spec.append(name, value);
+            }
         }
         specs.push(spec);
     }
-    let done = request.with_store(|store, op| store.create_indexes(op, &ns, &specs))?;
+    let done = request.with_store(|store, op| store.create_indexes_raw(op, &ns, &specs))?;
     reply
         .int("numIndexesBefore", done.before)
         .int("numIndexesAfter", done.after);
@@ -113,10 +109,11 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 /// Clients name the indexes that they create.
-fn check_name(spec: &Document) -> Result<()> {
-    if spec.contains_key("name") {
+fn check_name(spec: &RawDocument) -> Result<()> {
+    if spec.get("name")?.is_some() {
         return Ok(());
     }
+    let spec = Document::try_from(spec)?;
     let message = format!(
         "Error in specification {spec} :: caused by :: The 'name' field is a required property of \
          an index specification"

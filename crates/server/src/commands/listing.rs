@@ -3,7 +3,8 @@
 //! A list is made when it is asked for: a deployment has thousands of collections at most, not
 //! millions. What does not fit into `batchSize` follows by `getMore`, as from any cursor.
 
-use bson::{Document, RawDocumentBuf, doc};
+use bson::raw::cstr;
+use bson::{RawDocumentBuf, rawdoc};
 use docdb::{Named, Op, Store};
 use query::filter::Filter;
 use query::settings::Settings;
@@ -49,20 +50,19 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// Those documents that match the argument `filter`.
-fn chosen(request: &Request, documents: Vec<Document>) -> Result<Vec<RawDocumentBuf>> {
+fn chosen(request: &Request, documents: Vec<RawDocumentBuf>) -> Result<Vec<RawDocumentBuf>> {
     let filter = match request.arguments().document("filter")? {
         Some(filter) => Some(Filter::parse(filter, &Settings::default())?),
         None => None,
     };
     let mut chosen = Vec::new();
     for document in documents {
-        let raw = RawDocumentBuf::try_from(&document)?;
         let matches = match &filter {
-            Some(filter) => filter.matches(&raw)?,
+            Some(filter) => filter.matches(&document)?,
             None => true,
         };
         if matches {
-            chosen.push(raw);
+            chosen.push(document);
         }
     }
     Ok(chosen)
@@ -80,7 +80,7 @@ fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             continue;
         }
         if name_only {
-            databases.push(doc! {"name": name});
+            databases.push(rawdoc! {"name": name});
             continue;
         }
         let collections = catalog
@@ -88,7 +88,7 @@ fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             .filter_map(|(_, named)| named.collection());
         let size: i64 = collections.map(|collection| collection.data_size()).sum();
         total += size;
-        databases.push(doc! {"name": name, "sizeOnDisk": size, "empty": size == 0});
+        databases.push(rawdoc! {"name": name, "sizeOnDisk": size, "empty": size == 0});
     }
     let databases = chosen(request, databases)?;
     reply.documents("databases", databases.iter().map(|document| &**document));
@@ -101,29 +101,28 @@ fn list_databases(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 /// One collection or view as `listCollections` shows it.
-fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Document {
+fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Result<RawDocumentBuf> {
     let kind = if named.collection().is_some() {
         "collection"
     } else {
         "view"
     };
-    let mut shown = doc! {"name": ns.coll.as_str(), "type": kind};
+    let mut shown = rawdoc! {"name": ns.coll.as_str(), "type": kind};
     if name_only {
-        return shown;
+        return Ok(shown);
     }
-    shown.insert("options", named.options().to_document());
+    shown.append(cstr!("options"), named.options().to_raw()?);
     match named.collection() {
-        None => {
-            shown.insert("info", doc! {"readOnly": true});
-        }
+        None => shown.append(cstr!("info"), rawdoc! {"readOnly": true}),
         Some(collection) => {
-            shown.insert("info", doc! {"readOnly": false, "uuid": collection.uuid()});
+            let info = rawdoc! {"readOnly": false, "uuid": bson::Binary::from(collection.uuid())};
+            shown.append(cstr!("info"), info);
             if let Some(index) = collection.id_index() {
-                shown.insert("idIndex", index.spec().to_document());
+                shown.append(cstr!("idIndex"), index.spec().to_raw()?);
             }
         }
     }
-    shown
+    Ok(shown)
 }
 
 /// Whether names are asked for of collections that the client may do anything with, which needs no
@@ -158,7 +157,7 @@ fn list_collections(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let listed = listed
         .filter(|(ns, _)| seen(&ns.coll))
         .map(|(ns, named)| describe(ns, named, name_only))
-        .collect();
+        .collect::<Result<_>>()?;
     let listed = chosen(request, listed)?;
     answer(request, reply, "$cmd.listCollections", listed)
 }
@@ -169,10 +168,7 @@ fn list_indexes(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = format!("ns does not exist: {ns}");
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
-    let mut listed = Vec::new();
-    for index in request.server.store.list_indexes(collection.ns())? {
-        listed.push(RawDocumentBuf::try_from(&index)?);
-    }
+    let listed = request.server.store.list_indexes(collection.ns())?;
     answer(request, reply, &ns.coll, listed)
 }
 

@@ -1,7 +1,7 @@
 //! Collections and indexes that are rebuilt: `reIndex`, `cloneCollectionAsCapped`.
 
-use bson::{Bson, Document, doc};
-use docdb::{CollectionOptions, FindRequest, IndexNames, InsertOptions};
+use bson::doc;
+use docdb::{CollectionOptions, FindRequest, IndexNames, IndexSpec, InsertOptions};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
@@ -47,23 +47,21 @@ fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
     };
     let all = collection.indexes().iter().map(|index| index.spec());
-    let specs: Vec<Document> = all.clone().map(|spec| spec.to_document()).collect();
-    let again: Vec<Document> = all
-        .filter(|spec| !spec.is_id())
-        .map(|spec| spec.to_document())
-        .collect();
+    let specs = all.clone().map(IndexSpec::to_raw);
+    let specs = specs.collect::<Result<Vec<_>>>()?;
+    let again = all.filter(|spec| !spec.is_id()).map(IndexSpec::to_raw);
+    let again = again.collect::<Result<Vec<_>>>()?;
     collection.check_no_build()?;
     call.with_store(|store, op| {
         store.drop_indexes(op, &ns, &IndexNames::All)?;
         if again.is_empty() {
             return Ok(());
         }
-        store.create_indexes(op, &ns, &again).map(|_| ())
+        store.create_indexes_raw(op, &ns, &again).map(|_| ())
     })?;
     let count = i32::try_from(specs.len()).unwrap_or(i32::MAX);
     reply.int("nIndexesWas", count).int("nIndexes", count);
-    let specs = specs.into_iter().map(Bson::Document).collect();
-    reply.value("indexes", &Bson::Array(specs));
+    reply.documents("indexes", specs.iter().map(|spec| &**spec));
     Ok(())
 }
 

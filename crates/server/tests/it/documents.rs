@@ -1,10 +1,11 @@
 //! Documents go in and come out.
 
+use bson::raw::cstr;
 use bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
 
 use wire::message::Flags;
 
-use crate::client::{Site, all, batch};
+use crate::client::{Client, Site, all, batch};
 
 #[test]
 fn documents_are_inserted_and_listed() {
@@ -182,7 +183,7 @@ fn cursors_are_killed() {
 /// `{a: {$gt: 1}, a: {$lt: 4}}`.
 fn between() -> RawDocumentBuf {
     let mut filter = rawdoc! {"a": {"$gt": 1}};
-    filter.append(bson::raw::cstr!("a"), rawdoc! {"$lt": 4});
+    filter.append(cstr!("a"), rawdoc! {"$lt": 4});
     filter
 }
 
@@ -204,31 +205,105 @@ fn find_and_match_keep_every_condition_on_a_field() {
     assert_eq!(batch(&client.run_bytes("test", of_view)), expected);
 }
 
+/// Runs commands in bytes, and compares their codes; `None` where they succeed.
+fn run_all(client: &mut Client, commands: &[(RawDocumentBuf, Option<i32>)]) {
+    for (command, code) in commands {
+        let reply = client.run_bytes("test", command.clone());
+        assert_eq!(reply.get_i32("code").ok(), *code, "{command:?}: {reply}");
+    }
+}
+
+/// The `_id`s in a batch.
+fn ids(reply: &Document) -> Vec<i32> {
+    let documents = batch(reply);
+    let ids = documents.iter().map(|document| document.get_i32("_id"));
+    ids.map(Result::unwrap).collect()
+}
+
+/// Whether the definitions of [`definitions_that_are_stored_may_name_a_field_twice`] hold.
+fn check_definitions(client: &mut Client) {
+    for (collection, a, code) in [
+        ("d", 1, Some(121)),
+        ("d", 3, None),
+        ("d", 9, Some(121)),
+        ("m", 1, Some(121)),
+        ("m", 9, Some(121)),
+    ] {
+        let reply = client.ok("test", doc! {"insert": collection, "documents": [{"a": a}]});
+        let errors = reply.get_array("writeErrors").ok();
+        let error = errors.and_then(|errors| errors.first()?.as_document());
+        let found = error.map(|error| error.get_i32("code").unwrap());
+        assert_eq!(found, code, "{collection} {a} {reply}");
+    }
+    assert_eq!(ids(&client.ok("test", doc! {"find": "v"})), [2]);
+    let joined = batch(&client.ok("test", doc! {"find": "w", "limit": 1}));
+    assert_eq!(joined[0].get_array("x").unwrap().len(), 1, "{joined:?}");
+    let validated = client.ok("test", doc! {"validate": "c"});
+    let keys = validated.get_document("keysPerIndex").unwrap();
+    assert_eq!(keys.get("b").unwrap().to_string(), "1");
+    let filter = doc! {"b": 1, "a": {"$gt": 1, "$lt": 4}};
+    let found = client.ok("test", doc! {"find": "c", "filter": filter, "hint": "b"});
+    assert_eq!(ids(&found), [2]);
+    // They are shown as they were given.
+    for (list, count) in [
+        (doc! {"listCollections": 1}, 4),
+        (doc! {"listIndexes": "c"}, 1),
+    ] {
+        client.send("test", list, 0);
+        let (message, _) = client.receive().unwrap();
+        let given = between();
+        let shown = message.body().as_bytes().windows(given.as_bytes().len());
+        let shown = shown.filter(|bytes| *bytes == given.as_bytes()).count();
+        assert_eq!(shown, count);
+    }
+}
+
+/// Definitions in the catalog apply all conditions on a field, as `find` does, also after a
+/// restart.
 #[test]
-fn definitions_that_are_stored_name_a_field_once() {
-    let site = Site::new();
+fn definitions_that_are_stored_may_name_a_field_twice() {
+    let site = Site::with(|config| config.replica_set = None);
     let mut client = site.client();
-    client.ok("test", doc! {"create": "c"});
-    client.ok("test", doc! {"create": "v", "viewOn": "c", "pipeline": []});
+    for (id, a) in [(1, 1), (2, 3), (3, 9)] {
+        let document = doc! {"_id": id, "a": a, "b": 1};
+        client.ok("test", doc! {"insert": "c", "documents": [document]});
+    }
     let within = rawdoc! {"$lookup": {
         "from": "c", "as": "x", "pipeline": [{"$match": {"$or": [between()]}}],
     }};
+    client.ok("test", doc! {"create": "v", "viewOn": "c", "pipeline": []});
+    client.ok("test", doc! {"create": "m"});
     let schema = rawdoc! {"$jsonSchema": {"properties": {"a": between()}}};
-    let refused = [
-        rawdoc! {"create": "d", "validator": between()},
-        rawdoc! {"create": "d", "viewOn": "c", "pipeline": [{"$match": between()}]},
-        rawdoc! {"create": "d", "viewOn": "c", "pipeline": [within]},
-        rawdoc! {"collMod": "c", "validator": between()},
-        rawdoc! {"collMod": "v", "viewOn": "c", "pipeline": [{"$match": between()}]},
-        rawdoc! {"createIndexes": "c", "indexes": [
-            {"key": {"b": 1}, "name": "b", "partialFilterExpression": between()},
-        ]},
-        rawdoc! {"find": "c", "filter": schema},
-    ];
-    for command in refused {
-        let reply = client.run_bytes("test", command.clone());
-        assert_eq!(reply.get_i32("code").ok(), Some(2), "{command:?}: {reply}");
-        let message = reply.get_str("errmsg").unwrap();
-        assert!(message.contains("has the field 'a' twice"), "{message}");
-    }
+    let partial = rawdoc! {
+        "key": {"b": 1}, "name": "b", "partialFilterExpression": between(),
+    };
+    run_all(
+        &mut client,
+        &[
+            (rawdoc! {"create": "d", "validator": between()}, None),
+            (rawdoc! {"collMod": "m", "validator": between()}, None),
+            (rawdoc! {"collMod": "m", "validationLevel": "strict"}, None),
+            (
+                rawdoc! {"collMod": "v", "viewOn": "c", "pipeline": [{"$match": between()}]},
+                None,
+            ),
+            (
+                rawdoc! {"create": "w", "viewOn": "c", "pipeline": [within]},
+                None,
+            ),
+            (rawdoc! {"createIndexes": "c", "indexes": [partial]}, None),
+            (
+                rawdoc! {"collMod": "c", "index": {"name": "b", "hidden": false}},
+                None,
+            ),
+            // A schema is no filter: MongoDB refuses it, too.
+            (rawdoc! {"find": "c", "filter": schema}, Some(9)),
+        ],
+    );
+    check_definitions(&mut client);
+    let site = Site::try_in(site.stop(), |config| config.replica_set = None).unwrap();
+    let mut client = site.client();
+    check_definitions(&mut client);
+    client.ok("test", doc! {"reIndex": "c"});
+    check_definitions(&mut client);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bson::{Bson, Document, RawArray, RawDocument, RawDocumentBuf, doc};
+use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use docdb::{AppliedEntry, CollectionOptions};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::OnceLock;
@@ -13,7 +13,6 @@ use super::needs::{DEPTH_MAX, needs, too_deep};
 use super::operation::{Inner, Kind, Operation, Target, inner, parse_all};
 use crate::arguments::{Generic, Parsed};
 use crate::command::{ELSEWHERE, Lane, WRITES};
-use crate::commands::ddl::check_stored;
 use crate::request::{Call, Request};
 use crate::row::Row;
 use crate::state;
@@ -234,17 +233,19 @@ fn named(body: &RawDocument, target: String) -> Result<RawDocumentBuf> {
 
 /// Create a collection with the UUID of the entry.
 fn create(request: &Call<'_>, database: &str, body: &RawDocument, uuid: bson::Uuid) -> Result<()> {
-    for element in body {
-        let (name, value) = element?;
-        check_stored(name.as_str(), value)?;
-    }
-    let mut fields = Document::try_from(body)?;
-    let Some(Bson::String(name)) = fields.remove("create") else {
+    let Some(RawBsonRef::String(name)) = body.get("create")? else {
         let message = "collection name has invalid type";
         return Err(Error::new(Code::INVALID_NAMESPACE, message));
     };
     let ns = Namespace::new(database, name)?;
-    let options = CollectionOptions::parse(&fields)?;
+    let mut fields = RawDocumentBuf::new();
+    for element in body {
+        let (name, value) = element?;
+        if name != "create" {
+            fields.append(name, value);
+        }
+    }
+    let options = CollectionOptions::parse_raw(&fields)?;
     request.with_store(|store, op| store.create_with_uuid(op, &ns, options, uuid))
 }
 

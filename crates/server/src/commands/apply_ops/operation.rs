@@ -1,7 +1,8 @@
 //! One entry of an oplog, and the command that one of kind `c` is.
 
+use bson::raw::cstr;
 use bson::spec::BinarySubtype;
-use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
+use bson::{Bson, Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
 use docdb::{Applied, AppliedUpdate};
 use query::pipeline::distinct;
 use query::{Code, Error, Namespace, Result};
@@ -32,6 +33,9 @@ pub(super) enum Target {
     Database,
 }
 
+/// Makes the command of an entry.
+type Translate = fn(&RawDocument) -> Result<RawDocumentBuf>;
+
 /// The form of a command in entries.
 pub(super) struct Form {
     /// Its name in entries.
@@ -40,8 +44,8 @@ pub(super) struct Form {
     command: &'static str,
     /// What its first field names.
     pub(super) target: Target,
-    /// Makes the command of the entry, where the two differ.
-    translate: Option<fn(&str, Document) -> Document>,
+    /// What makes the command, where it differs from the entry.
+    translate: Option<Translate>,
     /// Errors after which the entry counts as applied: its effect exists already.
     pub(super) accepted: &'static [Code],
 }
@@ -297,7 +301,7 @@ impl<'a> Operation<'a> {
         };
         let body = match form.translate {
             None => self.document.to_owned(),
-            Some(translate) => self.translated(name, translate)?,
+            Some(translate) => translate(self.document)?,
         };
         Ok(Inner::Command(Ordered {
             database,
@@ -308,15 +312,6 @@ impl<'a> Operation<'a> {
             form,
             body,
         }))
-    }
-
-    fn translated(
-        &self,
-        name: &str,
-        translate: fn(&str, Document) -> Document,
-    ) -> Result<RawDocumentBuf> {
-        let document = Document::try_from(self.document)?;
-        Ok(RawDocumentBuf::try_from(&translate(name, document))?)
     }
 }
 
@@ -360,30 +355,41 @@ fn update(document: &RawDocument) -> Result<AppliedUpdate> {
 }
 
 /// `{createIndexes: c, key, name, ...}` as the command has it.
-fn create_indexes(name: &str, mut entry: Document) -> Document {
-    if !entry.contains_key("key") {
-        return entry;
+fn create_indexes(entry: &RawDocument) -> Result<RawDocumentBuf> {
+    if entry.get("key")?.is_none() {
+        return Ok(entry.to_owned());
     }
-    let target = entry.remove(name).unwrap_or(Bson::Null);
-    let mut command = Document::new();
-    command.insert(name, target);
-    command.insert("indexes", vec![Bson::Document(entry)]);
-    command
+    let (mut command, mut spec) = (RawDocumentBuf::new(), RawDocumentBuf::new());
+    for (at, element) in entry.iter().enumerate() {
+        let (name, value) = element?;
+        let part = if at == 0 { &mut command } else { &mut spec };
+        part.append(name, value);
+    }
+    let mut indexes = RawArrayBuf::new();
+    indexes.push(spec);
+    command.append(cstr!("indexes"), indexes);
+    Ok(command)
 }
 
-fn drop_indexes(name: &str, mut entry: Document) -> Document {
-    let mut command = Document::new();
-    command.insert("dropIndexes", entry.remove(name).unwrap_or(Bson::Null));
-    command.extend(entry);
-    command
+fn drop_indexes(entry: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut command = RawDocumentBuf::new();
+    for (at, element) in entry.iter().enumerate() {
+        let (name, value) = element?;
+        command.append(if at == 0 { cstr!("dropIndexes") } else { name }, value);
+    }
+    Ok(command)
 }
 
 /// The target that is dropped may be named by its UUID.
-fn rename(_: &str, mut entry: Document) -> Document {
-    if let Some(Bson::Binary(_)) = entry.get("dropTarget") {
-        entry.insert("dropTarget", true);
+fn rename(entry: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut command = RawDocumentBuf::new();
+    for element in entry {
+        match element? {
+            (name, RawBsonRef::Binary(_)) if name == "dropTarget" => command.append(name, true),
+            (name, value) => command.append(name, value),
+        }
     }
-    entry
+    Ok(command)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use bson::doc;
 
 use super::super::Point::{Begun, Marked, Put, Read, Waits};
-use super::rig::{Site, spec};
+use super::rig::{Site, raw, spec};
 
 fn filled() -> Site {
     let site = Site::new(kv_betree::factory());
@@ -78,7 +78,7 @@ fn what_a_dead_builder_leaves_is_in_nobodys_way() {
     let new = super::rig::named("new");
     site.store.rename(&site.op, &site.ns, &new, false).unwrap();
     let hide = doc! { "index": { "name": "u_1", "hidden": true } };
-    site.store.coll_mod(&site.op, &new, &hide).unwrap();
+    site.store.coll_mod(&site.op, &new, &raw(&hide)).unwrap();
     assert_eq!(site.count(&new, doc! { "u": 3 }), 1);
     let all = crate::ddl::IndexNames::Names(vec!["u_1".to_owned()]);
     assert_eq!(site.store.drop_indexes(&site.op, &new, &all), Ok(3));

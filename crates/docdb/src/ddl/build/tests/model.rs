@@ -443,7 +443,7 @@ impl World {
         println!("collMod {name} {} {option}: {value}", wanted.name());
         let fields = doc! { "index": { "name": wanted.name(), option: value } };
         let site = self.site();
-        let done = site.store.coll_mod(&site.op, &named(name), &fields);
+        let done = site.store.coll_mod(&site.op, &named(name), &raw(&fields));
         let failed = done.err().map(|error| error.code);
         let Some(coll) = self.colls.get_mut(name) else {
             return assert_eq!(failed, Some(Code::NAMESPACE_NOT_FOUND));

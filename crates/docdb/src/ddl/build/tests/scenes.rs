@@ -4,7 +4,7 @@ use bson::{Document, doc};
 use query::{Code, Namespace};
 
 use super::super::Point::{Begun, Put, Read};
-use super::rig::{Site, code, named, on_filled, spec};
+use super::rig::{Site, code, named, on_filled, raw, spec};
 use crate::ddl::IndexNames;
 
 const BUSY: Code = Code::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE;
@@ -26,7 +26,7 @@ fn what_is_built_is_not_modified() {
             let mut index = doc! { "name": "a_1" };
             index.extend(change);
             let fields = doc! { "index": index };
-            site.store.coll_mod(&site.op, &site.ns, &fields)
+            site.store.coll_mod(&site.op, &site.ns, &raw(&fields))
         };
         let changes = [
             doc! { "unique": true },
@@ -41,7 +41,7 @@ fn what_is_built_is_not_modified() {
                 assert_eq!(code(modify(change.clone())), BUSY, "{change} at {point:?}");
             }
             let level = doc! { "validationLevel": "off" };
-            let other = site.store.coll_mod(&site.op, &site.ns, &level);
+            let other = site.store.coll_mod(&site.op, &site.ns, &raw(&level));
             assert_eq!(code(other), BUSY);
             if point == Begun {
                 builder.go();
