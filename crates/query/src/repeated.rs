@@ -2,8 +2,8 @@
 //!
 //! Bytes of BSON may have two fields of one name; a tree keeps the last. What is read from a tree
 //! is therefore checked here before, on its bytes: options of commands and stages, paths of
-//! projections, and schemas. Filters and conditions of `$pull` are parsed from bytes and may repeat
-//! a name.
+//! projections, and schemas; `expr::repeated` checks expressions. Filters and conditions of `$pull`
+//! are parsed from bytes and may repeat a name.
 //!
 //! [`check_pipeline`] is the one walk over a pipeline and the pipelines in it; it runs where a
 //! pipeline is parsed.

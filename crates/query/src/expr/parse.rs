@@ -72,13 +72,7 @@ fn parse_literal(spec: &Document, scope: &Scope) -> Result<Expr> {
 fn parse_call(spec: &Document, scope: &Scope) -> Result<Expr> {
     let mut entries = spec.iter();
     let (Some((name, operand)), None) = (entries.next(), entries.next()) else {
-        return Err(Error::location(
-            15_983,
-            format!(
-                "An object representing an expression must have exactly one field: {}",
-                Bson::Document(spec.clone())
-            ),
-        ));
+        return Err(not_alone(&Bson::Document(spec.clone())));
     };
     let Some(function) = function::find(name) else {
         return Err(unknown(name));
@@ -88,6 +82,12 @@ fn parse_call(spec: &Document, scope: &Scope) -> Result<Expr> {
         return folding::lazily(|| parse_operand(function, operand, scope));
     }
     parse_operand(function, operand, scope)
+}
+
+pub(super) fn not_alone(spec: &Bson) -> Error {
+    let message =
+        format!("An object representing an expression must have exactly one field: {spec}");
+    Error::location(15_983, message)
 }
 
 fn parse_operand(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {

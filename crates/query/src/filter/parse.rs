@@ -4,7 +4,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
 use super::{Node, Test};
 use crate::collation::Collator;
-use crate::expr::Expr;
+use crate::expr::{Expr, check_repeated};
 use crate::number::Number;
 use crate::path::Path;
 use crate::repeated::check_schema;
@@ -132,6 +132,7 @@ impl<'s> Parser<'s> {
             "expr" | "where" | "text" if !self.special => return Err(not_allowed(name)),
             "expr" => {
                 self.check_top(name)?;
+                check_repeated(value)?;
                 let spec = Bson::try_from(value)?;
                 let expr = Expr::parse(&spec, &self.settings.scope())?;
                 nodes.push(Node::Expr { expr, spec });

@@ -6,7 +6,7 @@ use super::Projection;
 use super::extra::{ElemMatch, Slice};
 use super::spec::Mode;
 use super::tree::{Child, Fields};
-use crate::expr::{Expr, FieldPath, Scope};
+use crate::expr::{Expr, FieldPath, Scope, check_stage};
 use crate::repeated::anywhere;
 use crate::settings::Settings;
 use crate::value::truthy;
@@ -19,6 +19,7 @@ const MAX_DEPTH: usize = 200;
 pub(super) fn find(spec: &RawDocument, settings: &Settings, query: bool) -> Result<Projection> {
     let mut parser = Parser::new(settings, Form::Find { query });
     parser.raw = Some(spec);
+    check_stage("$project", RawBsonRef::Document(spec))?;
     let tree = Document::try_from(spec)?;
     if tree.len() < spec.iter_elements().count()
         && let Some(path) = anywhere(spec)?

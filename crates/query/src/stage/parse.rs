@@ -8,7 +8,7 @@ use super::options::count;
 use super::{
     Facet, GraphLookup, Lookup, Merge, Out, Stage, Statistics, Transform, UnionWith, Unwind,
 };
-use crate::expr::Expr;
+use crate::expr::{Expr, check_stage};
 use crate::filter::Filter;
 use crate::number::Number;
 use crate::settings::Settings;
@@ -97,6 +97,7 @@ impl Stage {
     /// # Errors
     /// 40324 for an unknown stage name; errors of the stage.
     pub fn parse(name: &str, spec: RawBsonRef<'_>, settings: &Settings) -> Result<Vec<Stage>> {
+        check_stage(name, spec)?;
         // Filters are parsed from bytes, in which a field may have several conditions.
         let stage = match name {
             "$match" => Stage::Match(filter(spec, settings)?),

@@ -5,6 +5,7 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, RawDocumentBuf, Ti
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
+use crate::expr::check_in_pipeline;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
 use crate::stage::Transform;
@@ -106,6 +107,9 @@ impl Update {
                 Update::of(tree, Some(document), array_filters, settings)
             }
             RawBsonRef::Array(stages) => {
+                for stage in stages {
+                    check_in_pipeline(stage?)?;
+                }
                 for stage in stages {
                     if let RawBsonRef::Document(stage) = stage?
                         && let Some(Ok((name, RawBsonRef::Document(spec)))) = stage.iter().next()

@@ -10,7 +10,7 @@ use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use super::find::{collation, tree};
+use super::find::{collation, variables};
 use super::index::search_not_enabled;
 use super::write::hint;
 use super::{current_op, cursor, pipeline};
@@ -86,7 +86,7 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
         allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: tree(arguments.document("let")?)?,
+        variables: variables(arguments.document("let")?)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
     })
 }

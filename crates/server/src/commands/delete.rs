@@ -5,7 +5,7 @@ use docdb::DeleteStatement;
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use super::find::{collation, tree};
+use super::find::{collation, variables};
 use super::update::integer;
 use super::write::{command_error, errors, hint, retried, statements};
 use crate::access::Privilege;
@@ -58,7 +58,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
         multi,
         hint: hint(&arguments)?,
         collation: collation(&arguments)?,
-        variables: tree(variables)?,
+        variables: self::variables(variables)?,
     })
 }
 

@@ -94,6 +94,15 @@ pub(super) fn tree(document: Option<&RawDocument>) -> Result<Option<bson::Docume
     Ok(document.map(TryInto::try_into).transpose()?)
 }
 
+/// The variables of a command (`let`).
+///
+/// # Errors
+/// 16406 and 15983 for expressions with names given twice.
+pub(super) fn variables(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
+    document.map_or(Ok(()), query::expr::check_each)?;
+    tree(document)
+}
+
 /// The request of a `find`.
 pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
     let defaults = FindRequest::default();
@@ -117,7 +126,7 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
         no_cursor_timeout: arguments.is_on("noCursorTimeout")?,
         allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
         collation: collation(arguments)?,
-        variables: tree(arguments.document("let")?)?,
+        variables: variables(arguments.document("let")?)?,
     };
     if request.await_data && !request.tailable {
         let message = "Cannot set 'awaitData' without also setting 'tailable'";
@@ -148,7 +157,7 @@ pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
         limit,
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: tree(arguments.document("let")?)?,
+        variables: variables(arguments.document("let")?)?,
     })
 }
 

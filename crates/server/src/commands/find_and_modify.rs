@@ -5,7 +5,7 @@ use docdb::FindAndModify;
 use query::{Error, Result};
 use wire::Builder;
 
-use super::find::{collation, tree};
+use super::find::{collation, variables};
 use super::update::{array_filters, change, integer};
 use super::write::{hint, retried};
 use crate::access::{Asked, Needed};
@@ -81,7 +81,7 @@ pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
         array_filters: array_filters(arguments)?,
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: tree(arguments.document("let")?)?,
+        variables: variables(arguments.document("let")?)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
     })
 }

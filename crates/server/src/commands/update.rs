@@ -121,7 +121,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
     arguments.only(STATEMENT)?;
     refuse_supplied(&arguments)?;
     let multi = arguments.is_on("multi")?;
-    let mut known = tree(variables)?;
+    let mut known = super::find::variables(variables)?;
     if let Some(constants) = tree(arguments.document("c")?)? {
         known.get_or_insert_default().extend(constants);
     }

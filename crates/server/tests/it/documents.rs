@@ -1,7 +1,7 @@
 //! Documents go in and come out.
 
 use bson::raw::cstr;
-use bson::{Bson, Document, RawDocumentBuf, doc, rawdoc};
+use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};
 
 use wire::message::Flags;
 
@@ -306,4 +306,40 @@ fn definitions_that_are_stored_may_name_a_field_twice() {
     check_definitions(&mut client);
     client.ok("test", doc! {"reIndex": "c"});
     check_definitions(&mut client);
+}
+
+/// In expressions names given twice are errors, but for arguments and variables, as in MongoDB.
+#[test]
+fn an_expression_names_the_field_of_an_object_once() {
+    let site = Site::new();
+    let mut client = site.client();
+    let document = doc! {"_id": 1, "a": 1};
+    client.ok("test", doc! {"insert": "c", "documents": [document]});
+    let mut twice = rawdoc! {"x": 1};
+    twice.append(cstr!("x"), 2);
+    let mut variables = rawdoc! {"v": 2};
+    variables.append(cstr!("v"), "$a");
+    let equal = rawdoc! {"$expr": {"$eq": [twice.clone(), 1]}};
+    let bound = rawdoc! {"$expr": {"$eq": [{"$let": {"vars": variables, "in": "$$v"}}, 1]}};
+    let run = |stage: RawDocumentBuf| {
+        let stages = [stage].into_iter().collect::<RawArrayBuf>();
+        rawdoc! {"aggregate": "c", "pipeline": stages, "cursor": {}}
+    };
+    let set = rawdoc! {"$set": {"x": [twice.clone()]}};
+    let refused = Some(16_406);
+    run_all(
+        &mut client,
+        &[
+            (rawdoc! {"find": "c", "filter": equal}, refused),
+            (rawdoc! {"find": "c", "let": {"v": twice.clone()}}, refused),
+            (run(rawdoc! {"$replaceWith": twice.clone()}), refused),
+            (run(rawdoc! {"$group": {"_id": twice}}), refused),
+            (
+                rawdoc! {"findAndModify": "c", "query": {}, "update": [set]},
+                refused,
+            ),
+        ],
+    );
+    let found = client.run_bytes("test", rawdoc! {"find": "c", "filter": bound});
+    assert_eq!(ids(&found), [1]);
 }

@@ -21,7 +21,7 @@ use crate::auth::privilege::Wanted;
 use crate::command::{
     ADMIN, API, Class, ELSEWHERE, Lane, RETRYABLE, STREAMS, TRANSACTION, WRITES, Written,
 };
-use crate::commands::find::tree;
+use crate::commands::find::variables;
 use crate::commands::write::{retried, statements};
 use crate::commands::{cursor, listing};
 use crate::request::{Call, outside_of_server};
@@ -250,7 +250,7 @@ fn understand<'a>(
     arguments: &Arguments<'a>,
     targets: usize,
 ) -> Result<Vec<Statement<'a>>> {
-    let variables = tree(arguments.document("let")?)?;
+    let variables = variables(arguments.document("let")?)?;
     let parsed: Vec<Statement<'a>> = statements(call, arguments, "ops")?
         .into_iter()
         .map(|op| Statement::parse(op, targets, variables.as_ref()))
