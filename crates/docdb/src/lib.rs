@@ -37,7 +37,7 @@ mod turn;
 mod txn;
 mod write;
 
-pub use aggregate::{AggregateRequest, Report};
+pub use aggregate::{AggregateRequest, Parsed, Report};
 pub use catalog::{Catalog, Named};
 pub use collection::{Action, Capped, Collection, CollectionOptions, Level, View};
 pub use cursor::{

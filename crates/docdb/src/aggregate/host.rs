@@ -10,6 +10,7 @@ use query::settings::Settings;
 use query::stage::{Merge, Stage, Statistics};
 use query::{Code, Error, Namespace, Result, Row};
 
+use super::AggregateRequest;
 use super::source::{Read, Sources};
 use crate::catalog::Named;
 use crate::collection::Collection;
@@ -18,7 +19,7 @@ use crate::ddl::too_deep;
 use crate::exec::{Cx, SpillFile, Step};
 use crate::find::{Collated, Express, Query};
 use crate::limits::VIEW_DEPTH;
-use crate::txn::View;
+use crate::txn::{Op, View};
 use crate::write::InsertOptions;
 
 /// Number of documents per insert by `$out`.
@@ -420,12 +421,12 @@ impl Spill for Spilled {
 /// The settings of a pipeline on `ns`: those of the command, or else the defaults of the
 /// collection.
 pub(super) fn settings_of(
-    view: &View<'_>,
-    ns: &Namespace,
-    collation: Option<&bson::RawDocument>,
-    variables: Option<&Document>,
+    named: Option<&Named>,
+    op: &Op<'_>,
+    request: &AggregateRequest,
 ) -> Result<Settings> {
-    let collated = match view.named(ns)? {
+    let collation = request.collation.as_deref();
+    let collated = match named {
         Some(Named::Collection(collection)) => {
             let space = collection.space()?;
             Collated::of(collation, Some(&space))?
@@ -438,5 +439,5 @@ pub(super) fn settings_of(
         }
         None => Collated::of(collation, None)?,
     };
-    collated.settings(view.op(), variables)
+    collated.settings(op, request.variables.as_ref())
 }

@@ -24,7 +24,7 @@ use crate::txn::{Op, View, with_view};
 
 pub use host::Report;
 use host::{PipelineHost, settings_of};
-pub use request::AggregateRequest;
+pub use request::{AggregateRequest, Parsed};
 use source::Sources;
 
 /// A pipeline between batches.
@@ -186,15 +186,9 @@ fn in_execution(error: Error, ns: &Namespace) -> Error {
 }
 
 fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<Pipeline> {
-    let settings = settings_of(
-        view,
-        ns,
-        request.collation.as_deref(),
-        request.variables.as_ref(),
-    )?
-    .within(&ns.db);
-    let pipeline =
-        query::expr::refuse_failing(|| Pipeline::parse_raw(&request.pipeline, &settings))?;
+    let named = view.named(ns)?;
+    let settings = settings_of(named.as_ref(), view.op(), request)?.within(&ns.db);
+    let pipeline = request.to_run(ns, &settings)?;
     check_collations(ns, &pipeline, view)?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(

@@ -1,6 +1,5 @@
 //! Whether a client may run a command: the rule of its row, and what its arguments need beside it.
 
-use docdb::AggregateRequest;
 use query::{Code, Error, Result};
 use wire::Message;
 
@@ -9,7 +8,7 @@ use crate::arguments::{Arguments, switch};
 use crate::auth::User;
 use crate::auth::privilege::Wanted;
 use crate::command::{Command, ELSEWHERE, FIRST_USER};
-use crate::request::Request;
+use crate::request::{Request, Understood};
 use crate::server::Server;
 use crate::state::Client;
 
@@ -73,7 +72,7 @@ pub(crate) struct Needed {
     /// The privileges.
     pub(crate) wanted: Vec<Wanted>,
     /// The request of an `aggregate`, for the command to run (A4).
-    pub(crate) pipeline: Option<AggregateRequest>,
+    pub(crate) understood: Option<Understood>,
 }
 
 impl Needed {
@@ -87,6 +86,12 @@ impl Needed {
 }
 
 impl<'a> Sent<'a> {
+    /// The size of its message, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message
+            .map_or(0, |message| message.body().as_bytes().len())
+    }
+
     /// The collection that its first field names; empty where it names none.
     pub(crate) fn collection(&self) -> &'a str {
         self.arguments.target().as_str().unwrap_or_default()
@@ -146,10 +151,7 @@ pub(crate) fn authorize(
     if !server.config.authorization || rule.privilege == Privilege::Open {
         return Ok(None);
     }
-    let size = sent
-        .message
-        .map_or(0, |message| message.body().as_bytes().len());
-    let large = LARGE <= size;
+    let large = LARGE <= sent.bytes();
     let compute = || {
         let _bounded = bounded::enter(large);
         authorized(server, client, rule, sent)

@@ -4,7 +4,8 @@
 //! - A3. A command without a rule is refused: where the table says that the arguments decide, it
 //!   names the function that reads them.
 //! - A4. What a command needs is computed from the arguments that it is run with: both read the one
-//!   parse that the request holds.
+//!   parse that the request holds. Of an `aggregate`, also an explained one, the stages that run
+//!   are those that the privileges were computed from, or access the same.
 
 mod authorize;
 mod bounded;

@@ -18,7 +18,7 @@ use crate::access::{Asked, Needed, bypasses};
 use crate::arguments::Arguments;
 use crate::command::{ABANDON, API, Class, ELSEWHERE, Kind, Lane, READS, SNAPSHOT, TRANSACTION};
 use crate::metrics::Latency;
-use crate::request::{Call, failure};
+use crate::request::{Call, Understood, failure};
 use crate::row::Row;
 use crate::state::clock;
 
@@ -88,47 +88,33 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
         collation: collation(arguments)?,
         variables: variables(arguments.document("let")?)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
+        parsed: None,
     })
 }
 
-/// The largest command, in bytes, whose request is kept from authorization to execution. It may
-/// wait for admission meanwhile, outside of the limits of memory.
-const KEPT: usize = 64 << 10;
-
-/// The privileges of an `aggregate`. The request that they are computed from is the one that runs
+/// The privileges of an `aggregate`. The pipeline that they are computed from is the one that runs
 /// (A4).
 fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
     let ns = namespace(sent.arguments.target(), sent.database)?;
+    let bypass = bypasses(sent.arguments);
     let read = self::asked(sent.arguments, true);
-    let accessed = read.and_then(|read| Ok((pipeline::of_request(&read, &ns)?, read)));
-    match accessed {
-        Ok((accesses, read)) => {
-            let bypass = bypasses(sent.arguments);
-            pipeline::needs(&accesses, bypass, &mut needed.wanted)?;
-            let body = sent.message.map(|message| message.body().as_bytes().len());
-            let small = body.is_some_and(|bytes| bytes <= KEPT);
-            needed.pipeline = small.then_some(read);
-            Ok(())
-        }
-        Err(error) => {
-            if !ns.is_collectionless() {
-                pipeline::needs(&[Access::Read(ns)], false, &mut needed.wanted)?;
-            }
-            Err(error)
-        }
+    let added = read.and_then(|read| pipeline::add(asked, (read, &ns), bypass, needed));
+    if added.is_err() && !ns.is_collectionless() {
+        pipeline::needs(&[Access::Read(ns)], false, &mut needed.wanted)?;
     }
+    added
 }
 
-/// The request of a command: what authorization has read (A4), or read now.
-fn understood<'a>(request: &'a Call<'_>, explained: bool) -> Result<Cow<'a, AggregateRequest>> {
-    let arguments = request.arguments();
-    match &request.pipeline {
-        // All of it was checked but that there are options of the cursor.
-        Some(_) if !explained && arguments.document("cursor")?.is_none() => Err(no_cursor()),
-        Some(read) => Ok(Cow::Borrowed(read)),
-        None => asked(arguments, explained).map(Cow::Owned),
+/// The request of a command.
+fn understood<'a>(call: &'a Call<'_>, explained: bool) -> Result<Cow<'a, AggregateRequest>> {
+    let arguments = call.arguments();
+    // Authorization has checked all of a request except that it has options of a cursor.
+    let is_read = matches!(call.understood, Some(Understood::Request(_)));
+    if is_read && !explained && arguments.document("cursor")?.is_none() {
+        return Err(no_cursor());
     }
+    pipeline::authorized(call, || asked(arguments, explained))
 }
 
 fn no_cursor() -> Error {

@@ -95,9 +95,9 @@ fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let ns = &explained.ns;
     let actions: &[&'static str] = match &explained.command {
         Command::Find(_) | Command::Count(_) | Command::Distinct(_) => &["find"],
-        Command::Aggregate(asked) => {
-            let accesses = pipeline::of_request(asked, ns)?;
-            return pipeline::needs(&accesses, false, &mut needed.wanted);
+        Command::Aggregate(request) => {
+            let request = AggregateRequest::clone(request);
+            return pipeline::add(asked, (request, ns), false, needed);
         }
         Command::Update(update) if update.upsert => &["update", "insert"],
         Command::Update(_) => &["update"],
@@ -150,7 +150,11 @@ fn run(request: &Call<'_>, explained: &Explained, verbosity: Verbosity) -> Resul
     let ns = &explained.ns;
     request.with_store(|store, op| match &explained.command {
         Command::Find(asked) => store.explain_find(op, ns, asked, verbosity),
-        Command::Aggregate(asked) => store.explain_aggregate(op, ns, asked, verbosity),
+        Command::Aggregate(asked) => {
+            let read = || Ok(AggregateRequest::clone(asked));
+            let asked = pipeline::authorized(request, read)?;
+            store.explain_aggregate(op, ns, &asked, verbosity)
+        }
         Command::Count(asked) => store.explain_count(op, ns, asked, verbosity),
         Command::Distinct(asked) => store.explain_distinct(op, ns, asked, verbosity),
         Command::Update(asked) => store.explain_update(op, ns, asked, verbosity),

@@ -1,36 +1,59 @@
-//! The privileges that pipelines need, from the collections their stages use.
+//! Pipelines between authorization and execution: the privileges that they need, from the
+//! collections their stages use.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use bson::{Bson, Timestamp};
-use docdb::{AggregateRequest, Op};
+use docdb::{AggregateRequest, Op, Parsed};
 use kv::Durability;
-use query::expr::System;
 use query::pipeline::Access;
 use query::stage::Statistics;
 use query::{Namespace, Result};
 
 use super::current_op::Shown;
+use crate::access::{Asked, Needed};
 use crate::auth::privilege::Wanted;
+use crate::request::{Call, Understood, system};
 
-/// The collections that a pipeline on `ns` uses. System variables have dummy values.
+/// Parse the pipeline of a request on `ns`, add the privileges that it needs, and keep it for the
+/// command to run (A4). With `bypass` written documents need not be valid.
 ///
 /// # Errors
 /// What is wrong with the pipeline.
-pub(super) fn of_request(request: &AggregateRequest, ns: &Namespace) -> Result<Vec<Access>> {
-    let time = Timestamp {
-        time: 0,
-        increment: 0,
-    };
-    let system = System {
-        cluster_time: Some(Bson::Timestamp(time)),
-        user_roles: Some(Arc::new(Bson::Array(Vec::new()))),
-    };
+pub(super) fn add(
+    asked: &Asked<'_>,
+    (mut request, ns): (AggregateRequest, &Namespace),
+    bypass: bool,
+    needed: &mut Needed,
+) -> Result<()> {
+    let server = asked.server;
     let op = Op {
-        system: Some(Arc::new(system)),
+        system: Some(Arc::new(system(server, Some(asked.user)))),
         ..Op::new(Durability::Interval)
     };
-    request.accesses(&op, ns)
+    server.store.parse_aggregate(&op, ns, &mut request)?;
+    let accesses = request.parsed.as_ref().map_or(&[][..], Parsed::accesses);
+    needs(accesses, bypass, &mut needed.wanted)?;
+    needed.understood = Understood::of(request, asked.sent.bytes());
+    Ok(())
+}
+
+/// The request of a command: what authorization has read (A4), or what `read` reads now.
+///
+/// # Errors
+/// As `read`.
+pub(super) fn authorized<'a>(
+    call: &'a Call<'_>,
+    read: impl FnOnce() -> Result<AggregateRequest>,
+) -> Result<Cow<'a, AggregateRequest>> {
+    Ok(match &call.understood {
+        Some(Understood::Request(request)) => Cow::Borrowed(request),
+        Some(Understood::Accesses(parsed)) => Cow::Owned(AggregateRequest {
+            parsed: Some(parsed.clone()),
+            ..read()?
+        }),
+        None => Cow::Owned(read()?),
+    })
 }
 
 /// Add the privileges of accesses. With `bypass` written documents need not be valid.

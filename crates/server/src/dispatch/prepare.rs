@@ -71,8 +71,8 @@ pub(crate) fn prepare(
     let needed = needed.map_err(|error| refused(row, &generic, error))?;
     check_sequences(message, arguments)?;
     advance_clock(server, client, &generic);
-    let (wanted, pipeline) = match needed {
-        Some(needed) => (Some(needed.wanted), needed.pipeline),
+    let (wanted, understood) = match needed {
+        Some(needed) => (Some(needed.wanted), needed.understood),
         None => (None, None),
     };
     let operation = Operation {
@@ -93,7 +93,7 @@ pub(crate) fn prepare(
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         needs: cell(wanted),
-        pipeline,
+        understood,
     }))
 }
 

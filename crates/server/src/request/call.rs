@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bson::Bson;
-use docdb::{AggregateRequest, Op, SessionId, SessionRef, Store};
+use docdb::{Op, SessionId, SessionRef, Store};
 use kv::Durability;
 use query::Result;
 use query::expr::System;
 use stdx::sync::OnceLock;
 use wire::Builder;
 
+use super::Understood;
+use crate::auth::User;
 use crate::auth::privilege::Wanted;
 use crate::command::WRITES;
 use crate::server::Server;
@@ -35,7 +37,7 @@ pub(crate) struct Request {
     /// The privileges it needed, which are kept with its cursors; empty where none were needed.
     pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
     /// The request of an `aggregate`, where authorization has read it.
-    pub(crate) pipeline: Option<AggregateRequest>,
+    pub(crate) understood: Option<Understood>,
 }
 
 /// The argument of a command's function. In a transaction it runs on the transaction's own thread.
@@ -75,20 +77,12 @@ impl Request {
             session: self.session(),
             comment: self.generic.comment.clone(),
             user: self.user(),
-            system: Some(Arc::new(self.system())),
+            system: Some(Arc::new(system(
+                &self.server,
+                self.server.user_of(&self.client).as_deref(),
+            ))),
             examined: Some(Arc::clone(&self.examined)),
             ..Op::new(self.durability())
-        }
-    }
-
-    /// The system variables of expressions.
-    fn system(&self) -> System {
-        let server = &self.server;
-        let is_member = server.store.options().replica_set.is_some();
-        let user = server.user_of(&self.client);
-        System {
-            cluster_time: is_member.then(|| Bson::Timestamp(server.clock.times().0)),
-            user_roles: Some(user.map_or_else(no_roles, |user| Arc::clone(&user.shown))),
         }
     }
 
@@ -182,6 +176,15 @@ pub(crate) fn run(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     };
     (request.run)(&call, &mut reply)?;
     Ok((reply, call.doomed.get()))
+}
+
+/// The system variables of expressions, for an operation of a user.
+pub(crate) fn system(server: &Server, user: Option<&User>) -> System {
+    let is_member = server.store.options().replica_set.is_some();
+    System {
+        cluster_time: is_member.then(|| Bson::Timestamp(server.clock.times().0)),
+        user_roles: Some(user.map_or_else(no_roles, |user| Arc::clone(&user.shown))),
+    }
 }
 
 /// The roles of clients that have not authenticated.

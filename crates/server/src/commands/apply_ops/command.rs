@@ -286,7 +286,7 @@ fn run(
         more: AtomicBool::new(false),
         repeated: AtomicBool::new(false),
         needs: OnceLock::new(),
-        pipeline: None,
+        understood: None,
     };
     request.within(&inner, &mut Builder::new())
 }
