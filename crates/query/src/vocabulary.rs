@@ -1,12 +1,12 @@
 //! The names that the query language supports, as lists: for documentation, and for tests that
 //! compare them with the parsers. Names that are known only to be refused are not included.
 
-use crate::{accumulator, expr, filter, stage, update, window};
+use crate::{accumulator, expr, filter, stage_name, update, window};
 
 /// Stages of pipelines.
 #[must_use]
 pub fn stages() -> Vec<&'static str> {
-    sorted(stage::names())
+    sorted(stage_name::names())
 }
 
 /// Operators of expressions.

@@ -3,8 +3,8 @@
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 
 use super::locale;
+use crate::kind::type_name_raw;
 use crate::number::Number;
-use crate::value::type_name_raw;
 use crate::{Code, Error, Result};
 
 /// The version of the rules that is reported; `listIndexes` of MongoDB shows the same.

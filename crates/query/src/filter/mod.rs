@@ -14,14 +14,13 @@ mod operator;
 mod parse;
 mod render;
 mod test;
-mod types;
 
+pub use crate::types::Types;
 pub use bits::{Bits, BitsKind};
 pub use compiled::{Details, Filter};
 pub use list::In;
 pub use node::{Node, Test};
 pub(crate) use operator::{is_of_fields, names};
-pub use types::Types;
 
 #[cfg(test)]
 mod tests;

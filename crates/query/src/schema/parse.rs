@@ -5,8 +5,8 @@ use bson::{Bson, Document};
 use super::argument::{array, boolean, count, document, names, nonempty, number, text, wrong_type};
 use super::rule::{Additional, Bound, Check, Rule, Schema};
 use super::unordered::unordered;
-use crate::filter::Types;
 use crate::regex::Regex;
+use crate::types::Types;
 use crate::{Error, Result};
 
 /// Schemas may nest no deeper: documents do not either.

@@ -2,9 +2,9 @@
 
 use bson::{Bson, Document};
 
-use crate::filter::Types;
 use crate::number::Number;
 use crate::regex::Regex;
+use crate::types::Types;
 
 /// A parsed schema.
 #[derive(Debug, Clone)]

@@ -9,11 +9,10 @@ mod kind;
 mod merge;
 mod options;
 mod out;
-pub(crate) mod parse;
+mod parse;
 mod statistics;
 #[cfg(test)]
 mod tests;
-mod transform;
 mod unwind;
 
 pub use bucket::BucketAuto;
@@ -24,7 +23,7 @@ pub use join::{Facet, GraphLookup, Lookup, SubPipeline, UnionWith};
 pub use kind::Stage;
 pub use merge::{Merge, MergeOutcome, WhenMatched, WhenNotMatched};
 pub use out::{Out, Target};
-pub(crate) use parse::names;
 pub use statistics::Statistics;
-pub use transform::Transform;
 pub use unwind::Unwind;
+
+pub use crate::transform::Transform;

@@ -9,7 +9,7 @@ use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, conflict, identifier};
 use crate::settings::Settings;
-use crate::stage::Transform;
+use crate::transform::Transform;
 use crate::value::type_name;
 use crate::{Code, Error, Result, show};
 

@@ -8,7 +8,7 @@ use super::{apply, identical, parse, replacement};
 use crate::expr::check_in_pipeline;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
-use crate::stage::Transform;
+use crate::transform::Transform;
 use crate::{Error, Result};
 
 /// A parsed update.

@@ -2,15 +2,13 @@
 
 mod compare;
 mod equivalence;
-mod kind;
 mod view;
 
+pub use crate::kind::{rank, rank_raw, truthy, truthy_raw, type_name, type_name_raw, type_number};
 pub use compare::{
     compare, compare_mixed, compare_raw, compare_raw_documents, compare_raw_with, compare_with,
 };
 pub use equivalence::{equivalence_key, equivalence_key_raw};
-pub(crate) use kind::name_of;
-pub use kind::{rank, rank_raw, truthy, truthy_raw, type_name, type_name_raw, type_number};
 
 #[cfg(test)]
 pub(crate) mod random;

@@ -95,7 +95,7 @@ impl<'a> View<'a> {
     /// As [`super::rank`].
     pub(super) fn rank(&self) -> u8 {
         use bson::spec::ElementType as Type;
-        super::kind::rank_of(match self {
+        crate::kind::rank_of(match self {
             View::MinKey => Type::MinKey,
             View::Undefined => Type::Undefined,
             View::Null => Type::Null,

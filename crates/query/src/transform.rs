@@ -6,6 +6,7 @@ use crate::expr::{Dependencies, Env, Expr, Variables, no_sort_key};
 use crate::path::Path;
 use crate::projection::Projection;
 use crate::settings::Settings;
+use crate::stage_name::{is_known, unknown};
 use crate::value::type_name;
 use crate::{Code, Error, Result, meter, show};
 
@@ -79,8 +80,8 @@ impl Transform {
         match Transform::parse(name, spec, settings)? {
             Some(transform) if transform.reads_sort_key() => Err(no_sort_key()),
             Some(transform) => Ok(transform),
-            None if super::parse::is_known(name) => Err(not_in_update(name)),
-            None => Err(super::parse::unknown(name)),
+            None if is_known(name) => Err(not_in_update(name)),
+            None => Err(unknown(name)),
         }
     }
 

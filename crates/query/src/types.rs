@@ -3,8 +3,8 @@
 use bson::spec::ElementType;
 use bson::{Bson, RawBsonRef};
 
+use crate::kind::{name_of, type_number};
 use crate::number::Number;
-use crate::value::{name_of, type_number};
 use crate::{Error, Result};
 
 const ALL: [ElementType; 21] = [
