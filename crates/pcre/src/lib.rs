@@ -116,18 +116,13 @@ impl Regex {
     /// # Errors
     /// [`Error::Pattern`], with PCRE2's message and the place in the pattern.
     pub fn new(pattern: &str, options: Options) -> Result<Regex, Error> {
-        let mut how = How {
+        let how = How {
             options,
             groupless: pattern.contains('(') && !refers(pattern),
             ..How::default()
         };
-        let mut matcher = Form::new(pattern, how);
-        if how.groupless && matcher.is_err() {
-            how.groupless = false;
-            matcher = Form::new(pattern, how);
-        }
         Ok(Regex {
-            matcher: matcher?,
+            matcher: Form::new(pattern, how)?,
             grouped: OnceLock::new(),
             movable: !["\\G", "\\K", "(*"].iter().any(|it| pattern.contains(it)),
             pattern: pattern.into(),

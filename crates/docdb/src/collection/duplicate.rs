@@ -5,7 +5,7 @@ use query::{Code, Error};
 
 use super::Collection;
 use crate::document::shell;
-use crate::index::{Index, Key};
+use crate::index::{Index, IndexSpec, Key};
 use crate::key::decode;
 
 /// The error of a duplicate key.
@@ -25,18 +25,27 @@ pub(crate) fn duplicate(collection: &Collection, index: &Index, key: Key<'_>) ->
         // Truncated keys, and strings stored as sort keys, cannot be shown.
         None => values.extend(names.map(|name| (name.clone(), Bson::Null))),
     }
-    let collation = match &index.spec().collation {
+    duplicate_values(collection, index.spec(), values)
+}
+
+/// The error of a key that another document has, with its values.
+pub(crate) fn duplicate_values(
+    collection: &Collection,
+    index: &IndexSpec,
+    values: Document,
+) -> Error {
+    let collation = match &index.collation {
         Some(collation) => format!(" collation: {}", shell(collation)),
         None => String::new(),
     };
     let message = format!(
         "E11000 duplicate key error collection: {} index: {}{collation} dup key: {}",
         collection.ns(),
-        index.name(),
+        index.name,
         shell(&values)
     );
     Error::new(Code::DUPLICATE_KEY, message).with_details(doc! {
-        "keyPattern": index.spec().key.clone(),
+        "keyPattern": index.key.clone(),
         "keyValue": values,
     })
 }

@@ -27,7 +27,7 @@ use crate::record::RecordId;
 pub(crate) use counts::{
     Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
 };
-pub(crate) use duplicate::duplicate;
+pub(crate) use duplicate::{duplicate, duplicate_values};
 pub(crate) use latch::{Alone, Latch, Shared};
 pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level, View};

@@ -4,12 +4,11 @@ use std::ops::Bound;
 
 use bson::{Bson, RawBsonRef, RawDocument, doc};
 use kv::{Direction, KeyRange, TreeId};
-use query::{Code, Error, Result};
+use query::{Error, Result};
 
-use crate::collection::{Collection, duplicate};
-use crate::document::shell;
+use crate::collection::{Collection, duplicate, duplicate_values};
 use crate::error;
-use crate::index::{Index, Key};
+use crate::index::{Index, IndexSpec, Key};
 use crate::key::Encoder;
 use crate::record::RecordId;
 use crate::txn::Work;
@@ -244,15 +243,12 @@ impl<'w, 's> Entries<'w, 's> {
         {
             return Ok(RecordId::clustered(key));
         }
-        let id = Bson::try_from(id)?;
-        let name = collection.options().clustered.as_deref().unwrap_or("_id_");
-        let message = format!(
-            "E11000 duplicate key error collection: {} index: {name} dup key: {}",
-            collection.ns(),
-            shell(&doc! { "_id": id.clone() })
-        );
-        let details = doc! { "keyPattern": { "_id": 1 }, "keyValue": { "_id": id } };
-        Err(Error::new(Code::DUPLICATE_KEY, message).with_details(details))
+        let mut index = IndexSpec::id(None);
+        if let Some(name) = &collection.options().clustered {
+            index.name.clone_from(name);
+        }
+        let values = doc! { "_id": Bson::try_from(id)? };
+        Err(duplicate_values(collection, &index, values))
     }
 }
 
