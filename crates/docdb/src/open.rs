@@ -57,6 +57,29 @@ mod tests {
         Namespace::new("test", coll).unwrap()
     }
 
+    /// `ddl`: D2.
+    #[test]
+    fn trees_that_a_crash_left_are_dropped_at_opening() {
+        let path = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(path.path(), &kv::EngineOptions::default());
+        let engine: Arc<dyn Engine> = Arc::from(engine.unwrap());
+        let store = open(&engine);
+        let op = Op::new(Durability::Group);
+        store
+            .create(&op, &named("c"), CollectionOptions::default())
+            .unwrap();
+        let kept = engine.trees().unwrap();
+        drop(store);
+        for name in ["c.0123", "i.0123.7"] {
+            engine
+                .create_tree(name, &kv::TreeOptions::default())
+                .unwrap();
+        }
+        let store = open(&engine);
+        assert_eq!(engine.trees().unwrap(), kept);
+        assert!(store.collection(&named("c")).is_some());
+    }
+
     #[test]
     fn what_is_marked_as_temporary_is_dropped_and_no_name_is() {
         let path = tempfile::tempdir().unwrap();

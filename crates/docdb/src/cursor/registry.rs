@@ -484,6 +484,44 @@ mod tests {
         assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
     }
 
+    /// A cursor that uses its registry when it is dropped.
+    struct Nosy(std::sync::Weak<Registry<Nosy>>, Arc<AtomicU64>);
+
+    impl Drop for Nosy {
+        fn drop(&mut self) {
+            if let Some(registry) = self.0.upgrade() {
+                assert!(registry.state.try_lock().is_some(), "R3: the lock is free");
+                self.1.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// R3.
+    #[test]
+    fn no_cursor_is_dropped_under_the_lock() {
+        let registry = Arc::new(Registry::new(1));
+        let dropped = Arc::new(AtomicU64::new(0));
+        let now = stdx::time::now();
+        let owner = Owner::default();
+        let ns = Namespace::parse("db.c").unwrap();
+        let open = || {
+            let cursor = Nosy(Arc::downgrade(&registry), Arc::clone(&dropped));
+            registry.insert(registration(Owner::default()), cursor, now)
+        };
+        let kill = |id: i64| assert_eq!(registry.kill(&[id], &|_, _| true).killed, [id]);
+        // Idle, leased, returned after it was killed, and idle for long.
+        kill(open());
+        drop(registry.lease(open(), &ns, &owner).unwrap());
+        let id = open();
+        let lease = registry.lease(id, &ns, &owner).unwrap();
+        kill(id);
+        lease.give_back(now, None);
+        open();
+        let hour = Duration::from_secs(3_600);
+        assert_eq!(registry.reap(now + hour, hour / 2), 1);
+        assert_eq!(dropped.load(Ordering::Relaxed), 4);
+    }
+
     /// R2.
     #[test]
     fn killing_reaches_leased_cursors() {

@@ -1,6 +1,6 @@
 //! Blocking sort, for orders that no scan provides: reads all items, then returns them sorted.
 //!
-//! O1: with a limit, at most twice the limit of items is kept.
+//! O1: with a limit, at most twice the limit of items is kept, or 16.
 //! O2: beyond the memory limit, items are written to temporary files in sorted runs, which are
 //!     merged. Items that compare equal keep their input order.
 
@@ -158,9 +158,10 @@ impl Sorter {
         self.peak = self.peak.max(self.bytes);
         self.rows.push(keyed);
         if let Some(limit) = self.limit
-            && limit.saturating_mul(2).max(16) < self.rows.len()
+            && most(limit) < self.rows.len()
         {
             self.order()?;
+            assert!(self.rows.len() <= most(limit), "O1: few items are kept");
         }
         if self.must_spill()? {
             self.order()?;
@@ -243,6 +244,11 @@ impl Sorter {
             clustered: self.limits.clustered,
         }
     }
+}
+
+/// The number of items that are kept with a limit (O1).
+fn most(limit: usize) -> usize {
+    limit.saturating_mul(2).max(16)
 }
 
 /// Decodes the items of runs.

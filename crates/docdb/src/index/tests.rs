@@ -46,6 +46,33 @@ fn missing_fields_are_null() {
     assert_eq!(keys(doc! { "a.b": 1 }, doc! { "a": 5 }), [[Bson::Null]]);
 }
 
+/// `keys`: K1. What a buffer held before has no part in the keys.
+#[test]
+fn keys_depend_on_the_document_alone() {
+    let spec = IndexSpec::parse(&doc! { "key": { "a": 1, "b": -1 } }).unwrap();
+    let maker = KeyMaker::new(&spec, None, 40).unwrap();
+    let documents = [
+        doc! { "a": [1, 2, 3], "b": "x" },
+        doc! { "b": 1 },
+        doc! { "a": "k".repeat(100), "b": [1.5, 2] },
+        doc! {},
+    ];
+    let made = |set: &mut KeySet, document: &Document| -> Vec<(Vec<u8>, Vec<u8>)> {
+        let raw = RawDocumentBuf::try_from(document).unwrap();
+        maker.keys(&raw, set).unwrap();
+        let keys = set.keys();
+        keys.map(|key| (key.bytes.to_vec(), key.type_bits.to_vec()))
+            .collect()
+    };
+    let mut reused = KeySet::new();
+    for _ in 0..2 {
+        for document in documents.iter().chain(documents.iter().rev()) {
+            let fresh = made(&mut KeySet::new(), document);
+            assert_eq!(made(&mut reused, document), fresh, "{document}");
+        }
+    }
+}
+
 /// `keys`: K2.
 #[test]
 fn arrays_multiply_keys() {

@@ -165,6 +165,20 @@ fn bytes_are_in_the_order_of_values() {
     }
 }
 
+/// `key`: I3.
+#[test]
+fn descending_bytes_are_ascending_bytes_inverted() {
+    for value in ladder().iter().flatten() {
+        let component = |descending: bool| {
+            let mut encoder = Encoder::new();
+            encoder.append_bson(value, descending, None).unwrap();
+            encoder.bytes().to_vec()
+        };
+        let inverted: Vec<u8> = component(false).iter().map(|byte| !byte).collect();
+        assert_eq!(component(true), inverted, "{value:?}");
+    }
+}
+
 /// `key`: I4.
 #[test]
 fn bytes_and_type_bits_give_the_values_back() {

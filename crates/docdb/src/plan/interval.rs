@@ -323,6 +323,21 @@ mod tests {
             let list = a.list.iter().chain(&b.list).cloned().collect();
             let either = Intervals::from_list(list, None);
             let outside = a.complement(None);
+            for set in [&both, &either, &outside] {
+                for pair in set.list().windows(2) {
+                    let [one, next] = pair else {
+                        unreachable!("a window of two")
+                    };
+                    let order = compare_with(&one.high, &next.low, None);
+                    let apart = order.is_lt()
+                        || order.is_eq() && !(one.high_inclusive && next.low_inclusive);
+                    assert!(apart, "I1: {one} {next} in round {round}");
+                }
+                assert!(
+                    !set.list().iter().any(|i| i.is_empty(None)),
+                    "I1: none is empty"
+                );
+            }
             for half in -2..22 {
                 let value = Bson::Double(f64::from(half) / 2.0);
                 let (in_a, in_b) = (a.contains(&value, None), b.contains(&value, None));

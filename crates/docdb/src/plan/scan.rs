@@ -273,3 +273,73 @@ pub(crate) fn encode(value: &Bson, coding: Coding<'_>) -> Result<Vec<u8>> {
         .map_err(|error| Error::new(Code::BAD_VALUE, error.to_string()))?;
     Ok(encoder.into_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use stdx::Rng;
+
+    use super::*;
+
+    fn set(rng: &mut Rng) -> Intervals {
+        let mut list = Vec::new();
+        for _ in 0..rng.index(4) {
+            let low = i32::try_from(rng.below(10)).unwrap();
+            let high = i32::try_from(rng.below(10)).unwrap();
+            list.push(match rng.index(3) {
+                0 => Interval::point(Bson::Int32(low)),
+                _ => Interval::new(low.into(), rng.chance(0.5), high.into(), rng.chance(0.5)),
+            });
+        }
+        if rng.chance(0.1) {
+            list = vec![Interval::new(Bson::MinKey, true, Bson::MaxKey, true)];
+        }
+        Intervals::from_list(list, None)
+    }
+
+    fn key(values: [i32; 2], descending: [bool; 2]) -> Vec<u8> {
+        let mut encoder = Encoder::new();
+        for (value, descending) in values.into_iter().zip(descending) {
+            encoder
+                .append_bson(&Bson::Int32(value), descending, None)
+                .unwrap();
+        }
+        encoder.end();
+        encoder.bytes().to_vec()
+    }
+
+    #[test]
+    fn ranges_hold_the_keys_of_the_sets() {
+        let mut rng = Rng::new(5);
+        let mut without_check = 0;
+        for round in 0..400 {
+            let descending = [rng.chance(0.5), rng.chance(0.5)];
+            let sets = [set(&mut rng), set(&mut rng)];
+            let coding = descending.map(|descending| Coding {
+                descending,
+                hashed: false,
+                collation: None,
+            });
+            let compiled = compile(&sets, &coding, usize::MAX).unwrap();
+            for pair in compiled.ranges.windows(2) {
+                let [one, next] = pair else {
+                    unreachable!("a window of two")
+                };
+                assert!(one.end <= next.start, "S1: ranges ascend in round {round}");
+            }
+            without_check += usize::from(compiled.check.is_none());
+            for first in 0..10 {
+                for second in 0..10 {
+                    let key = key([first, second], descending);
+                    let is_read = compiled.ranges.iter().any(|range| range.holds(&key));
+                    let [one, two] = &sets;
+                    let belongs =
+                        one.contains(&first.into(), None) && two.contains(&second.into(), None);
+                    if belongs || compiled.check.is_none() {
+                        assert_eq!(is_read, belongs, "S2: {first} {second} in round {round}");
+                    }
+                }
+            }
+        }
+        assert!(100 < without_check, "{without_check}");
+    }
+}

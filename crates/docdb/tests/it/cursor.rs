@@ -77,6 +77,7 @@ fn disturbed(lab: &Lab, request: &FindRequest, pipeline: bool) {
     }
 }
 
+/// `exec::scan`: S1 and S2.
 #[test]
 fn others_write_between_batches_of_a_collection_scan() {
     on_each(|lab| {

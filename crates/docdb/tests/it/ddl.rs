@@ -96,6 +96,34 @@ fn indexes_are_dropped_by_name_key_and_all() {
     });
 }
 
+/// `catalog`: G2. No change of the catalog loses another one.
+#[test]
+fn changes_of_the_catalog_do_not_lose_each_other() {
+    on_each(|lab| {
+        let threads: Vec<_> = (0..4)
+            .map(|thread| {
+                let store = std::sync::Arc::clone(&lab.store);
+                stdx::sync::spawn("creator", move || {
+                    for number in 0..8 {
+                        let made = ns(&format!("c{thread}_{number}"));
+                        store
+                            .create(&op(), &made, CollectionOptions::default())
+                            .unwrap();
+                        if number % 2 == 0 {
+                            assert!(store.drop_collection(&op(), &made).unwrap());
+                        }
+                    }
+                })
+                .unwrap()
+            })
+            .collect();
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        assert_eq!(lab.store.list_collections("test").unwrap().len(), 16);
+    });
+}
+
 #[test]
 fn collections_are_modified() {
     on_each(|lab| {

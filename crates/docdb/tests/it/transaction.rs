@@ -323,6 +323,7 @@ fn the_next_transaction_of_a_session_does_not_conflict_with_the_last() {
     });
 }
 
+/// `ddl`: D1.
 #[test]
 fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone() {
     on_each(|lab| {
@@ -357,5 +358,51 @@ fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone(
         assert_eq!(ended.unwrap_err().code.0, 11601);
         lab.store.commit_transaction(&session(1, 1)).unwrap();
         assert!(lab.store.drop_collection(&op(), &ns("c")).unwrap());
+    });
+}
+
+/// `ddl`: D3. A transaction writes two collections in an order of its own; a rename wants both.
+#[test]
+fn a_change_of_two_collections_gives_way_to_a_transaction_that_writes_both() {
+    on_each(|lab| {
+        if one_writer(lab) {
+            return;
+        }
+        for (number, first, second) in [(1, "a", "b"), (2, "b", "a")] {
+            for name in ["a", "b"] {
+                lab.insert(&ns(name), &[doc! { "_id": 0 }]);
+            }
+            let op_of = |seconds: u64| Op {
+                deadline: Some(stdx::time::now() + Duration::from_secs(seconds)),
+                ..session(1, number)
+            };
+            let write = |name: &'static str, begins: bool| {
+                let store = Arc::clone(&lab.store);
+                let written = lab.store.in_transaction(op_of(60), begins, move |op| {
+                    let document = raw(&doc! { "_id": 1 });
+                    store.insert(op, &ns(name), &[&document], InsertOptions::default())
+                });
+                assert_eq!(written.unwrap().n, 1, "{}", lab.engine());
+            };
+            write(first, true);
+            let store = Arc::clone(&lab.store);
+            let rename = stdx::sync::spawn("rename", move || {
+                store.rename(&op(), &ns("a"), &ns("b"), true)
+            });
+            // The rename holds or wants the other latch as soon as a short wait for it fails.
+            let late = (10..).find_map(|id| {
+                let mut op = op();
+                op.deadline = Some(stdx::time::now() + Duration::from_millis(20));
+                let document = raw(&doc! { "_id": id });
+                let options = InsertOptions::default();
+                let done = lab.store.insert(&op, &ns(first), &[&document], options);
+                done.err()
+            });
+            assert_eq!(late.unwrap().code.0, 50);
+            write(second, false);
+            lab.store.commit_transaction(&session(1, number)).unwrap();
+            rename.unwrap().join().unwrap().unwrap();
+            assert!(lab.store.drop_collection(&op(), &ns("b")).unwrap());
+        }
     });
 }

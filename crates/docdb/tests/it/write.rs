@@ -2,7 +2,8 @@
 
 use bson::{Document, RawBson, RawDocumentBuf, doc};
 use docdb::{
-    CollectionOptions, DeleteStatement, FindAndModify, InsertOptions, UpdateReply, UpdateStatement,
+    Applied, AppliedEntry, AppliedUpdate, CollectionOptions, DeleteStatement, FindAndModify,
+    InsertOptions, UpdateReply, UpdateStatement,
 };
 
 use crate::lab::{Lab, ns, on_each, op, raw};
@@ -251,5 +252,45 @@ fn documents_expire() {
             .map(|d| d.get_i32("_id").unwrap())
             .collect();
         assert_eq!(ids, [2, 3]);
+    });
+}
+
+fn applied(lab: &Lab, changes: Vec<Applied>) -> Option<usize> {
+    let entry = |change| AppliedEntry {
+        ns: ns("c"),
+        change,
+    };
+    let entries: Vec<AppliedEntry> = changes.into_iter().map(entry).collect();
+    let done = lab.store.apply(&op(), &entries, false);
+    done.err().map(|(at, _)| at)
+}
+
+/// `write::apply`: A1 and A2.
+#[test]
+fn entries_are_applied_whole_or_not_and_again_change_nothing() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 1, "a": 1 }]);
+        lab.index("c", doc! { "key": { "u": 1 }, "name": "u", "unique": true });
+        let insert = |document: Document| Applied::Insert(raw(&document));
+        let update = |id: i32, operators: Document| Applied::Update {
+            filter: raw(&doc! { "_id": id }),
+            update: AppliedUpdate::Document(raw(&operators)),
+            upsert: true,
+        };
+        let entries = || {
+            vec![
+                insert(doc! { "_id": 2, "u": 2 }),
+                update(3, doc! { "$set": { "u": 3 } }),
+                Applied::Delete(raw(&doc! { "_id": 1 })),
+            ]
+        };
+        let refused = [entries(), vec![insert(doc! { "_id": 4, "u": 2 })]].concat();
+        assert_eq!(applied(lab, refused), Some(3), "{}", lab.engine());
+        assert_eq!(lab.all(&ns("c")), [doc! { "_id": 1, "a": 1 }]);
+        for _ in 0..2 {
+            assert_eq!(applied(lab, entries()), None);
+            let expected = [doc! { "_id": 2, "u": 2 }, doc! { "_id": 3, "u": 3 }];
+            assert_eq!(lab.all(&ns("c")), expected, "{}", lab.engine());
+        }
     });
 }

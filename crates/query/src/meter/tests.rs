@@ -28,6 +28,7 @@ fn stopping_after(allowed: usize) -> Arc<After> {
     })
 }
 
+/// M2 and M3.
 #[test]
 fn the_watch_is_checked_every_n_steps_and_at_every_step_after_a_stop() {
     let watch = stopping_after(2);
@@ -66,6 +67,7 @@ fn a_meter_within_another_leaves_it_as_it_was() {
     assert!(charge("a", 40).is_ok());
 }
 
+/// B1 and B2.
 #[test]
 fn the_budget_is_shared_and_given_back() {
     let budget = Budget::new(8 * CHUNK);

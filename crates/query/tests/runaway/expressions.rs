@@ -356,6 +356,7 @@ fn every_operator_has_its_entry() {
     }
 }
 
+/// M1, by what the allocator counts.
 #[test]
 fn operators_stay_within_the_memory_limit() {
     let _alone = ALONE.lock();

@@ -72,6 +72,7 @@ fn number(name: &str, default: u64) -> u64 {
     text.map_or(default, |text| text.parse().expect("a number"))
 }
 
+/// `exec::scan`: S4.
 #[test]
 fn keys_that_are_cut_answer_as_a_scan_does() {
     let (queries, first) = (
@@ -394,6 +395,7 @@ impl Lane {
         );
     }
 
+    /// `distinct_scan`: D1, D2 and D3.
     fn distinct(&mut self, case: &Case) {
         let all = self.rng.chance(0.5);
         let key = data::FIELDS[self.rng.index(4)].to_owned();

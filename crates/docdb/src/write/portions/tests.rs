@@ -267,6 +267,16 @@ fn deletes_end_and_delete_nothing_of_another_collection() {
     });
 }
 
+/// P3.
+#[test]
+fn a_collection_that_is_dropped_before_has_no_matching_documents() {
+    let site = Site::new(kv::memory::factory());
+    assert!(site.store.drop_collection(&op(), &site.ns).unwrap());
+    site.update().unwrap();
+    site.delete().unwrap();
+    assert!(site.store.collection(&site.ns).is_none());
+}
+
 /// `cursor::alive`: A1 and A2.
 #[test]
 fn reads_end_where_they_renew_their_view() {

@@ -187,6 +187,7 @@ const LARGEST: &str = "9.999999999999999999999999999999999E+6144";
 const BELOW_ONE: &str = "0.9999999999999999999999999999999999";
 const ABOVE_ONE: &str = "1.000000000000000000000000000000001";
 
+/// `trigonometry`: T1, T2 and T3.
 #[test]
 fn trigonometry_of_decimals_has_34_digits() {
     // By mpmath with 120 digits, 6400 for large exponents.

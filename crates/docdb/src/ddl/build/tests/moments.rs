@@ -56,6 +56,7 @@ fn at_moment(site: &Site) -> Result<u64> {
 
 /// The transaction and the snapshot begin when the catalog has the index and the index has no
 /// entries; they read when the store says that it is ready and the catalog does not yet.
+/// `catalog`: G1.
 #[test]
 fn a_moment_before_the_end_of_a_build_does_without_the_index() {
     on_filled(|site| {

@@ -197,6 +197,7 @@ fn a_build_is_ended_as_a_whole_by_who_drops_its_indexes() {
     });
 }
 
+/// `index::build`: U1.
 #[test]
 fn an_index_that_is_dropped_and_begun_anew_is_another_one() {
     on_filled(|site| {
