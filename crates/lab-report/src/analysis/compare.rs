@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_is_said() {
+    fn nothing_to_compare_is_reported() {
         let one = run("r", &["lmdb"], 1, repeats("lmdb", &[100.0]));
         let error = compare(&[one], None, false).unwrap_err();
         assert!(error.message.contains("nothing to compare"), "{error}");
