@@ -78,7 +78,7 @@ pub struct Open {
     pub program: Option<Spec>,
     /// Number of first rows that the store already contains: it was closed and is opened again.
     #[serde(default)]
-    pub there: u64,
+    pub rows_present: u64,
     /// Maximum number of concurrent connections of the load.
     pub clients: u32,
     /// Whether rows stay on a server when it is closed.
@@ -124,7 +124,7 @@ pub struct Before {
 
 /// The commits acknowledged to one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Acknowledged {
     /// The acknowledged rows, in the order of the client's commits.
     pub rows: Vec<u64>,
     /// Number of first rows that must be present. The rows after them were acknowledged during the
@@ -133,11 +133,11 @@ pub struct Told {
 }
 
 #[cfg(test)]
-impl Told {
+impl Acknowledged {
     /// A client to which these rows were acknowledged.
-    pub(crate) fn of(rows: &[u64], due: usize) -> Told {
+    pub(crate) fn of(rows: &[u64], due: usize) -> Acknowledged {
         let rows = rows.to_vec();
-        Told { rows, due }
+        Acknowledged { rows, due }
     }
 }
 

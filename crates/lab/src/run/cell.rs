@@ -261,7 +261,7 @@ impl Lap<'_, '_, '_> {
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
             program,
-            there: self.before.rows,
+            rows_present: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
             // A private server's data goes with its directory.
             keep: self.plan.keep_data || self.server.is_some(),

@@ -142,7 +142,7 @@ mod tests {
     use crate::targets::parse_targets;
 
     #[test]
-    fn the_line_says_what_was_asked_for() {
+    fn the_command_line_has_the_settings() {
         let spec = &parse_targets("serve:engine=memory,limit=1G").unwrap()[0];
         let managed = Managed::of(spec).unwrap();
         let options = EngineOptions {

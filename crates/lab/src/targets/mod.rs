@@ -6,17 +6,19 @@
 //! [`Database`]. Another kind of server is a module with its address, a `Database` and a
 //! [`Connection`], and a line in [`open`] and [`answers`].
 
+mod check;
 mod database;
 mod embedded;
-mod findings;
 mod managed;
 mod mongodb;
 mod null;
+mod poll;
 mod secret;
 mod spec;
 mod sql;
 
-pub use database::{Connection, Database, Live, Meter, Settled, State};
+pub use check::{audit, verify};
+pub use database::{Connection, Database, Live, Meter, Part, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
 pub(crate) use sql::{CODEC, FILL, TABLE_BYTES};

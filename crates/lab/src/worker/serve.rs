@@ -15,7 +15,7 @@ use stdx::time;
 use super::session::Session;
 use super::{acknowledged, step};
 use crate::protocol::{Event, Request, Tick};
-use crate::targets::Settled;
+use crate::targets::{self, Settled};
 
 /// Serve requests from standard input until it closes or a `close` request arrives. Returns the
 /// program's exit code: 0 after `close`, 1 after a failed request.
@@ -98,9 +98,9 @@ fn answer(
             acknowledged,
             before_cut,
         } => {
-            let told = acknowledged::read(&acknowledged, before_cut.as_ref())
+            let clients = acknowledged::read(&acknowledged, before_cut.as_ref())
                 .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
-            open.database.audit(&told).map(Event::Audited)
+            targets::audit(open.database.as_ref(), &open.generator, &clients).map(Event::Audited)
         }
         Request::Codecs { directory, seconds } => {
             let tried = codec::on_files(
@@ -113,7 +113,7 @@ fn answer(
         }
         Request::Verify => Ok(Event::Verified(match &open.running {
             Some(running) => running.check(open.database.as_ref()),
-            None => open.database.verify(open.live),
+            None => targets::verify(open.database.as_ref(), &open.generator, open.live),
         })),
         Request::Open(_) | Request::Caps { .. } | Request::Close => {
             Err("handled before".to_owned())

@@ -24,7 +24,7 @@ impl Session {
             database,
             generator: Generator::new(request.rows),
             live: Live {
-                high: request.there,
+                high: request.rows_present,
                 ..Live::default()
             },
             running: request.program.as_ref().map(Running::new),

@@ -435,7 +435,7 @@ impl Private {
         }
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let user = User::of(&passwd, "postgres").or_else(|| User::of(&passwd, "nobody"));
-        let none = "PostgreSQL refuses to run as root, and there is no user postgres or nobody";
+        let none = "PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody`";
         user.map(Some).ok_or_else(|| none.to_owned())
     }
 }
@@ -466,7 +466,7 @@ fn enters(user: &User, directory: &Path) -> Result<(), String> {
     }
     Err(format!(
         "PostgreSQL refuses to run as root, and the user {} may not enter {}: name another \
-         --data-dir, below /var/tmp for example, or run as somebody else",
+         --data-dir, below /var/tmp for example, or run as another user",
         user.name,
         directory.display()
     ))
@@ -607,6 +607,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_dies_with_the_laboratory() {
+        let Line(line) = guarded(vec!["mariadbd".into()], None).unwrap();
+        let line = words(&line);
+        let guard = "setpriv --pdeathsig KILL -- mariadbd";
+        assert!(line.ends_with(guard), "V2: {line}");
+    }
+
+    #[test]
     fn a_user_is_found_by_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104:,,,:/p:/bin/bash\n";
         let user = User::of(passwd, "postgres").unwrap();
@@ -623,7 +631,8 @@ mod tests {
             ("postgres:tls=0", Some(7), "tls=0"),
         ] {
             let uri = private(name).uri(77, port);
-            assert!(uri.contains(needle) && uri.contains("/proc/77/"), "{uri}");
+            assert!(uri.contains(needle), "{uri}");
+            assert!(uri.contains("/proc/77/"), "Q3: its own socket: {uri}");
             assert!(super::super::address::check(&uri).is_ok(), "{uri}");
         }
     }
