@@ -30,7 +30,7 @@ pub(super) struct Worker {
     events: Receiver<Event>,
     log: PathBuf,
     /// Whether it is running a request with reports every second.
-    telling: bool,
+    reports: bool,
 }
 
 impl Worker {
@@ -76,11 +76,10 @@ impl Worker {
             requests,
             events,
             log: log.to_owned(),
-            telling: false,
+            reports: false,
         };
         if let Some(envelope) = envelope {
-            let admitted = envelope.admit(worker.pid());
-            admitted.map_err(|e| Error::new(e.to_string()))?;
+            envelope.admit(worker.pid())?;
         }
         Ok(worker)
     }
@@ -90,7 +89,7 @@ impl Worker {
     }
 
     pub(super) fn ask(&mut self, request: &Request, envelope: &Envelope) -> Result<()> {
-        self.telling = matches!(request, Request::Step(_) | Request::Settle { .. });
+        self.reports = matches!(request, Request::Step(_) | Request::Settle { .. });
         let line = serde_json::to_string(request).expect("requests are plain data");
         let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
         // The worker does not read any more because it has ended.
@@ -104,10 +103,10 @@ impl Worker {
             if interrupt.is_set() {
                 return Err(Error::new("interrupted").meaning(Failure::Interrupted));
             }
-            if self.telling && time::now() > end {
+            if self.reports && time::now() > end {
                 let seconds = SILENCE_MAX.as_secs();
                 return Err(Error::new(format!(
-                    "the worker has said nothing for {seconds} s: it is stuck, and was ended"
+                    "the worker sent nothing for {seconds} s: it is stuck, and was ended"
                 )));
             }
             match self.events.recv_timeout(LOOK) {
@@ -134,7 +133,7 @@ impl Worker {
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
         Error::new(format!(
-            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco \
+            "the worker ended unexpectedly ({status}); see {}, then continue with `romanesco \
              lab resume`",
             self.log.display()
         ))

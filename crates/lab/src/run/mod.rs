@@ -9,9 +9,11 @@ mod cell;
 mod child;
 mod codecs;
 mod drawn;
+mod exchange;
 mod halt;
 mod host;
 mod interrupt;
+mod measured;
 mod observe;
 mod power;
 mod progress;
@@ -160,9 +162,8 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
                 foreign += 1;
             }
             Kind::Private(private) => {
-                private
-                    .installed()
-                    .map_err(|e| format!("{}: {e}", target.name))?;
+                let missing = |e| Error::new(format!("{}: {e}", target.name));
+                private.installed().map_err(missing)?;
             }
             Kind::Embedded(_) | Kind::Managed(_) => {}
         }
@@ -175,7 +176,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
         let dir = cell::directory(plan, *cell);
         if dir.exists() {
             return Err(Error::new(format!(
-                "{} is there already, perhaps the data of another run: remove it, or name another \
+                "{} exists, perhaps the data of another run: remove it, or name another \
                  --data-dir",
                 dir.display()
             )));
@@ -208,7 +209,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
         let (needed, free) = (stdx::ByteSize(needed), stdx::ByteSize(free));
         return Err(Error::new(format!(
             "{} has {free} free and the run may need {needed}: name another --data-dir, choose a \
-             smaller --preset or --scale, or go on regardless with --force",
+             smaller --preset or --scale, or continue regardless with --force",
             dir.display()
         )));
     }
@@ -274,7 +275,7 @@ impl Runner<'_> {
             outcome = cell::run(self, *cell);
             if self.interrupt.is_set() {
                 let resume = self.run.path().display();
-                let message = format!("interrupted; go on with `romanesco lab resume {resume}`");
+                let message = format!("interrupted; continue with `romanesco lab resume {resume}`");
                 return Err(Error::new(message).meaning(Failure::Interrupted));
             }
             if let Err(e) = &outcome {
@@ -363,8 +364,8 @@ impl Runner<'_> {
     fn discard(&self, cell: Cell) -> Result<()> {
         for (name, status) in self.steps_of(cell)? {
             let why = match status.state {
-                StepState::Failed => "its cell failed and was begun again",
-                _ => "its cell was interrupted and was begun again",
+                StepState::Failed => "its cell failed and was restarted",
+                _ => "its cell was interrupted and was restarted",
             };
             self.run
                 .set_status(&name, StepState::Discarded, Some(why.to_owned()))?;

@@ -102,7 +102,8 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
     if !cuts || env::var_os(OWN).is_some() || lacks().is_some() {
         return Ok(());
     }
-    let program = env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
+    let program =
+        env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
     let failed = command("unshare")?
         .args(["--mount", "--propagation", "private", "--"])
         .arg(program)
@@ -229,8 +230,8 @@ fn ask<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Res
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(format!("{program}: {}", said.trim())))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(Error::new(format!("{program}: {}", errors.trim())))
 }
 
 #[cfg(test)]
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_before_the_cut_began_is_there() {
+    fn data_synced_before_the_cut_began_is_present() {
         let Some((_dir, place, power)) = mounted() else {
             return;
         };
@@ -297,19 +298,19 @@ mod tests {
         power.back().unwrap();
         for (path, pages) in files.iter().zip(before) {
             let there = fs::metadata(path).unwrap().len();
-            assert!(PAGE as u64 * pages <= there, "{there} bytes of {pages}");
+            assert!(PAGE as u64 * pages <= there, "P2: {there} bytes of {pages}");
         }
     }
 
     #[test]
-    fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
+    fn synced_data_is_present_after_the_cut_and_the_rest_is_lost() {
         let Some((dir, place, power)) = mounted() else {
             return;
         };
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             1,
-            "the file has no name"
+            "P1: the file has no name"
         );
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
         let written = |name: &str| {
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(&place).unwrap().count(),
             0,
-            "nothing is mounted any more"
+            "P1: nothing is mounted any more"
         );
     }
 }

@@ -139,7 +139,7 @@ fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
     };
     for (step, needle) in [
         (say(&failed), "the engine is tired"),
-        (say(&Event::Closed), "out of turn"),
+        (say(&Event::Closed), "unexpected event"),
         ("exit 3".to_owned(), "exit status: 3"),
         (
             say(&finished(&[])).replace("\"histogram\":\"", "\"histogram\":\"x"),

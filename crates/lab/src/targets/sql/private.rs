@@ -48,6 +48,9 @@ const ENCRYPT: &str = "encrypt";
 /// distribution has.
 const SETPRIV: &str = "setpriv";
 
+/// The id of the user without rights.
+const UNPRIVILEGED: u32 = 65_534;
+
 /// A server to be started.
 #[derive(Debug)]
 pub struct Private {
@@ -434,7 +437,7 @@ impl Private {
             return Ok(None);
         }
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let user = User::of(&passwd, "postgres").or_else(|| User::of(&passwd, "nobody"));
+        let user = User::named(&passwd, "postgres").or_else(|| User::unprivileged(&passwd));
         let none = "PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody`";
         user.map(Some).ok_or_else(|| none.to_owned())
     }
@@ -482,11 +485,19 @@ struct User {
 
 impl User {
     /// The user of that name in `/etc/passwd`.
-    fn of(passwd: &str, name: &str) -> Option<User> {
-        let mut fields = passwd.lines().map(|line| line.split(':'));
-        fields.find_map(|mut line| {
-            (line.next()? == name).then_some(())?;
-            let (id, group) = (line.nth(1)?, line.next()?);
+    fn named(passwd: &str, name: &str) -> Option<User> {
+        User::all(passwd).find(|user| user.name == name)
+    }
+
+    /// The user without rights, `nobody` on most systems.
+    fn unprivileged(passwd: &str) -> Option<User> {
+        User::all(passwd).find(|user| user.id == UNPRIVILEGED)
+    }
+
+    fn all(passwd: &str) -> impl Iterator<Item = User> {
+        let fields = passwd.lines().map(|line| line.split(':'));
+        fields.filter_map(|mut line| {
+            let (name, id, group) = (line.next()?, line.nth(1)?, line.next()?);
             Some(User {
                 name: name.to_owned(),
                 id: id.parse().ok()?,
@@ -617,9 +628,12 @@ mod tests {
     #[test]
     fn a_user_is_found_by_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104:,,,:/p:/bin/bash\n";
-        let user = User::of(passwd, "postgres").unwrap();
+        let user = User::named(passwd, "postgres").unwrap();
         assert_eq!((user.id, user.group), (101, 104));
-        assert_eq!(User::of(passwd, "post"), None);
+        assert_eq!(User::named(passwd, "post"), None);
+        assert_eq!(User::unprivileged(passwd), None);
+        let more = format!("{passwd}nobody:x:65534:65533::/:/sbin/nologin\n");
+        assert_eq!(User::unprivileged(&more).unwrap().group, 65_533);
     }
 
     #[test]
