@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use kv::{Durability, EngineOptions, EngineStats};
 use lab_host::probe::CapCheck;
 use lab_map::codec::Tried;
+use lab_report::ErrorKind;
 use lab_report::record::{Ended, Integrity, Limits, LoadKind, Work};
 use serde::{Deserialize, Serialize};
 
@@ -207,6 +208,8 @@ pub enum Event {
     Closed,
     /// The request failed; the worker ends.
     Failed {
+        /// What the caller can do about it.
+        kind: ErrorKind,
         /// The error, and what to do next.
         message: String,
     },

@@ -141,7 +141,7 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     let (name, base_name) = (&run.manifest.run, &base.manifest.run);
     let found = forbidding(&base.manifest.plan, &run.manifest.plan);
     if !found.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{base_name} and {name} do not compare: {}; run the experiment with the settings of \
              the base",
             found.join("; ")
@@ -149,7 +149,7 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     }
     let targets = common_targets(run, base)?;
     if rules.is_empty() {
-        return Err(Error::new(
+        return Err(Error::usage(
             "no rule to check; write one like rate_mean<-5%",
         ));
     }
@@ -196,7 +196,7 @@ fn common_targets<'a>(run: &'a RunRecord, base: &RunRecord) -> Result<Vec<&'a st
         .collect();
     let common: Vec<&str> = names(run).filter(|name| known.contains(name)).collect();
     if common.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{} has no target of the base ({}); run the same targets",
             run.manifest.run,
             known.join(", ")

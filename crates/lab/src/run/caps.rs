@@ -27,7 +27,7 @@ pub fn check(
     let device = data_device(directory).ok();
     let envelope = Envelope::create(&Cgroups::detect(), limits, device)?;
     if !envelope.status().fully_enforced() {
-        return Err(Error::new(envelope.status().to_string()));
+        return Err(Error::environment(envelope.status().to_string()));
     }
     let log = directory.join("worker.log");
     let mut worker = Worker::start(program, &[], &log, Some(&envelope))?;

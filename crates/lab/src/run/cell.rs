@@ -8,7 +8,7 @@ use std::time::Duration;
 use kv::{EngineOptions, EngineStats};
 use lab_host::envelope::{Cgroups, Envelope, Mode, data_device};
 use lab_host::sample::{Sampler, self_usage};
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, ErrorKind, Result};
 use lab_report::record::{
     Cell, EnvelopeRecord, Limits, LoadKind, Plan, SCHEMA, Setting, StepPlan, StepSummary,
     TargetSpec, Work, file_name,
@@ -35,7 +35,7 @@ pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let spec = plan
         .targets
         .get(cell.target)
-        .ok_or_else(|| Error::new("a cell has no target"))?;
+        .ok_or_else(|| Error::environment("a cell has no target"))?;
     let dir = directory(&plan, cell);
     clear(&dir)?;
     let result = with_worker(runner, &plan, cell, spec, &dir);
@@ -198,10 +198,7 @@ pub(super) fn server(
     };
     started.map_err(|e| {
         let room = room(&log, log_start, dir);
-        Error {
-            message: format!("{}: {}{room}", spec.name, e.message),
-            failure: e.failure,
-        }
+        e.with_message(format!("{}: {}{room}", spec.name, e.message))
     })
 }
 
@@ -256,11 +253,11 @@ impl RunningCell<'_, '_, '_> {
     /// contents.
     pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
-        let program = Spec::of(params).map_err(Error::new)?;
+        let program = Spec::of(params).map_err(Error::environment)?;
         let rows = match &program {
             Some(_) => RowParams::NONE,
             None => serde_json::from_value(params.clone())
-                .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?,
+                .map_err(|e| Error::environment(format!("the plan's parameters: {e}")))?,
         };
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
@@ -329,10 +326,7 @@ impl RunningCell<'_, '_, '_> {
         if let Some(server) = &self.server {
             message.push_str(&room(server.log(), self.log_start, &self.dir));
         }
-        Error {
-            message,
-            failure: error.failure,
-        }
+        error.with_message(message)
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
@@ -370,11 +364,11 @@ impl RunningCell<'_, '_, '_> {
             Ok(mut done) => {
                 let kept = drawn::look(self, step, &dir, &mut done);
                 let kept = kept.and_then(|()| done.keep(self, step, dir));
-                kept.map_err(|e| self.with_target(&e).meaning(Failure::Invalid))
+                kept.map_err(|e| self.with_target(&e).with_kind(ErrorKind::Invalid))
             }
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
-                let e = self.with_target(&e).meaning(Failure::Invalid);
+                let e = self.with_target(&e).with_kind(ErrorKind::Invalid);
                 dir.fail(&e.message)?;
                 Err(e)
             }
@@ -434,7 +428,7 @@ impl RunningCell<'_, '_, '_> {
 
     pub(super) fn step_request(&self, step: &StepPlan) -> Result<Request> {
         let work: Work = serde_json::from_value(step.work.clone())
-            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+            .map_err(|e| Error::environment(format!("step {}: {e}", step.name)))?;
         Ok(Request::Step(Step {
             work,
             operations: step.operations,
@@ -449,7 +443,7 @@ impl RunningCell<'_, '_, '_> {
 
     fn measure(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let work: Work = serde_json::from_value(step.work.clone())
-            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+            .map_err(|e| Error::environment(format!("step {}: {e}", step.name)))?;
         let main = work.main();
         let lab_before = self_usage();
         let request = self.step_request(step)?;

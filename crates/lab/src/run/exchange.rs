@@ -68,7 +68,7 @@ pub(super) struct Settling {
 }
 
 pub(super) fn unexpected(event: &Event) -> Error {
-    Error::new(format!("unexpected event from the worker: {event:?}"))
+    Error::target(format!("unexpected event from the worker: {event:?}"))
 }
 
 /// Displays and stores every second of a step.
@@ -100,7 +100,7 @@ impl<'a> StepLog<'a> {
         let queries = tick.queries;
         let row = observer.tick(tick);
         if row.phase != "settle" && self.step.seconds_max + PATIENCE < row.t {
-            return Err(Error::new(format!(
+            return Err(Error::target(format!(
                 "its clients are still busy {PATIENCE:.0} s after their time was up: the target \
                  does not answer; see its log, and whether its disk is full"
             )));

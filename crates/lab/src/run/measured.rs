@@ -107,5 +107,5 @@ impl Measured {
 }
 
 fn decode(text: &str) -> Result<Histogram<u64>> {
-    decode_histogram(text).map_err(|e| Error::new(format!("the worker's histogram: {e}")))
+    decode_histogram(text).map_err(|e| Error::target(format!("the worker's histogram: {e}")))
 }

@@ -36,7 +36,7 @@ use lab_host::envelope::{Cgroups, remove_stale};
 use lab_host::host::{HostFacts, capture_env};
 use lab_report::analysis;
 use lab_report::cost::{self, CostOptions};
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, Result};
 use lab_report::record::{
     Cell, Manifest, Plan, Prices, RunRecord, RunSummary, SCHEMA, StepState, StepStatus,
     StepSummary, TargetRecord, file_name,
@@ -162,7 +162,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
                 foreign += 1;
             }
             Kind::Private(private) => {
-                let missing = |e| Error::new(format!("{}: {e}", target.name));
+                let missing = |e| Error::environment(format!("{}: {e}", target.name));
                 private.installed().map_err(missing)?;
             }
             Kind::Embedded(_) | Kind::Managed(_) => {}
@@ -175,7 +175,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     for cell in &plan.cells {
         let dir = cell::directory(plan, *cell);
         if dir.exists() {
-            return Err(Error::new(format!(
+            return Err(Error::environment(format!(
                 "{} exists, perhaps the data of another run: remove it, or name another \
                  --data-dir",
                 dir.display()
@@ -207,7 +207,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
     let needed = plan.disk_bytes.saturating_mul(cells);
     if free < needed && !force {
         let (needed, free) = (stdx::ByteSize(needed), stdx::ByteSize(free));
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{} has {free} free and the run may need {needed}: name another --data-dir, choose a \
              smaller --preset or --scale, or continue regardless with --force",
             dir.display()
@@ -276,7 +276,7 @@ impl Runner<'_> {
             if self.interrupt.is_set() {
                 let resume = self.run.path().display();
                 let message = format!("interrupted; continue with `romanesco lab resume {resume}`");
-                return Err(Error::new(message).meaning(Failure::Interrupted));
+                return Err(Error::interrupted(message));
             }
             if let Err(e) = &outcome {
                 self.note_failure(*cell, &e.message)?;
@@ -288,7 +288,7 @@ impl Runner<'_> {
         self.progress.end(&summary);
         // Nothing was started: the error is in the request.
         match outcome {
-            Err(e) if e.failure == Failure::Tool && summary.steps.is_empty() => Err(e),
+            Err(e) if e.kind().exit_code() == 3 && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
     }

@@ -103,14 +103,14 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
         return Ok(());
     }
     let program =
-        env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
+        env::current_exe().map_err(|e| Error::environment(format!("this program: {e}")))?;
     let failed = command("unshare")?
         .args(["--mount", "--propagation", "private", "--"])
         .arg(program)
         .args(env::args_os().skip(1))
         .env(OWN, "1")
         .exec();
-    Err(Error::new(format!("unshare: {failed}")))
+    Err(Error::environment(format!("unshare: {failed}")))
 }
 
 /// A mounted file system; dropping it unmounts and deletes it.
@@ -215,7 +215,7 @@ fn beside(directory: &Path) -> PathBuf {
 fn command(program: &str) -> Result<Command> {
     let path = found(program, &SYSTEM);
     path.map(Command::new)
-        .ok_or_else(|| Error::new(format!("{program} is missing")))
+        .ok_or_else(|| Error::environment(format!("{program} is missing")))
 }
 
 fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
@@ -226,12 +226,12 @@ fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Res
 fn ask<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<String> {
     let mut command = command(program)?;
     let output = command.args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|e| Error::new(format!("{program}: {e}")))?;
+    let output = output.map_err(|e| Error::environment(format!("{program}: {e}")))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(format!("{program}: {}", errors.trim())))
+    Err(Error::environment(format!("{program}: {}", errors.trim())))
 }
 
 #[cfg(test)]

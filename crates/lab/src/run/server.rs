@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use lab_host::envelope::Envelope;
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
@@ -107,7 +107,7 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
         match running.child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
-                return Err(Error::new(format!(
+                return Err(Error::target(format!(
                     "its directory could not be prepared ({status}){}; see {}",
                     log_tail(log, log_start),
                     log.display()
@@ -117,10 +117,10 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
             Err(e) => return Err(Error::io("wait for", log, &e)),
         }
         if interrupt.is_set() {
-            return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+            return Err(Error::interrupted("interrupted"));
         }
         if end <= time::now() {
-            return Err(Error::new(format!(
+            return Err(Error::target(format!(
                 "its directory was not prepared in {} s; see {}",
                 START_MAX.as_secs(),
                 log.display()
@@ -195,11 +195,11 @@ impl Server {
                 return Err(error);
             }
             if interrupt.is_set() {
-                return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+                return Err(Error::interrupted("interrupted"));
             }
             if end <= time::now() {
                 let (log, seconds) = (self.log.display(), START_MAX.as_secs());
-                return Err(Error::new(format!(
+                return Err(Error::target(format!(
                     "the server does not listen after {seconds} s; see {log}"
                 )));
             }
@@ -215,7 +215,7 @@ impl Server {
             .and_then(|e| e.oom_kills)
             .unwrap_or(0);
         if killed > 0 {
-            return Some(Error::new(
+            return Some(Error::target(
                 "the kernel killed the server because it needed more memory than --mem allows: \
                  raise --mem or lower --cache",
             ));
@@ -226,7 +226,7 @@ impl Server {
             "" => log_tail(&self.log, self.log_start),
             text => format!(": {text}"),
         };
-        Some(Error::new(format!(
+        Some(Error::target(format!(
             "the server ended ({status}){messages}; see {}, then continue with `romanesco lab \
              resume`",
             self.log.display()
@@ -263,10 +263,10 @@ impl Server {
                 let _ = fs::remove_file(self.log.with_extension("err"));
                 Ok(())
             }
-            Some(status) => Err(Error::new(format!(
+            Some(status) => Err(Error::target(format!(
                 "the server did not close its store ({status}); see {log}"
             ))),
-            None => Err(Error::new(format!(
+            None => Err(Error::target(format!(
                 "the server did not close its store in {} s, and was ended; see {log}",
                 STOP_MAX.as_secs()
             ))),

@@ -135,6 +135,7 @@ fn a_lost_row_makes_the_run_invalid() {
 #[test]
 fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
     let failed = Event::Failed {
+        kind: lab_report::ErrorKind::Target,
         message: "the engine is tired".to_owned(),
     };
     for (step, needle) in [

@@ -602,7 +602,7 @@ mod tests {
             ("mariadb:ssl_cert=/x", "sets ssl_cert itself"),
         ] {
             let error = parse_targets(text).unwrap_err();
-            assert!(error.contains(needle), "{text}: {error}");
+            assert!(error.message.contains(needle), "{text}: {error}");
         }
         assert_eq!(private("mariadb:engine=myrocks").engine, Engine::MyRocks);
         assert_eq!(private("mariadb:innodb_doublewrite=OFF").own.len(), 1);
