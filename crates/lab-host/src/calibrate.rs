@@ -62,7 +62,7 @@ impl Calibration {
     /// An error of the operating system.
     pub fn keep(&self) -> Result<PathBuf> {
         let path = path().ok_or_else(|| {
-            Error::new("no place to keep the calibration: set HOME or XDG_STATE_HOME")
+            Error::environment("no place to keep the calibration: set HOME or XDG_STATE_HOME")
         })?;
         if let Some(dir) = path.parent() {
             vfs::ensure_dir(dir).map_err(|e| Error::io("create", dir, &e))?;

@@ -4,32 +4,40 @@
 use std::io;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 /// The exit code where the command line does not parse: `EX_USAGE` of BSD's `sysexits.h`. 2, as
 /// parsers have it, would say that a run is invalid.
 pub const USAGE: u8 = 64;
 
-/// What an error means for the exit code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+/// What the caller can do about an error. Each kind has one exit code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A name or a setting that makes no sense: change the command. Exit code 3.
+    Usage,
+    /// An engine or a server failed: see its message and its log. Exit code 3.
+    Target,
+    /// The machine refuses: no space, no rights, a missing program, a damaged file. Exit code 3.
+    Environment,
     /// `lab check`: a regression. Exit code 1.
     Regression,
     /// The run is invalid or incomplete. Exit code 2.
     Invalid,
-    /// Anything else: a name or a setting that makes no sense, no room, no rights. Exit code 3.
-    Tool,
     /// Stopped by a signal or by `lab stop`. Exit code 130.
     Interrupted,
 }
 
-impl Failure {
+impl ErrorKind {
     /// The exit code of the program.
     #[must_use]
     pub fn exit_code(self) -> u8 {
         match self {
-            Failure::Regression => 1,
-            Failure::Invalid => 2,
-            Failure::Tool => 3,
-            Failure::Interrupted => 130,
+            ErrorKind::Regression => 1,
+            ErrorKind::Invalid => 2,
+            ErrorKind::Usage | ErrorKind::Target | ErrorKind::Environment => 3,
+            ErrorKind::Interrupted => 130,
         }
     }
 }
@@ -40,21 +48,50 @@ impl Failure {
 pub struct Error {
     /// The sentence.
     pub message: String,
-    /// What it means.
-    pub failure: Failure,
+    kind: ErrorKind,
 }
 
 /// A result of the laboratory.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// A plain failure with a sentence.
+    /// An error of a kind, with a sentence.
     #[must_use]
-    pub fn new(message: impl Into<String>) -> Error {
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error {
             message: message.into(),
-            failure: Failure::Tool,
+            kind,
         }
+    }
+
+    /// A name or a setting that makes no sense.
+    #[must_use]
+    pub fn usage(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Usage, message)
+    }
+
+    /// A failure of an engine or a server.
+    #[must_use]
+    pub fn target(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Target, message)
+    }
+
+    /// A failure of the machine, or of its files.
+    #[must_use]
+    pub fn environment(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Environment, message)
+    }
+
+    /// The run was stopped by a signal.
+    #[must_use]
+    pub fn interrupted(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Interrupted, message)
+    }
+
+    /// What the caller can do about it.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// A failure of `what` ("write", "read") at `path`, with the next step where there is one.
@@ -73,20 +110,26 @@ impl Error {
             io::ErrorKind::NotFound if what == "create" => "; name another place",
             _ => "",
         };
-        Error::new(format!("cannot {what} {}: {source}{next}", path.display()))
+        Error::environment(format!("cannot {what} {}: {source}{next}", path.display()))
     }
 
-    /// With another meaning.
+    /// The same error of another kind.
     #[must_use]
-    pub fn meaning(mut self, failure: Failure) -> Error {
-        self.failure = failure;
-        self
+    pub fn with_kind(self, kind: ErrorKind) -> Error {
+        Error { kind, ..self }
+    }
+
+    /// An error of the same kind with another sentence.
+    #[must_use]
+    pub fn with_message(&self, message: String) -> Error {
+        Error::new(self.kind, message)
     }
 }
 
-impl From<String> for Error {
-    fn from(message: String) -> Error {
-        Error::new(message)
+/// The sentence, for callers whose errors have no kinds.
+impl From<Error> for String {
+    fn from(error: Error) -> String {
+        error.message
     }
 }
 
@@ -108,6 +151,17 @@ pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_kind_of_an_error_survives_a_new_sentence_and_decides_the_exit_code() {
+        let full = Error::io("write", Path::new("x"), &io::ErrorKind::StorageFull.into());
+        assert_eq!(full.kind(), ErrorKind::Environment);
+        let named = full.with_message(format!("lmdb: {full}"));
+        assert_eq!((named.kind(), named.kind().exit_code()), (full.kind(), 3));
+        let failed = named.with_kind(ErrorKind::Invalid);
+        assert_eq!(failed.kind().exit_code(), 2);
+        assert!(failed.message.starts_with("lmdb: cannot write x: "));
+    }
 
     #[test]
     fn the_nearest_name_is_offered_if_it_is_near() {

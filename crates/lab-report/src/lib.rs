@@ -17,4 +17,4 @@ pub mod record;
 pub mod report;
 pub mod store;
 
-pub use error::{Error, Failure, Result, USAGE};
+pub use error::{Error, ErrorKind, Result, USAGE};

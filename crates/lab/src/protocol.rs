@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use kv::{Durability, EngineOptions, EngineStats};
 use lab_host::probe::CapCheck;
 use lab_map::codec::Tried;
+use lab_report::ErrorKind;
 use lab_report::record::{Ended, Integrity, Limits, LoadKind, Work};
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +79,7 @@ pub struct Open {
     pub program: Option<Spec>,
     /// Number of first rows that the store already contains: it was closed and is opened again.
     #[serde(default)]
-    pub there: u64,
+    pub rows_present: u64,
     /// Maximum number of concurrent connections of the load.
     pub clients: u32,
     /// Whether rows stay on a server when it is closed.
@@ -124,7 +125,7 @@ pub struct Before {
 
 /// The commits acknowledged to one client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct Acknowledged {
     /// The acknowledged rows, in the order of the client's commits.
     pub rows: Vec<u64>,
     /// Number of first rows that must be present. The rows after them were acknowledged during the
@@ -133,11 +134,11 @@ pub struct Told {
 }
 
 #[cfg(test)]
-impl Told {
+impl Acknowledged {
     /// A client to which these rows were acknowledged.
-    pub(crate) fn of(rows: &[u64], due: usize) -> Told {
+    pub(crate) fn of(rows: &[u64], due: usize) -> Acknowledged {
         let rows = rows.to_vec();
-        Told { rows, due }
+        Acknowledged { rows, due }
     }
 }
 
@@ -207,6 +208,8 @@ pub enum Event {
     Closed,
     /// The request failed; the worker ends.
     Failed {
+        /// What the caller can do about it.
+        kind: ErrorKind,
         /// The error, and what to do next.
         message: String,
     },

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 note!("romanesco: {error}");
-                ExitCode::from(error.failure.exit_code())
+                ExitCode::from(error.kind().exit_code())
             }
         },
         Command::Compatibility { page } => match compatibility(page.as_deref()) {

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use lab_report::ErrorKind;
 use thiserror::Error;
 
 /// The result of an operation of an envelope.
@@ -70,6 +71,10 @@ impl EnvelopeError {
 
 impl From<EnvelopeError> for lab_report::Error {
     fn from(error: EnvelopeError) -> lab_report::Error {
-        lab_report::Error::new(error.to_string())
+        let kind = match error {
+            EnvelopeError::Limit(_) => ErrorKind::Usage,
+            _ => ErrorKind::Environment,
+        };
+        lab_report::Error::new(kind, error.to_string())
     }
 }

@@ -21,23 +21,7 @@ pub struct MemoryEvents {
 
 /// Read the events of a group; `None` if the kernel shows none of them.
 pub(super) fn read(version: Version, group: &Path) -> Option<MemoryEvents> {
-    let text = |file: &str| fs::read_to_string(group.join(file)).ok();
-    let number = |file: &str| -> Option<u64> { text(file)?.trim().parse().ok() };
-    let events = match version {
-        Version::V1 => MemoryEvents {
-            limit_hits: number("memory.failcnt"),
-            oom_kills: text("memory.oom_control").and_then(|t| field(&t, "oom_kill")),
-            peak_bytes: number("memory.max_usage_in_bytes"),
-        },
-        Version::V2 => {
-            let events = text("memory.events").unwrap_or_default();
-            MemoryEvents {
-                limit_hits: field(&events, "max"),
-                oom_kills: field(&events, "oom_kill"),
-                peak_bytes: number("memory.peak"),
-            }
-        }
-    };
+    let events = version.interface().memory_events(group);
     (events != MemoryEvents::EMPTY).then_some(events)
 }
 
@@ -47,6 +31,12 @@ impl MemoryEvents {
         oom_kills: None,
         peak_bytes: None,
     };
+}
+
+/// The number in a file of a group.
+pub(super) fn number(group: &Path, file: &str) -> Option<u64> {
+    let text = fs::read_to_string(group.join(file)).ok()?;
+    text.trim().parse().ok()
 }
 
 /// The number after `name` in a text of `name number` lines.

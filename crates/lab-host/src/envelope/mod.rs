@@ -28,6 +28,7 @@ mod device;
 mod error;
 mod events;
 mod group;
+mod interface;
 pub(crate) mod mounts;
 mod stale;
 mod status;
@@ -147,17 +148,14 @@ impl Envelope {
             .retain(|row| row.limit == LimitKind::Memory);
         let place = self.io_group().map(|(v, path)| (v, path.to_owned()));
         let disk = device.and_then(|d| whole_disk(cgroups.sys_root(), d).ok());
-        match (place, disk) {
-            (Some((Version::V1, path)), Some(disk)) => v1::uncap_io(&path, disk)?,
-            (Some((Version::V2, path)), Some(disk)) => v2::uncap_io(&path, disk)?,
-            // Nothing was capped.
-            _ => {}
+        if let (Some((version, path)), Some(disk)) = (place, disk) {
+            version.uncap_io(&path, disk)?;
         }
         self.cap_io(cgroups, limits, device)?;
-        let mut told = Vec::new();
+        let mut seen = Vec::new();
         self.status.warnings.retain(|warning| {
-            let new = !told.contains(warning);
-            told.push(warning.clone());
+            let new = !seen.contains(warning);
+            seen.push(warning.clone());
             new
         });
         Ok(())
@@ -213,9 +211,7 @@ impl Envelope {
 
     fn make_groups(&mut self, cgroups: &Cgroups, name: &str) -> Result<()> {
         if let Access::Usable { version, parent } = cgroups.access(Controller::Memory) {
-            if *version == Version::V2 {
-                v2::delegate(parent, Controller::Memory)?;
-            }
+            version.interface().delegate(parent, Controller::Memory)?;
             let group = Group::create(cgroups, parent, name)?;
             self.status.groups.push(group.path().to_owned());
             self.memory = Some((*version, group));
@@ -223,13 +219,12 @@ impl Envelope {
         let Access::Usable { version, parent } = cgroups.access(Controller::Io) else {
             return Ok(());
         };
-        if *version == Version::V2 {
-            v2::delegate(parent, Controller::Io)?;
-            if self.memory_group().is_some_and(|(v, _)| v == Version::V2) {
-                // Version 2 has one tree: detection gave both controllers the same parent.
-                self.io_shares_memory_group = true;
-                return Ok(());
-            }
+        version.interface().delegate(parent, Controller::Io)?;
+        let shared = (self.memory_group(), *version);
+        if matches!(shared, (Some((Version::V2, _)), Version::V2)) {
+            // Version 2 has one tree: detection gave both controllers the same parent.
+            self.io_shares_memory_group = true;
+            return Ok(());
         }
         let group = Group::create(cgroups, parent, name)?;
         self.status.groups.push(group.path().to_owned());
@@ -241,11 +236,9 @@ impl Envelope {
         let requested = limits.memory.map(|m| m.bytes());
         let status = match (requested, self.memory.as_ref()) {
             (None, _) => LimitStatus::not_requested(LimitKind::Memory),
-            (Some(bytes), Some((Version::V1, group))) => {
-                LimitStatus::verified(LimitKind::Memory, bytes, v1::cap_memory(group, bytes)?)
-            }
-            (Some(bytes), Some((Version::V2, group))) => {
-                LimitStatus::verified(LimitKind::Memory, bytes, v2::cap_memory(group, bytes)?)
+            (Some(bytes), Some((version, group))) => {
+                let effective = version.cap_memory(group, bytes)?;
+                LimitStatus::verified(LimitKind::Memory, bytes, effective)
             }
             (Some(_), None) => {
                 let reason = cgroups.access(Controller::Memory).reason();
@@ -273,13 +266,12 @@ impl Envelope {
         let place = self.io_group().map(|(v, path)| (v, path.to_owned()));
         let mut rows = Vec::new();
         match (place, disk) {
-            (Some((Version::V1, path)), Ok(disk)) => {
-                rows = v1::cap_io(&path, limits, disk)?;
-                if wanted {
+            (Some((version, path)), Ok(disk)) => {
+                rows = version.cap_io(&path, limits, disk)?;
+                if wanted && !version.interface().caps_buffered_writes() {
                     self.status.warnings.push(BUFFERED_WRITES.to_owned());
                 }
             }
-            (Some((Version::V2, path)), Ok(disk)) => rows = v2::cap_io(&path, limits, disk)?,
             (None, _) => {
                 let reason = cgroups.access(Controller::Io).reason();
                 self.refuse_io(limits, &mut rows, reason);
@@ -300,10 +292,4 @@ impl Envelope {
                 .push(format!("I/O is not capped: {reason}"));
         }
     }
-}
-
-/// Check I1: `effective` lies within the tolerance of `wanted`.
-fn within_tolerance(wanted: u64, effective: u64) -> bool {
-    let allowed = u128::from(wanted) * u128::from(TOLERANCE_PERCENT);
-    u128::from(wanted.abs_diff(effective)) * 100 <= allowed
 }

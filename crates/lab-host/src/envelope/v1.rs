@@ -1,14 +1,17 @@
-//! Limits in version 1 (kernel: Documentation/admin-guide/cgroup-v1/{memory,blkio-controller}.rst).
+//! Control files of version 1 (kernel:
+//! Documentation/admin-guide/cgroup-v1/{memory,blkio-controller}.rst).
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use lab_report::record::{LimitKind, Limits};
+use lab_report::record::LimitKind;
 use vfs::DeviceId;
 
-use super::error::{EnvelopeError, Result};
-use super::group::{Group, read_control, read_number, write_control};
-use super::status::LimitStatus;
-use super::within_tolerance;
+use super::cgroups::Controller;
+use super::error::Result;
+use super::events::{MemoryEvents, field, number};
+use super::group::{read_control, read_number, write_control};
+use super::interface::{Cap, Interface, in_force};
 
 /// How much memory and swap together may exceed memory, 1 MiB. With equal limits the kernel hits
 /// the one with swap first and does not count that in `memory.failcnt` (seen on 6.18), so the
@@ -16,89 +19,71 @@ use super::within_tolerance;
 /// tolerance of the smallest limit.
 const SWAP_SLACK: u64 = 1 << 20;
 
-/// Cap memory, and memory plus swap if the kernel accounts swap. Returns the limit in force.
-pub(super) fn cap_memory(group: &Group, bytes: u64) -> Result<u64> {
-    let file = group.path().join("memory.limit_in_bytes");
-    write_control(&file, &bytes.to_string())?;
-    let memory_and_swap = group.path().join("memory.memsw.limit_in_bytes");
-    if memory_and_swap.exists() {
-        let total = bytes.saturating_add(SWAP_SLACK);
-        write_control(&memory_and_swap, &total.to_string())?;
-        check(&memory_and_swap, total, read_number(&memory_and_swap)?)?;
-    }
-    let swappiness = group.path().join("memory.swappiness");
-    if swappiness.exists() {
-        write_control(&swappiness, "0")?;
-    }
-    let own = read_number(&file)?;
-    // An outer group may have a lower limit.
-    let stat = read_control(&group.path().join("memory.stat"))?;
-    let outer = stat
-        .lines()
-        .find_map(|line| line.strip_prefix("hierarchical_memory_limit "))
-        .and_then(|number| number.trim().parse().ok())
-        .unwrap_or(own);
-    check(&file, bytes, own.min(outer))
-}
+/// Version 1: a file for each limit.
+pub(super) struct V1;
 
-/// Cap I/O on `disk`. Returns one status for each of the four limits.
-pub(super) fn cap_io(group: &Path, limits: &Limits, disk: DeviceId) -> Result<Vec<LimitStatus>> {
-    let mut rows = Vec::with_capacity(4);
-    for (kind, requested) in limits.io() {
-        let Some(limit) = requested else {
-            rows.push(LimitStatus::not_requested(kind));
-            continue;
-        };
-        let file = group.join(file_of(kind));
-        write_control(&file, &format!("{disk} {limit}"))?;
-        let found = limit_of(&read_control(&file)?, disk);
-        let effective = check(&file, limit, found.unwrap_or(u64::MAX))?;
-        rows.push(LimitStatus::verified(kind, limit, effective));
+impl Interface for V1 {
+    /// Every group of a hierarchy has its controller.
+    fn delegate(&self, _: &Path, _: Controller) -> Result<()> {
+        Ok(())
     }
-    Ok(rows)
-}
 
-/// Remove every cap on `disk`: the kernel interprets 0 as no cap.
-pub(super) fn uncap_io(group: &Path, disk: DeviceId) -> Result<()> {
-    for (kind, _) in Limits::default().io() {
-        write_control(&group.join(file_of(kind)), &format!("{disk} 0"))?;
+    fn limit_memory(&self, group: &Path, bytes: u64) -> Result<(PathBuf, u64)> {
+        let file = group.join("memory.limit_in_bytes");
+        write_control(&file, &bytes.to_string())?;
+        let memory_and_swap = group.join("memory.memsw.limit_in_bytes");
+        if memory_and_swap.exists() {
+            let total = bytes.saturating_add(SWAP_SLACK);
+            write_control(&memory_and_swap, &total.to_string())?;
+            in_force(&memory_and_swap, total, read_number(&memory_and_swap)?)?;
+        }
+        let swappiness = group.join("memory.swappiness");
+        if swappiness.exists() {
+            write_control(&swappiness, "0")?;
+        }
+        let own = read_number(&file)?;
+        // An outer group may have a lower limit.
+        let stat = read_control(&group.join("memory.stat"))?;
+        let outer = field(&stat, "hierarchical_memory_limit").unwrap_or(own);
+        Ok((file, own.min(outer)))
     }
-    Ok(())
-}
 
-fn file_of(kind: LimitKind) -> &'static str {
-    match kind {
-        LimitKind::ReadIops => "blkio.throttle.read_iops_device",
-        LimitKind::WriteIops => "blkio.throttle.write_iops_device",
-        LimitKind::ReadBps => "blkio.throttle.read_bps_device",
-        LimitKind::WriteBps => "blkio.throttle.write_bps_device",
-        LimitKind::Memory => "memory.limit_in_bytes",
+    fn limit_io(&self, group: &Path, disk: DeviceId, caps: &[Cap]) -> Result<()> {
+        caps.iter().try_for_each(|(kind, limit)| {
+            // The kernel interprets 0 as no cap.
+            let limit = limit.unwrap_or(0);
+            let file = group.join(self.io_file(*kind));
+            write_control(&file, &format!("{disk} {limit}"))
+        })
     }
-}
 
-/// The limit of `disk` in a throttle file: lines of `major:minor limit`.
-fn limit_of(text: &str, disk: DeviceId) -> Option<u64> {
-    let disk = disk.to_string();
-    text.lines().find_map(|line| {
-        let (device, limit) = line.split_once(' ')?;
-        (device == disk).then(|| limit.trim().parse().ok())?
-    })
-}
-
-fn check(file: &Path, wanted: u64, found: u64) -> Result<u64> {
-    if within_tolerance(wanted, found) {
-        return Ok(found);
+    fn io_file(&self, kind: LimitKind) -> &'static str {
+        match kind {
+            LimitKind::ReadIops => "blkio.throttle.read_iops_device",
+            LimitKind::WriteIops => "blkio.throttle.write_iops_device",
+            LimitKind::ReadBps => "blkio.throttle.read_bps_device",
+            LimitKind::WriteBps => "blkio.throttle.write_bps_device",
+            LimitKind::Memory => "memory.limit_in_bytes",
+        }
     }
-    let found = match found {
-        u64::MAX => "no limit".to_owned(),
-        n => n.to_string(),
-    };
-    Err(EnvelopeError::NotInForce {
-        path: file.to_owned(),
-        wanted,
-        found,
-        hint: "look for a tighter limit on an outer group, or run uncapped".to_owned(),
-    })
+
+    /// Lines of `major:minor limit`.
+    fn io_limit(&self, text: &str, disk: DeviceId, _: LimitKind) -> Option<u64> {
+        field(text, &disk.to_string())
+    }
+
+    fn caps_buffered_writes(&self) -> bool {
+        false
+    }
+
+    fn memory_events(&self, group: &Path) -> MemoryEvents {
+        let control = fs::read_to_string(group.join("memory.oom_control"));
+        MemoryEvents {
+            limit_hits: number(group, "memory.failcnt"),
+            oom_kills: field(&control.unwrap_or_default(), "oom_kill"),
+            peak_bytes: number(group, "memory.max_usage_in_bytes"),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -108,12 +93,11 @@ mod tests {
     #[test]
     fn throttle_lines_are_found_by_device() {
         let text = "8:0 100\n254:0 2500\n";
-        let vda = DeviceId {
-            major: 254,
-            minor: 0,
+        let of = |text: &str, major, minor| {
+            V1.io_limit(text, DeviceId { major, minor }, LimitKind::ReadBps)
         };
-        assert_eq!(limit_of(text, vda), Some(2500));
-        assert_eq!(limit_of(text, DeviceId { major: 8, minor: 1 }), None);
-        assert_eq!(limit_of("254:0\n", vda), None);
+        assert_eq!(of(text, 254, 0), Some(2500));
+        assert_eq!(of(text, 8, 1), None);
+        assert_eq!(of("254:0\n", 254, 0), None);
     }
 }

@@ -95,7 +95,7 @@ impl Storage {
             .unwrap_or("an unknown file system");
         if self.is_not_a_disk() {
             warnings.push(format!(
-                "the data are on {kind}: I/O figures and caps mean nothing; choose a disk"
+                "the data are on {kind}: I/O rates and caps mean nothing; choose a disk"
             ));
         } else if self.device.is_none() {
             warnings.push(format!(
@@ -104,7 +104,8 @@ impl Storage {
         }
         // Virtual disks often report to be rotational although they are not.
         if self.rotational == Some(true) {
-            warnings.push("the disk says it is rotational: expect seeks to dominate".to_owned());
+            let seeks = "the disk reports that it is rotational: expect seeks to dominate";
+            warnings.push(seeks.to_owned());
         }
         warnings
     }

@@ -43,7 +43,7 @@ fn kernel_texts_parse() {
 }
 
 #[test]
-fn what_spoils_figures_is_warned_of() {
+fn conditions_that_spoil_measurements_are_warned_of() {
     let dir = tempfile::tempdir().unwrap();
     let mut facts = HostFacts::collect(dir.path());
     facts.load = Some([0.1, 0.1, 0.1]);

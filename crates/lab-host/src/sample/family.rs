@@ -21,7 +21,7 @@ pub(super) struct Family {
     ended: Option<ContextSwitches>,
     /// Processor seconds last reported. The time of a process that ends between two readings may be
     /// missing from one sample, but not for longer.
-    told: (f64, f64),
+    reported: (f64, f64),
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Family {
             children: Source::in_dir(&task, "children"),
             others: HashMap::new(),
             ended: None,
-            told: (0.0, 0.0),
+            reported: (0.0, 0.0),
         }
     }
 
@@ -111,10 +111,10 @@ impl Family {
     }
 
     fn forwards(&mut self, mut sum: ProcessSample) -> ProcessSample {
-        let (user, system) = self.told;
+        let (user, system) = self.reported;
         sum.cpu_user_s = sum.cpu_user_s.max(user);
         sum.cpu_system_s = sum.cpu_system_s.max(system);
-        self.told = (sum.cpu_user_s, sum.cpu_system_s);
+        self.reported = (sum.cpu_user_s, sum.cpu_system_s);
         sum
     }
 }
@@ -183,6 +183,10 @@ mod tests {
         assert_eq!(one.rss_bytes, 10 * page);
         process(5, 111, 0, (10, 8));
         let missed = family.read().unwrap();
-        assert_eq!((missed.cpu_user_s * ticks).round(), 170.0, "not backwards");
+        assert_eq!(
+            (missed.cpu_user_s * ticks).round(),
+            170.0,
+            "S2: not backwards"
+        );
     }
 }

@@ -146,5 +146,5 @@ impl Codec for Zstd {
 }
 
 fn failed(codec: &str, error: &dyn std::error::Error) -> Error {
-    Error::new(format!("{codec}: {error}"))
+    Error::environment(format!("{codec}: {error}"))
 }

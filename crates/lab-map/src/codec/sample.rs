@@ -37,7 +37,7 @@ pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
         }
     }
     if bytes.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{}: no file there has 128 KiB of data: nothing to compress",
             directory.display()
         )));

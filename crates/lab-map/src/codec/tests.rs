@@ -44,12 +44,12 @@ fn what_is_alike_gets_smaller_and_a_copy_does_not() {
         } else {
             2.0..5.1
         };
-        assert!(expected.contains(&one.ratio), "{one:?}");
+        assert!(expected.contains(&one.ratio), "C2: no log: {one:?}");
     }
 }
 
 #[test]
-fn a_codec_that_changes_a_block_is_told() {
+fn a_codec_that_changes_a_block_is_reported() {
     struct Liar;
     impl Codec for Liar {
         fn name(&self) -> &'static str {
@@ -66,7 +66,7 @@ fn a_codec_that_changes_a_block_is_told() {
         }
     }
     let tried = one(&Liar, b"aaaabbbb", 4, Duration::ZERO).unwrap();
-    assert_eq!(tried.wrong, 1);
+    assert_eq!(tried.wrong, 1, "C1: compared with the original");
 }
 
 #[test]

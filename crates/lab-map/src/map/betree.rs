@@ -14,7 +14,7 @@ const UNIT: u64 = 4096;
 
 /// Draw the store in `directory` into `map`.
 pub(super) fn draw(map: &mut Map, directory: &Path) -> Result<()> {
-    let found = kv_betree::map_at_rest(directory).map_err(|e| Error::new(e.to_string()))?;
+    let found = kv_betree::map_at_rest(directory).map_err(|e| Error::environment(e.to_string()))?;
     let owners: Vec<String> = found.trees.iter().map(|(_, name)| name.clone()).collect();
     let place = |tree: TreeId| found.trees.iter().position(|(id, _)| *id == tree);
     let owner = |tree: Option<TreeId>| u8::try_from(place(tree?)?).ok();

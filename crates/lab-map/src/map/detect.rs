@@ -36,7 +36,7 @@ pub(super) fn detect(path: &Path) -> Result<Found> {
 }
 
 fn refuse<T>(path: &Path, why: &str) -> Result<T> {
-    Err(Error::new(format!(
+    Err(Error::environment(format!(
         "{}: {why}; name the directory of a store (betree, LMDB, WiredTiger, RocksDB), its data \
          file, or a tablespace of InnoDB (.ibd)",
         path.display()
@@ -73,7 +73,7 @@ fn file(path: &Path) -> Result<Found> {
 }
 
 fn directory(path: &Path) -> Result<Found> {
-    let identity = kv::identity::read(path).map_err(|e| Error::new(e.to_string()))?;
+    let identity = kv::identity::read(path).map_err(|e| Error::environment(e.to_string()))?;
     if let Some(identity) = identity {
         return match identity.engine.as_str() {
             "betree" => Ok(Found::Betree(path.to_owned())),

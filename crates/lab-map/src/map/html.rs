@@ -54,7 +54,7 @@ pub fn page(map: &Map) -> String {
         let _ = writeln!(
             out,
             "<figure class=\"plot wide mp\"><figcaption><b>Files on the device</b> <span \
-             class=\"note\">a line a file; where the tone changes, the file goes on \
+             class=\"note\">a line a file; where the tone changes, the file continues \
              elsewhere</span></figcaption><div class=\"static\">{}</div></figure>",
             svg::extents(&map.extents)
         );

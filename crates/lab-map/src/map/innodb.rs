@@ -123,14 +123,14 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str) -> Result<()> {
     let mut head = vec![0; 1 << 10];
     source.read(&mut head, 0)?;
     let header = header(&head).ok_or_else(|| {
-        Error::new(format!(
+        Error::environment(format!(
             "{}: not a tablespace of InnoDB: its first page is none",
             path.display()
         ))
     })?;
     if !header.full_crc32 && header.flags >> 1 & 0xf != 0 {
         let message = "tables of ROW_FORMAT=COMPRESSED cannot be drawn: their pages have no fill";
-        return Err(Error::new(format!("{}: {message}", path.display())));
+        return Err(Error::environment(format!("{}: {message}", path.display())));
     }
     let mut survey = Survey {
         header,

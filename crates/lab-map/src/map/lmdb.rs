@@ -106,7 +106,7 @@ struct Walk<'a> {
 /// Draw the file at `path` into `map`.
 pub(super) fn draw(map: &mut Map, path: &Path) -> Result<()> {
     let source = Source::open(path)?;
-    let wrong = || Error::new(format!("{}: not a file of LMDB 0.9", path.display()));
+    let wrong = || Error::environment(format!("{}: not a file of LMDB 0.9", path.display()));
     let meta = newest(&source)?.ok_or_else(wrong)?;
     let pages = source.length / meta.page_bytes as u64;
     let in_memory = usize::try_from(pages).map_err(|_| wrong())?;

@@ -54,12 +54,14 @@ pub(super) fn draw(map: &mut Map, directory: &Path) -> Result<()> {
     let name = name.trim();
     if !name.starts_with("MANIFEST-") || name.contains('/') {
         let at = current.display();
-        return Err(Error::new(format!("{at}: does not name a manifest")));
+        return Err(Error::environment(format!(
+            "{at}: does not name a manifest"
+        )));
     }
     let manifest = Source::open(&directory.join(name))?;
     if MANIFEST_MAX < manifest.length {
         let at = manifest.path.display();
-        return Err(Error::new(format!("{at}: too large to be read")));
+        return Err(Error::environment(format!("{at}: too large to be read")));
     }
     let mut bytes = vec![0; usize::try_from(manifest.length).unwrap_or(0)];
     manifest.read(&mut bytes, 0)?;

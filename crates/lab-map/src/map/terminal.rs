@@ -53,7 +53,7 @@ pub fn text(map: &Map, ink: Ink) -> String {
     if !map.extents.is_empty() {
         let _ = writeln!(
             out,
-            "\nfiles on the device (a bar where a file goes on elsewhere)"
+            "\nfiles on the device (a bar where a file continues elsewhere)"
         );
         for file in map.extents.iter().take(FILES_MAX) {
             strip(file, &mut out);

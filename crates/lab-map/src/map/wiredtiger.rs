@@ -53,7 +53,7 @@ pub(super) fn draw(map: &mut Map, path: &Path, title: &str, entry: Option<&Entry
     let unit = entry.map_or(4096, |e| e.unit).clamp(UNIT_MIN, 1 << 20);
     let units = source.length / unit;
     let count = usize::try_from(units)
-        .map_err(|_| Error::new(format!("{}: too large to be drawn", path.display())))?;
+        .map_err(|_| Error::environment(format!("{}: too large to be drawn", path.display())))?;
     let mut cells = vec![Cell::of(Kind::Unknown); count];
     let mut sum = TreeSum {
         name: entry.map_or_else(|| title.to_owned(), |e| e.name.clone()),

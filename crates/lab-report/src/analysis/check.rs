@@ -141,7 +141,7 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     let (name, base_name) = (&run.manifest.run, &base.manifest.run);
     let found = forbidding(&base.manifest.plan, &run.manifest.plan);
     if !found.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{base_name} and {name} do not compare: {}; run the experiment with the settings of \
              the base",
             found.join("; ")
@@ -149,7 +149,9 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
     }
     let targets = common_targets(run, base)?;
     if rules.is_empty() {
-        return Err(Error::new("no rule to check; write one like rate_mean<-5%"));
+        return Err(Error::usage(
+            "no rule to check; write one like rate_mean<-5%",
+        ));
     }
     let mut check = Check {
         schema: SCHEMA,
@@ -194,7 +196,7 @@ fn common_targets<'a>(run: &'a RunRecord, base: &RunRecord) -> Result<Vec<&'a st
         .collect();
     let common: Vec<&str> = names(run).filter(|name| known.contains(name)).collect();
     if common.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{} has no target of the base ({}); run the same targets",
             run.manifest.run,
             known.join(", ")
@@ -347,7 +349,8 @@ mod tests {
         // Beyond 5 % in the median, but the repeats overlap.
         let wild = record("after", &[60.0, 90.0, 130.0]);
         let found = check(&wild, &base, &rules).unwrap();
-        assert_eq!(found.lines[0].verdict, CheckVerdict::WithinNoise);
+        let verdict = found.lines[0].verdict;
+        assert_eq!(verdict, CheckVerdict::WithinNoise, "C1: both are needed");
         assert_eq!(found.outcome(), Outcome::Ok);
         // Beyond noise, but within the threshold.
         let near = record("after", &[97.0, 97.0, 97.0]);
@@ -363,7 +366,7 @@ mod tests {
     fn with_one_repeat_the_threshold_decides() {
         let (base, new) = (record("before", &[100.0]), record("after", &[90.0]));
         let found = check(&new, &base, &rules(&["ips<-5%"])).unwrap();
-        assert!(found.lines[0].single_repeat);
+        assert!(found.lines[0].single_repeat, "C2: the line states it");
         assert_eq!(found.outcome(), Outcome::Regression);
         assert!(
             found.render().contains("regression (single repeat)"),
@@ -385,6 +388,9 @@ mod tests {
         }
         let found = check(&new, &base, &rules(&["stall_seconds>0"])).unwrap();
         assert_eq!(verdicts(&found), [CheckVerdict::Regression]);
+        let same = check(&new, &new, &rules(&["stall_seconds>0"])).unwrap();
+        let verdict = verdicts(&same);
+        assert_eq!(verdict, [CheckVerdict::Regression], "C3: a limit");
         let found = check(&new, &base, &rules(&["stall_seconds>3"])).unwrap();
         assert_eq!(verdicts(&found), [CheckVerdict::Ok]);
         // From 0 to 3 in each repeat is any rise at all.
@@ -399,7 +405,7 @@ mod tests {
         let mut new = record("after", &[100.0, 101.0]);
         new.summary.complete = false;
         let found = check(&new, &base, &ips).unwrap();
-        assert_eq!(found.outcome(), Outcome::Invalid);
+        assert_eq!(found.outcome(), Outcome::Invalid, "C4: not complete");
         assert!(found.render().contains("not complete"));
         let mut new = record("after", &[50.0, 51.0]);
         new.steps[1].summary.as_mut().unwrap().valid = false;
@@ -422,7 +428,7 @@ mod tests {
             verdicts(&found),
             [CheckVerdict::NotMeasured, CheckVerdict::Ok]
         );
-        assert_eq!(found.outcome(), Outcome::Invalid);
+        assert_eq!(found.outcome(), Outcome::Invalid, "C4: not measured");
     }
 
     #[test]

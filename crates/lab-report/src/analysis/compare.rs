@@ -112,7 +112,7 @@ pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Co
         }
     }
     if pairs.is_empty() {
-        return Err(Error::new(
+        return Err(Error::usage(
             "nothing to compare: name a second run, or a run of several targets",
         ));
     }
@@ -149,7 +149,7 @@ fn run_names(runs: &[RunRecord]) -> Vec<String> {
 fn plans(runs: &[RunRecord], names: &[String], force: bool) -> Result<Vec<String>> {
     let mut warnings = Vec::new();
     let Some((first, others)) = runs.split_first() else {
-        return Err(Error::new(
+        return Err(Error::usage(
             "no run to compare: name one or more results directories",
         ));
     };
@@ -157,7 +157,7 @@ fn plans(runs: &[RunRecord], names: &[String], force: bool) -> Result<Vec<String
     for (other, name) in others.iter().zip(names.iter().skip(1)) {
         let found = forbidding(&first.manifest.plan, &other.manifest.plan);
         if !found.is_empty() && !force {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "{base} and {name} do not compare: {}; run both with the same settings, or compare \
                  them anyway with --force",
                 found.join("; ")
@@ -237,7 +237,7 @@ fn chosen(name: &str, all: &[Contender<'_>], names: &[String]) -> Result<Chosen>
         }
     }
     known.extend(names.iter().filter(|_| 1 < names.len()).map(String::as_str));
-    Err(Error::new(unknown("base", name, &known)))
+    Err(Error::usage(unknown("base", name, &known)))
 }
 
 fn base_of(place: usize, all: &[Contender<'_>], chosen: Option<Chosen>) -> Option<usize> {
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_compare_is_said() {
+    fn nothing_to_compare_is_reported() {
         let one = run("r", &["lmdb"], 1, repeats("lmdb", &[100.0]));
         let error = compare(&[one], None, false).unwrap_err();
         assert!(error.message.contains("nothing to compare"), "{error}");

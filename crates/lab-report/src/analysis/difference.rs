@@ -42,7 +42,7 @@ pub(super) fn forbidding(base: &Plan, other: &Plan) -> Vec<String> {
     found
 }
 
-/// The differences to tell of.
+/// The differences to report.
 pub(super) fn notable(base: &Manifest, other: &Manifest) -> Vec<String> {
     let mut found = Vec::new();
     let mut same = |what: &str, a: String, b: String| {

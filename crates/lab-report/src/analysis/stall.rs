@@ -163,11 +163,11 @@ mod tests {
         rows[11].psi_io = Some(0.6);
         rows[11].psi_memory = Some(0.4);
         let found = stalls(&rows, Main::Rows);
-        // 100 is not below 10 % of 1000.
-        assert_eq!(found.len(), 2);
+        assert_eq!(found.len(), 2, "S2: 100 is not below 10 % of 1000");
         assert_eq!(
             (found[0].start, found[0].seconds, found[0].rate_min),
-            (10.0, 2.0, 0.0)
+            (10.0, 2.0, 0.0),
+            "S6: one run of two seconds"
         );
         assert_eq!(found[0].causes, ["checkpoint", "I/O pressure", "eviction"]);
         assert_eq!((found[1].start, found[1].seconds), (14.0, 1.0));
@@ -185,7 +185,7 @@ mod tests {
         assert_eq!(
             starts,
             [2.0, 5.0],
-            "second 1 has no window yet, second 5 has one of 5"
+            "S3: second 1 has no window yet, second 5 has one of 5"
         );
     }
 
@@ -196,15 +196,32 @@ mod tests {
         let found = stalls(&series(&rates), Main::Rows);
         assert_eq!(found.len(), 1);
         // After 15 slow seconds the median of 15 and 15 is 525, and 50 < 52.5 is still a stall.
-        assert_eq!(found[0].seconds, 16.0);
+        assert_eq!(found[0].seconds, 16.0, "S4: a lasting drop");
         let mut rates = vec![1000.0; 30];
         rates.extend(vec![0.0; 40]);
-        assert_eq!(stalls(&series(&rates), Main::Rows)[0].seconds, 40.0);
+        let stood = stalls(&series(&rates), Main::Rows)[0].seconds;
+        assert_eq!(stood, 40.0, "S4: a standstill");
     }
 
     #[test]
     fn without_any_rate_there_is_no_stall() {
-        assert!(stalls(&series(&[0.0; 20]), Main::Rows).is_empty());
+        assert!(
+            stalls(&series(&[0.0; 20]), Main::Rows).is_empty(),
+            "S5: no rate to fall from"
+        );
         assert!(stalls(&[], Main::Rows).is_empty());
+    }
+
+    #[test]
+    fn a_cut_second_and_settling_are_no_stalls() {
+        let mut rows = series(&[1000.0; 10]);
+        let row = |t: f64, phase: &str| SeriesRow {
+            t,
+            phase: phase.into(),
+            ..SeriesRow::default()
+        };
+        rows.extend([row(10.3, "load"), row(11.3, "settle")]);
+        let found = stalls(&rows, Main::Rows);
+        assert!(found.is_empty(), "S1: neither is a whole second: {found:?}");
     }
 }

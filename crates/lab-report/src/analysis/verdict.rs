@@ -211,7 +211,7 @@ mod tests {
     use stdx::Rng;
 
     #[test]
-    fn few_repeats_are_told_of() {
+    fn few_repeats_are_noted() {
         let percent = |n, m| few_repeats(n, m).map(|t| t.split(' ').nth(5).unwrap().to_owned());
         assert_eq!(percent(2, 2).as_deref(), Some("33"));
         assert_eq!(percent(3, 3).as_deref(), Some("10"));
@@ -233,15 +233,16 @@ mod tests {
         let base = sample(&[100.0, 101.0, 102.0]);
         let faster = judge(&sample(&[130.0, 131.0, 133.0]), &base, 0.02);
         assert_eq!(faster.difference, Difference::Above);
-        assert_eq!(faster.ratio, Some(131.0 / 101.0));
+        assert_eq!(faster.ratio, Some(131.0 / 101.0), "V1: medians");
         assert_eq!((faster.low, faster.high), (Some(130.0 / 102.0), Some(1.33)));
         assert_eq!(faster.p_value, None);
         // Separated, but by less than the floor.
         let near = judge(&sample(&[103.0, 103.5, 104.0]), &base, 0.05);
-        assert_eq!(near.difference, Difference::None);
+        assert_eq!(near.difference, Difference::None, "V3: the floor");
         // Beyond the floor, but overlapping.
         let wide = judge(&sample(&[90.0, 120.0, 150.0]), &base, 0.02);
-        assert_eq!(wide.difference, Difference::None);
+        assert!(wide.low.unwrap() < 1.0 && 1.0 < wide.high.unwrap());
+        assert_eq!(wide.difference, Difference::None, "V3: the interval");
     }
 
     #[test]
@@ -249,7 +250,13 @@ mod tests {
         let zero = sample(&[0.0, 0.0, 0.0]);
         assert_eq!(judge(&zero, &zero, 0.02).difference, Difference::None);
         let found = judge(&sample(&[1.0, 2.0, 3.0]), &zero, 0.02);
-        assert_eq!((found.difference, found.ratio), (Difference::Above, None));
+        assert_eq!(
+            (found.difference, found.ratio),
+            (Difference::Above, None),
+            "V4: the ranges do not overlap"
+        );
+        let wide = judge(&sample(&[0.0, 2.0, 3.0]), &zero, 0.02);
+        assert_eq!(wide.difference, Difference::None, "V4: they overlap");
         assert_eq!(
             judge(&sample(&[1.0]), &zero, 0.02).difference,
             Difference::Unknown
@@ -260,7 +267,8 @@ mod tests {
     fn a_single_repeat_is_judged_only_by_its_seconds() {
         let (new, base) = (sample(&[200.0]), sample(&[100.0]));
         let found = judge(&new, &base, 0.02);
-        assert!(found.single && found.difference == Difference::Unknown);
+        assert_eq!(found.difference, Difference::Unknown, "V5: no interval");
+        assert!(found.single);
         assert_eq!(found.ratio, Some(2.0));
         let seconds = |rate: f64| Sample {
             repeats: vec![rate],
@@ -270,6 +278,7 @@ mod tests {
         };
         let found = judge(&seconds(200.0), &seconds(100.0), 0.02);
         assert_eq!(found.difference, Difference::Above);
+        assert!(found.single, "V2: marked");
         assert!(found.low.unwrap() < 2.0 && 2.0 < found.high.unwrap());
         assert_eq!(
             judge(&seconds(100.0), &seconds(100.0), 0.02).difference,

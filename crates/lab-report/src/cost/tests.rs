@@ -146,9 +146,16 @@ fn a_run_is_priced_by_what_it_used() {
     near(gp3.dollars_per_million.unwrap(), total / 2628.0);
     assert_eq!((gp3.sustainable, gp3.wear), (None, None));
     let capped = line(&cost, "gp3", Mode::Provisioned);
-    assert_eq!((capped.total, capped.required), (None, None));
+    assert_eq!(
+        (capped.total, capped.required),
+        (None, None),
+        "I2: two prices, each from its own numbers"
+    );
     assert!(capped.reason.unwrap().contains("no caps"));
-    assert!(render(&cost).contains("n/a: provisioned on gp3"));
+    let text = render(&cost);
+    assert!(text.contains("n/a: provisioned on gp3"), "{text}");
+    let source = format!("prices aws-2025 of {}", cost.prices.date);
+    assert!(text.contains(&source), "I1: name and date: {text}");
 }
 
 #[test]
@@ -178,7 +185,8 @@ fn without_counters_there_is_no_price_and_none_is_made_up() {
     assert!(
         cost.lines
             .iter()
-            .all(|l| l.total.is_none() && l.reason.is_some())
+            .all(|l| l.total.is_none() && l.reason.is_some()),
+        "I3: the reason, not 0"
     );
 }
 

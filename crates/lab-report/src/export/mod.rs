@@ -81,7 +81,7 @@ impl FromStr for Format {
 pub fn export(run: &RunRecord, format: Format) -> Result<String> {
     let mut text = match format {
         Format::Json => serde_json::to_string_pretty(&object(run))
-            .map_err(|e| Error::new(format!("cannot export {}: {e}", run.manifest.run)))?,
+            .map_err(|e| Error::environment(format!("cannot export {}: {e}", run.manifest.run)))?,
         Format::Csv => table::separated(&summary(run), b','),
         Format::Tsv => table::separated(&summary(run), b'\t'),
         Format::Markdown => table::markdown(&run.manifest.plan, &summary(run)),

@@ -24,7 +24,8 @@ pub(super) fn text(run: &RunRecord) -> Result<String> {
         }
     }
     let mut writer = csv::Writer::from_writer(Vec::new());
-    let failed = |e: csv::Error| Error::new(format!("cannot export {}: {e}", run.manifest.run));
+    let failed =
+        |e: csv::Error| Error::environment(format!("cannot export {}: {e}", run.manifest.run));
     writer.write_record(&head).map_err(failed)?;
     let mut rows = 0;
     for repeat in 1..=plan.repeats {
@@ -34,7 +35,7 @@ pub(super) fn text(run: &RunRecord) -> Result<String> {
         }
     }
     if rows == 0 {
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{} has no valid step to export; see `romanesco lab report`",
             run.manifest.run
         )));

@@ -20,12 +20,12 @@ pub(super) fn text(run: &RunRecord) -> Result<String> {
             if let Some(histogram) = histogram.as_ref().filter(|h| !h.is_empty()) {
                 let name = &step.directory;
                 distribution(&mut text, &format!("{name} {kind}"), histogram)
-                    .map_err(|e| Error::new(format!("cannot export {name}: {e}")))?;
+                    .map_err(|e| Error::environment(format!("cannot export {name}: {e}")))?;
             }
         }
     }
     if text.is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{} has no latency histogram: no step is done; continue it by `romanesco lab resume`",
             run.manifest.run
         )));

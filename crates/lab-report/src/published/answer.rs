@@ -4,13 +4,13 @@
 use Unit::{Bytes, Number, Percent};
 
 use super::compression::load;
-use super::{figure, programs};
+use super::{Subject, figure, programs};
 use crate::format;
 use crate::record::RunRecord;
 use crate::record::experiment::compression::{COMPRESSORS, CONSTANT};
 use crate::record::experiment::many_tables::SEEKS;
 
-/// How a figure reads.
+/// How a number reads.
 #[derive(Clone, Copy, Debug)]
 enum Unit {
     Number,
@@ -18,9 +18,9 @@ enum Unit {
     Percent,
 }
 
-/// A part of a sentence: a figure of a step, and the words around it, `#` standing for the figure.
+/// A part of a sentence: a number of a step, and the words around it; `#` stands for the number.
 #[derive(Clone, Debug)]
-struct Part {
+pub(super) struct Part {
     step: String,
     figure: &'static str,
     unit: Unit,
@@ -59,8 +59,9 @@ impl Part {
 /// A sentence for each target that has something to say: its name and what it did.
 #[must_use]
 pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
+    let parts = Subject::of(run).map_or(Vec::new(), |subject| (subject.answer)(run));
     let of = |target: &str| {
-        let parts = parts(run).into_iter();
+        let parts = parts.iter();
         let texts: Vec<String> = parts.filter_map(|p| p.text(run, target)).collect();
         (!texts.is_empty()).then(|| (target.to_owned(), format!("{}.", texts.join(", "))))
     };
@@ -70,7 +71,7 @@ pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
     measured.filter_map(|t| of(&t.name)).collect()
 }
 
-/// A part as it stands in the source: step, figure, how it reads, words.
+/// A part as the tables below declare it: step, metric, how it reads, words.
 type Clause = (&'static str, &'static str, Unit, &'static str);
 
 const RATE: &str = "rate_mean";
@@ -173,36 +174,52 @@ const FILL_FACTOR: [Clause; 7] = [
 
 const FILES: &str = "map_file_bytes";
 
-fn parts(run: &RunRecord) -> Vec<Part> {
-    let tabulated = |all: &[Clause]| {
-        let parts = all
-            .iter()
-            .map(|(step, name, unit, words)| part(step, name, *unit, words));
-        parts.collect()
-    };
-    match run.manifest.plan.experiment.as_str() {
-        "iibench-classic" => tabulated(&CLASSIC),
-        "iibench-steps" => tabulated(&STEPS),
-        "iibench-reads" => tabulated(&READS),
-        "redo-log" => tabulated(&REDO_LOG),
-        "insert-vs-threads" => tabulated(&INSERT_THREADS),
-        "many-tables" => tables(run),
-        "tpcc" => caps(run),
-        "linkbench" => tabulated(&LINKBENCH),
-        "oltp-read-only" => ends(run, "clients-", |step| {
-            let by = match programs::number(step) {
-                Some(1.0) => "one client".to_owned(),
-                number => format!("{} clients", format::plain(number)),
-            };
-            rate(step, &format!("# transactions/s by {by}"))
-        }),
-        "fill-factor" => tabulated(&FILL_FACTOR),
-        "compression" => codecs(),
-        _ => Vec::new(),
-    }
+fn tabulated(all: &[Clause]) -> Vec<Part> {
+    let parts = all
+        .iter()
+        .map(|(step, name, unit, words)| part(step, name, *unit, words));
+    parts.collect()
 }
 
-fn tables(run: &RunRecord) -> Vec<Part> {
+pub(super) fn classic(_: &RunRecord) -> Vec<Part> {
+    tabulated(&CLASSIC)
+}
+
+pub(super) fn steps(_: &RunRecord) -> Vec<Part> {
+    tabulated(&STEPS)
+}
+
+pub(super) fn reads(_: &RunRecord) -> Vec<Part> {
+    tabulated(&READS)
+}
+
+pub(super) fn redo_log(_: &RunRecord) -> Vec<Part> {
+    tabulated(&REDO_LOG)
+}
+
+pub(super) fn insert_threads(_: &RunRecord) -> Vec<Part> {
+    tabulated(&INSERT_THREADS)
+}
+
+pub(super) fn linkbench(_: &RunRecord) -> Vec<Part> {
+    tabulated(&LINKBENCH)
+}
+
+pub(super) fn fill_factor(_: &RunRecord) -> Vec<Part> {
+    tabulated(&FILL_FACTOR)
+}
+
+pub(super) fn clients(run: &RunRecord) -> Vec<Part> {
+    ends(run, "clients-", |step| {
+        let by = match programs::number(step) {
+            Some(1.0) => "one client".to_owned(),
+            number => format!("{} clients", format::plain(number)),
+        };
+        rate(step, &format!("# transactions/s by {by}"))
+    })
+}
+
+pub(super) fn tables(run: &RunRecord) -> Vec<Part> {
     let count = |step: &str| match programs::number(step) {
         Some(1.0) => "one table".to_owned(),
         number => format!("{} tables", format::plain(number)),
@@ -221,7 +238,7 @@ fn tables(run: &RunRecord) -> Vec<Part> {
     parts
 }
 
-fn caps(run: &RunRecord) -> Vec<Part> {
+pub(super) fn caps(run: &RunRecord) -> Vec<Part> {
     let mut parts = vec![rate("no-cap", "# transactions/s without a cap on I/O")];
     parts.extend(programs::steps(run, "iops-").last().map(|step| {
         let cap = format::plain(programs::number(step));
@@ -244,7 +261,7 @@ fn ends(run: &RunRecord, prefix: &str, of: impl Fn(&str) -> Part) -> Vec<Part> {
 }
 
 /// Sizes and rates with each codec, of the least compressible rows.
-fn codecs() -> Vec<Part> {
+pub(super) fn codecs(_: &RunRecord) -> Vec<Part> {
     let Some(constant) = CONSTANT.first() else {
         return Vec::new();
     };

@@ -23,7 +23,7 @@ const ROWS: f64 = 2e6;
 const EXCHANGED: f64 = 4e6;
 const AT_A_TIME: u64 = 10_000;
 
-/// What the article says of the rise.
+/// The rise in the article.
 const RISE: f64 = 44_771.0 / 2063.0;
 
 /// A rise by at least this factor is steep.
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_of_the_table_where_the_server_tells_it() {
+    fn sizes_are_of_the_table_where_the_server_reports_it() {
         let mut sized = run([10.0, 200.0]);
         for result in &mut sized.summary.results {
             result.extra.insert("table_bytes".to_owned(), 3e6);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_says_by_how_much_it_is_scaled() {
+    fn the_report_states_its_scale() {
         let mut run = run([10.0, 200.0]);
         let step = run.manifest.plan.steps[0].clone();
         let asked = [

@@ -301,7 +301,8 @@ pub struct Beside {
 /// What was published beside a run; `None` for experiments that no article is about.
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
-    let mut beside = experiment(run)?;
+    let subject = Subject::of(run)?;
+    let mut beside = subject.beside?(run);
     if run.manifest.plan.held() {
         beside.shapes.clear();
         beside.notes.push(
@@ -313,18 +314,55 @@ pub fn beside(run: &RunRecord) -> Option<Beside> {
     Some(beside)
 }
 
-fn experiment(run: &RunRecord) -> Option<Beside> {
-    match run.manifest.plan.experiment.as_str() {
-        "iibench-classic" => Some(classic::beside(run)),
-        "redo-log" => Some(redo_log::beside(run)),
-        "insert-vs-threads" => Some(insert_threads::beside(run)),
-        "many-tables" => Some(many_tables::beside(run)),
-        "tpcc" => Some(tpcc::beside(run)),
-        "linkbench" => Some(linkbench::beside(run)),
-        "oltp-read-only" => Some(oltp::beside(run)),
-        "fill-factor" => Some(fill_factor::beside(run)),
-        "compression" => Some(compression::beside(run)),
-        _ => None,
+/// What reports say about an experiment beyond its numbers.
+struct Subject {
+    name: &'static str,
+    /// The published numbers beside a run; `None` where no article is about it.
+    beside: Option<fn(&RunRecord) -> Beside>,
+    /// The parts of the sentence with which a target answers its question.
+    answer: fn(&RunRecord) -> Vec<answer::Part>,
+}
+
+/// Every experiment.
+static SUBJECTS: [Subject; 11] = [
+    subject("iibench-classic", Some(classic::beside), answer::classic),
+    subject("iibench-steps", None, answer::steps),
+    subject("iibench-reads", None, answer::reads),
+    subject("redo-log", Some(redo_log::beside), answer::redo_log),
+    subject(
+        "insert-vs-threads",
+        Some(insert_threads::beside),
+        answer::insert_threads,
+    ),
+    subject("many-tables", Some(many_tables::beside), answer::tables),
+    subject("tpcc", Some(tpcc::beside), answer::caps),
+    subject("linkbench", Some(linkbench::beside), answer::linkbench),
+    subject("oltp-read-only", Some(oltp::beside), answer::clients),
+    subject(
+        "fill-factor",
+        Some(fill_factor::beside),
+        answer::fill_factor,
+    ),
+    subject("compression", Some(compression::beside), answer::codecs),
+];
+
+const fn subject(
+    name: &'static str,
+    beside: Option<fn(&RunRecord) -> Beside>,
+    answer: fn(&RunRecord) -> Vec<answer::Part>,
+) -> Subject {
+    Subject {
+        name,
+        beside,
+        answer,
+    }
+}
+
+impl Subject {
+    /// The subject of a run; `None` for an experiment of another version.
+    fn of(run: &RunRecord) -> Option<&'static Subject> {
+        let name = run.manifest.plan.experiment.as_str();
+        SUBJECTS.iter().find(|subject| subject.name == name)
     }
 }
 
@@ -353,6 +391,14 @@ fn words(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::experiment::Known;
+
+    #[test]
+    fn every_known_experiment_is_a_subject() {
+        let known: Vec<&str> = Known::all().map(|known| known.name).collect();
+        let subjects = SUBJECTS.each_ref().map(|subject| subject.name);
+        assert_eq!(known, subjects);
+    }
 
     #[test]
     fn a_shape_of_repeats_holds_at_both_ends_of_its_interval() {

@@ -136,7 +136,7 @@ fn pairs(run: &RunRecord) -> Vec<(&str, &str, &'static str)> {
     pairs
 }
 
-/// Whether a target has such an option, and what it says.
+/// The value of a switch among the options of a target; `None` without it.
 fn set(target: &TargetSpec, option: &str) -> Option<bool> {
     let value = target.options.get(option)?;
     switch(option, value).ok()

@@ -20,7 +20,12 @@ impl Known {
     /// The experiment of that name; `None` for one of another version.
     #[must_use]
     pub fn named(name: &str) -> Option<Known> {
-        EXPERIMENTS.into_iter().find(|known| known.name == name)
+        Known::all().find(|known| known.name == name)
+    }
+
+    /// Every experiment.
+    pub fn all() -> impl Iterator<Item = Known> {
+        EXPERIMENTS.into_iter()
     }
 }
 

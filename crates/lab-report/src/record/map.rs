@@ -1,12 +1,12 @@
 //! What a map is: cells in panels, sums over them, and where the files lie on the device.
 //!
 //! - M1. A panel has at most [`CELLS_MAX`] cells, whatever the size of the file: several pages
-//!   share a cell then, and the panel says how many.
-//! - M2. Sums are made over pages, before they share cells.
+//!   share a cell then, and the panel states how many.
+//! - M2. Sums are those of the pages, however many share a cell.
 
 use serde::{Deserialize, Serialize};
 
-/// Cells of a panel: 64 lines of 64. More would neither fit a screen nor tell more.
+/// Cells of a panel: 64 lines of 64. More would neither fit a screen nor show more.
 pub const CELLS_MAX: usize = 4096;
 
 /// Cells in a line, as many as there are pages in an extent of InnoDB.
@@ -375,8 +375,26 @@ mod tests {
         assert_eq!(merge(&few), (few.clone(), 1));
         let many = vec![page(Kind::Data, Some(70)); CELLS_MAX + 1];
         let (cells, each) = merge(&many);
+        assert!(cells.len() <= CELLS_MAX, "M1: the limit");
         assert_eq!((cells.len(), each), (CELLS_MAX.div_ceil(2) + 1, 2));
         assert_eq!(cells.first().unwrap().used, Some(70));
+    }
+
+    #[test]
+    fn sums_are_those_of_the_pages_though_cells_are_shared() {
+        let pages = vec![page(Kind::Data, Some(50)); 3 * CELLS_MAX];
+        let mut map = Map::new("lmdb", std::path::Path::new("x"));
+        map.panels
+            .push(Panel::pages("file", "about", 4096, &[], &pages));
+        map.trees.push(TreeSum {
+            leaves: pages.len() as u64,
+            leaf_fill: Some(0.5),
+            ..TreeSum::default()
+        });
+        map.sum_trees();
+        assert_eq!(map.panels[0].cells.len(), CELLS_MAX);
+        assert_eq!(map.sums.leaves, 3 * CELLS_MAX as u64, "M2: pages");
+        assert_eq!(map.sums.leaf_fill, Some(0.5));
     }
 
     #[test]

@@ -124,7 +124,7 @@ impl Prices {
         let path = Path::new(named);
         if !path.exists() {
             let hint = "; or name a TOML file of your own";
-            return Err(Error::new(
+            return Err(Error::usage(
                 unknown("prices", named, &built_in_prices()) + hint,
             ));
         }
@@ -137,7 +137,7 @@ impl Prices {
     /// A sentence with what is wrong.
     pub fn parse(text: &str) -> Result<Prices> {
         let prices: Prices = toml::from_str(text)
-            .map_err(|e| Error::new(format!("not a price file: {}", e.to_string().trim())))?;
+            .map_err(|e| Error::usage(format!("not a price file: {}", e.to_string().trim())))?;
         prices.check()?;
         Ok(prices)
     }
@@ -152,13 +152,13 @@ impl Prices {
     fn check(&self) -> Result<()> {
         let hour = self.instance.dollars_per_hour;
         if !(0.0..1e6).contains(&hour) {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "price file {}: dollars_per_hour {hour} makes no sense",
                 self.name
             )));
         }
         if self.volumes.is_empty() {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "price file {}: it has no [[volume]]",
                 self.name
             )));
@@ -170,7 +170,7 @@ impl Prices {
 impl Volume {
     fn check(&self, file: &str) -> Result<()> {
         let fault = |what: &str, value: f64| {
-            Err(Error::new(format!(
+            Err(Error::usage(format!(
                 "price file {file}, volume {}: {what} {value} makes no sense",
                 self.name
             )))

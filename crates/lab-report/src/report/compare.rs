@@ -1,5 +1,5 @@
-//! What the page says of two targets, taken from [`crate::analysis::compare`]: the same numbers and
-//! words that `romanesco lab compare` prints. Nothing is judged here.
+//! The comparison of two targets on the page, from [`crate::analysis::compare`]: the same numbers
+//! and words that `romanesco lab compare` prints. Nothing is judged here.
 
 use std::collections::BTreeMap;
 

@@ -8,7 +8,7 @@ use crate::format;
 /// One cell.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Cell {
-    /// What it says; escaped by the template.
+    /// Its text; escaped by the template.
     pub(crate) text: String,
     /// A second, smaller line.
     pub(crate) sub: String,

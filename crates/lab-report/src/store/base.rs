@@ -63,7 +63,7 @@ pub fn load_base(path: &Path, run: &RunRecord) -> Result<Base> {
     }
     let bytes = fs::read(path).map_err(|e| {
         let e = Error::io("read the base", path, &e);
-        Error::new(format!("{}; {WANTED}", e.message))
+        Error::environment(format!("{}; {WANTED}", e.message))
     })?;
     let value: Value = serde_json::from_slice(&bytes).map_err(|e| wrong(path, &e.to_string()))?;
     let has = |name: &str| value.get(name).is_some();
@@ -101,7 +101,7 @@ fn what(value: &Value) -> &'static str {
 
 fn wrong(path: &Path, why: &str) -> Error {
     let path = path.display();
-    Error::new(format!("{path} is no base: {why}; {WANTED}"))
+    Error::environment(format!("{path} is no base: {why}; {WANTED}"))
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, value: Value) -> Result<T> {

@@ -54,7 +54,7 @@ fn refused(path: &Path, error: &io::Error) -> Error {
     if !is_taken(error) {
         return Error::io("lock", path, error);
     }
-    Error::new(format!(
+    Error::environment(format!(
         "{} is in use by another romanesco; watch it with `romanesco lab watch`, stop it with \
          `romanesco lab stop`",
         path.display()
@@ -82,7 +82,7 @@ pub fn holder(path: &Path) -> Result<Option<u32>> {
             return Ok(Some(pid));
         }
         if end <= time::now() {
-            return Err(Error::new(format!(
+            return Err(Error::environment(format!(
                 "a process works on {}, and which is not known: {} names none of yours on this \
                  machine",
                 path.display(),

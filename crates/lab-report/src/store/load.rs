@@ -30,7 +30,7 @@ pub fn load(path: &Path) -> Result<RunRecord> {
     let summary = if file.exists() {
         read_json(&file).map_err(|e| {
             let next = "or remove it: `romanesco lab resume` writes it again from the steps";
-            Error::new(format!("{}, {next}", e.message))
+            Error::environment(format!("{}, {next}", e.message))
         })?
     } else {
         RunSummary {

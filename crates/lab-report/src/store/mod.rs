@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::error::{Error, Failure, Result};
+use crate::error::{Error, Result};
 use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, file_name};
 use hold::Hold;
 
@@ -154,7 +154,12 @@ impl RunDir {
 /// # Errors
 /// A sentence that says what is there.
 pub fn check_new(path: &Path) -> Result<()> {
-    let cannot = |next| Err(Error::new(format!("cannot use {}: {next}", path.display())));
+    let cannot = |next| {
+        Err(Error::environment(format!(
+            "cannot use {}: {next}",
+            path.display()
+        )))
+    };
     if path.is_file() {
         return cannot("it is a file: name another --out");
     }
@@ -180,7 +185,7 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
         if file.exists() {
             return e;
         }
-        Error::new(format!(
+        Error::environment(format!(
             "{} holds no run (no {MANIFEST}); name a directory made by `romanesco lab run`",
             path.display()
         ))
@@ -188,7 +193,7 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
     let schema = value.get("schema").and_then(serde_json::Value::as_u64);
     let schema = schema.ok_or_else(|| {
         let file = file.display();
-        Error::new(format!(
+        Error::environment(format!(
             "{file} is no manifest: it has no schema; {RESTORE}"
         ))
     })?;
@@ -197,15 +202,15 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
             .get("lab_version")
             .and_then(|v| v.as_str())
             .unwrap_or("unknown");
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{} was written by another version (schema {schema}, romanesco {by}); this program \
              reads schema {SCHEMA}: use that version, or run the experiment again",
             path.display()
-        ))
-        .meaning(Failure::Tool));
+        )));
     }
-    serde_json::from_value(value)
-        .map_err(|e| Error::new(format!("{} is no manifest: {e}; {RESTORE}", file.display())))
+    serde_json::from_value(value).map_err(|e| {
+        Error::environment(format!("{} is no manifest: {e}; {RESTORE}", file.display()))
+    })
 }
 
 /// Write a record as one file, replaced whole.
@@ -225,7 +230,7 @@ pub fn write_json(path: &Path, record: &impl Serialize) -> Result<()> {
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let bytes = fs::read(path).map_err(|e| Error::io("read", path, &e))?;
     serde_json::from_slice(&bytes)
-        .map_err(|e| Error::new(format!("{} is damaged: {e}; {RESTORE}", path.display())))
+        .map_err(|e| Error::environment(format!("{} is damaged: {e}; {RESTORE}", path.display())))
 }
 
 /// The number before the first `_` of a step directory's name.

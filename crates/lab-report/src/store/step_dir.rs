@@ -133,7 +133,7 @@ impl StepDir {
     }
 
     fn failed(&self, file: &str, error: &csv::Error) -> Error {
-        Error::new(format!(
+        Error::environment(format!(
             "cannot write {}: {error}",
             self.path.join(file).display()
         ))

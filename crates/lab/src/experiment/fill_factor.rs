@@ -104,7 +104,7 @@ fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     let about = format!("insert {rows} rows whose keys are a hash of their number{at}");
     // An engine without a rebuild is drawn in its state after the load.
     let mut steps = vec![step("load", about, &load(false), rows, fill.is_none())];
-    let about = format!("write the rows anew into their best form{at}");
+    let about = format!("rewrite the rows into their best form{at}");
     steps.push(step("rebuild", about, &Work::Rebuild, rows, true));
     let share = share(sizes);
     for round in 1..=ROUNDS {

@@ -23,7 +23,7 @@ pub use rate::Rate;
 pub use settings::{Settings, pair};
 pub use tour::tour;
 
-use lab_report::error::unknown;
+use lab_report::error::{Error, Result, unknown};
 use lab_report::record::{Preset, StepPlan};
 use serde::Serialize;
 
@@ -144,10 +144,10 @@ pub fn experiments() -> &'static [Experiment] {
 ///
 /// # Errors
 /// A message that suggests the nearest name.
-pub fn experiment(name: &str) -> Result<&'static Experiment, String> {
+pub fn experiment(name: &str) -> Result<&'static Experiment> {
     let names: Vec<&str> = experiments().iter().map(|e| e.name).collect();
     let found = experiments().iter().find(|e| e.name == name);
-    found.ok_or_else(|| unknown("experiment", name, &names))
+    found.ok_or_else(|| Error::usage(unknown("experiment", name, &names)))
 }
 
 #[cfg(test)]

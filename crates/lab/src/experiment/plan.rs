@@ -43,7 +43,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     let params = params(experiment, settings)?;
     let targets = targets(settings)?;
     let limits = limits(experiment, &sizes, settings)?;
-    limits.check().map_err(|e| Error::new(e.to_string()))?;
+    limits.check().map_err(|e| Error::usage(e.to_string()))?;
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
     let variant = programmed::variant(experiment.name, experiment.program.as_ref(), settings)?;
@@ -182,7 +182,7 @@ fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
     }
     match settings.clients.as_deref().unwrap_or(&[usual]) {
         [one] => Ok(*one),
-        several => Err(Error::new(format!(
+        several => Err(Error::usage(format!(
             "--clients: {} takes one number, and {} are there: a list is for the steps of \
              oltp-read-only",
             experiment.name,
@@ -206,7 +206,7 @@ fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
             Fixed::Batch => ("--batch", settings.batch.is_some()),
         };
         if set {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "{} sets {flag} itself, step by step: leave it out, here and in lab.toml",
                 experiment.name
             )));
@@ -218,7 +218,7 @@ fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
 fn apply(sizes: &mut Sizes, experiment: &Experiment, settings: &Settings) -> Result<()> {
     if let Some(scale) = settings.scale {
         if !(scale > 0.0 && scale <= 1e6) {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "--scale {scale}: must be above 0, such as 0.5"
             )));
         }
@@ -227,7 +227,7 @@ fn apply(sizes: &mut Sizes, experiment: &Experiment, settings: &Settings) -> Res
     sizes.rows = settings.rows.unwrap_or(sizes.rows);
     if let Some(time) = settings.time {
         if !(time > 0.0 && time < 1e9) {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "--time {time}: must be above 0 seconds"
             )));
         }
@@ -237,7 +237,7 @@ fn apply(sizes: &mut Sizes, experiment: &Experiment, settings: &Settings) -> Res
         sizes.query_seconds = time;
     }
     if sizes.rows < 1000 {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{} rows are too few: at least 1000",
             sizes.rows
         )));
@@ -255,13 +255,13 @@ fn params(experiment: &Experiment, settings: &Settings) -> Result<Params> {
         indexes: defaults.indexes,
     };
     if !(1..=1_000_000).contains(&params.batch) {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "--batch {}: use 1 to 1000000 rows",
             params.batch
         )));
     }
     if !(0.0..1e6).contains(&params.queries) {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "--queries {}: use 0 or more a second",
             params.queries
         )));
@@ -276,11 +276,11 @@ fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
     }
     let names = targets::defaults();
     if names.is_empty() {
-        return Err(Error::new(
+        return Err(Error::usage(
             "no persistent engine is compiled in; name a target with -t",
         ));
     }
-    Ok(targets::parse_targets(&names.join(","))?)
+    targets::parse_targets(&names.join(","))
 }
 
 /// Files are named after targets, so their names must differ there as well.
@@ -289,7 +289,7 @@ fn check_names(targets: &[TargetSpec]) -> Result<()> {
         let file = file_name(&target.name);
         let mut before = targets.iter().take(index);
         if before.any(|t| file_name(&t.name) == file) {
-            return Err(Error::new(format!(
+            return Err(Error::usage(format!(
                 "two targets are called {:?}: give one another name",
                 target.name
             )));
@@ -303,7 +303,7 @@ fn data_dir(settings: &Settings, out: &Path) -> Result<PathBuf> {
     let dir = dir.unwrap_or_else(|| out.join("data"));
     // `lab resume` may be called from elsewhere.
     std::path::absolute(&dir)
-        .map_err(|e| Error::new(format!("--data-dir {:?}: {e}", dir.display().to_string())))
+        .map_err(|e| Error::usage(format!("--data-dir {:?}: {e}", dir.display().to_string())))
 }
 
 fn limits(experiment: &Experiment, sizes: &Sizes, settings: &Settings) -> Result<Limits> {
@@ -328,7 +328,7 @@ fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)
     match settings.iops.as_deref().unwrap_or_default() {
         [] => Ok(None),
         [one] => Ok(Some(*one)),
-        several => Err(Error::new(format!(
+        several => Err(Error::usage(format!(
             "--iops: {} takes one cap, and {} are there: a list is for the steps of tpcc",
             experiment.name,
             several.len()
@@ -350,10 +350,10 @@ fn cache(sizes: &Sizes, settings: &Settings) -> ByteSize {
 
 fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
     if cache < ByteSize::mib(8) {
-        return Err(Error::new(format!("--cache {cache}: at least 8M")));
+        return Err(Error::usage(format!("--cache {cache}: at least 8M")));
     }
     match limits.memory {
-        Some(memory) if cache.bytes() > memory.bytes() / 4 * 3 => Err(Error::new(format!(
+        Some(memory) if cache.bytes() > memory.bytes() / 4 * 3 => Err(Error::usage(format!(
             "--cache {cache} leaves too little of --mem {memory} for everything else: at most \
              three quarters of it"
         ))),
@@ -362,7 +362,7 @@ fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
 }
 
 fn check_numbers(plan: &Plan) -> Result<()> {
-    let fault = |text: String| Err(Error::new(text));
+    let fault = |text: String| Err(Error::usage(text));
     if !(1..=1000).contains(&plan.repeats) {
         return fault(format!("--repeats {}: use 1 to 1000", plan.repeats));
     }

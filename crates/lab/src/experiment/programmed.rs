@@ -71,11 +71,11 @@ pub(super) fn variant(
         return Ok(found);
     }
     if variants.len() < 2 {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "{name} has no variants: leave --variant out"
         )));
     }
-    Err(Error::new(lab_report::error::unknown(
+    Err(Error::usage(lab_report::error::unknown(
         "variant", asked, variants,
     )))
 }
@@ -89,7 +89,7 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
         ("--queries", settings.queries.is_some()),
     ];
     match set.into_iter().find(|(_, set)| *set) {
-        Some((flag, _)) => Err(Error::new(format!(
+        Some((flag, _)) => Err(Error::usage(format!(
             "{flag} is a setting of the insert benchmark; {name} has tables of its own: leave it \
              out, here and in lab.toml"
         ))),
@@ -99,7 +99,7 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
 
 /// The caps of the steps, the loosest first, from `--iops`.
 pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
-    let fault = |text: String| Err(Error::new(format!("--iops: {text}")));
+    let fault = |text: String| Err(Error::usage(format!("--iops: {text}")));
     if let Some((reads, writes)) = asked.iter().find(|(reads, writes)| reads != writes) {
         return fault(format!(
             "a step of {name} allows as many writes as reads: say {reads} or {writes} in place of \
@@ -117,7 +117,7 @@ pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
     for cap in &caps {
         // Every cap is in force in one step.
         let limits = Limits::default().within(Some(*cap));
-        limits.check().map_err(|e| Error::new(e.to_string()))?;
+        limits.check().map_err(|e| Error::usage(e.to_string()))?;
     }
     Ok(caps)
 }
@@ -127,12 +127,12 @@ pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
     let mut crowds = asked.to_vec();
     crowds.sort_unstable();
     if let Some(wrong) = crowds.iter().find(|n| !(1..=CLIENTS_MAX).contains(*n)) {
-        return Err(Error::new(format!(
+        return Err(Error::usage(format!(
             "--clients {wrong}: use 1 to {CLIENTS_MAX}"
         )));
     }
     if let Some([twice, _]) = crowds.array_windows().find(|[a, b]| a == b) {
-        return Err(Error::new(format!("--clients: {twice} is there twice")));
+        return Err(Error::usage(format!("--clients: {twice} is there twice")));
     }
     Ok(crowds)
 }

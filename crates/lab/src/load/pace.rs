@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_due_and_not_asked_for_is_told() {
+    fn operations_due_and_not_started_are_counted() {
         let start = stdx::time::now();
         let load = LoadKind::Open {
             rate: 100.0,

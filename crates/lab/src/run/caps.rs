@@ -9,6 +9,7 @@ use lab_report::error::{Error, Result};
 use lab_report::record::Limits;
 
 use super::child::Worker;
+use super::exchange::unexpected;
 use super::interrupt::Interrupt;
 use crate::protocol::{Event, Request};
 
@@ -24,10 +25,9 @@ pub fn check(
     interrupt: &Interrupt,
 ) -> Result<Vec<CapCheck>> {
     let device = data_device(directory).ok();
-    let envelope = Envelope::create(&Cgroups::detect(), limits, device)
-        .map_err(|e| Error::new(e.to_string()))?;
+    let envelope = Envelope::create(&Cgroups::detect(), limits, device)?;
     if !envelope.status().fully_enforced() {
-        return Err(Error::new(envelope.status().to_string()));
+        return Err(Error::environment(envelope.status().to_string()));
     }
     let log = directory.join("worker.log");
     let mut worker = Worker::start(program, &[], &log, Some(&envelope))?;
@@ -40,9 +40,7 @@ pub fn check(
     let checks = match worker.event(interrupt, &envelope)? {
         Event::Caps { checks } => checks,
         other => {
-            return Err(Error::new(format!(
-                "the worker said out of turn: {other:?}"
-            )));
+            return Err(unexpected(&other));
         }
     };
     worker.close(interrupt, &envelope)?;

@@ -5,29 +5,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hdrhistogram::Histogram;
 use kv::{EngineOptions, EngineStats};
 use lab_host::envelope::{Cgroups, Envelope, Mode, data_device};
-use lab_host::sample::{OsSample, Sampler, SelfUsage, self_usage};
-use lab_report::analysis;
-use lab_report::error::{Error, Failure, Result};
+use lab_host::sample::{Sampler, self_usage};
+use lab_report::error::{Error, ErrorKind, Result};
 use lab_report::record::{
-    Cell, EnvelopeRecord, Integrity, Limits, LoadKind, Main, Plan, SCHEMA, SeriesRow, Setting,
-    StepPlan, StepSummary, TargetSpec, Work, decode_histogram, file_name,
+    Cell, EnvelopeRecord, Limits, LoadKind, Plan, SCHEMA, Setting, StepPlan, StepSummary,
+    TargetSpec, Work, file_name,
 };
 use lab_report::store::StepDir;
 use vfs::DeviceId;
 
 use super::child::Worker;
+use super::exchange::{Exchange, Settling, StepLog, unexpected};
 use super::host::{Asked, Host};
-use super::interrupt::Interrupt;
+use super::measured::Measured;
 use super::observe::{Observer, envelope_record};
 use super::power::Power;
-use super::progress::Second;
-use super::server::{Server, room, said_before};
-use super::summary::{Ending, summarize};
+use super::server::{Server, log_length, room};
 use super::{Runner, drawn, restart};
-use crate::protocol::{Before, Event, Finished, Open, Request, Step};
+use crate::protocol::{Before, Event, Open, Request, Step};
 use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
@@ -38,7 +35,7 @@ pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let spec = plan
         .targets
         .get(cell.target)
-        .ok_or_else(|| Error::new("a cell has no target"))?;
+        .ok_or_else(|| Error::environment("a cell has no target"))?;
     let dir = directory(&plan, cell);
     clear(&dir)?;
     let result = with_worker(runner, &plan, cell, spec, &dir);
@@ -79,25 +76,22 @@ fn with_worker(
     }
     let log = runner.run.path().join("worker.log");
     // A restarted server truncates its log.
-    let said = match &kind {
-        Kind::Private(_) => said_before(&server_log(runner, cell, spec)),
+    let log_start = match &kind {
+        Kind::Private(_) => log_length(&server_log(runner, cell, spec)),
         Kind::Embedded(_) | Kind::Managed(_) | Kind::Foreign(_) => 0,
     };
     let setting = restart::first(plan, spec).map_or_else(Setting::default, |s| s.setting.clone());
-    let server = server(runner, plan, (cell, spec), &setting, (dir, &envelope, said))?;
+    let place = (dir, &envelope, log_start);
+    let server = server(runner, plan, (cell, spec), &setting, place)?;
     let uri = address(&kind, server.as_ref());
-    // A worker without an embedded engine stays outside the limits.
-    let (environment, around) = match &kind {
-        Kind::Embedded(factory) => (factory.environment(), Some(&envelope)),
-        Kind::Managed(_) | Kind::Private(_) | Kind::Foreign(_) => (&[][..], None),
-    };
+    let (environment, around) = confined(&kind, &envelope);
     let worker = Worker::start(&runner.program, environment, &log, around)?;
     let measured = match &server {
         Some(server) => Some(server.pid()),
         None => around.map(|_| worker.pid()),
     };
     let sampler = Sampler::new(measured, &envelope, dir, device);
-    let lap = Lap {
+    let running = RunningCell {
         runner,
         plan,
         cell,
@@ -108,19 +102,34 @@ fn with_worker(
         record,
         worker,
         server,
-        said,
+        log_start,
         uri,
         sampler,
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
         before: Before::default(),
         iops: None,
-        untouched: true,
+        pristine: true,
         lost: false,
         codecs: None,
         power: None,
     };
-    lap.go()
+    running.run_steps()
+}
+
+/// The environment of a worker, and the limits around it: one without an embedded engine stays
+/// outside.
+pub(super) fn confined<'e>(
+    kind: &Kind,
+    envelope: &'e Envelope,
+) -> (
+    &'static [(&'static str, &'static str)],
+    Option<&'e Envelope>,
+) {
+    match kind {
+        Kind::Embedded(factory) => (factory.environment(), Some(envelope)),
+        Kind::Managed(_) | Kind::Private(_) | Kind::Foreign(_) => (&[], None),
+    }
 }
 
 /// Address at which the server of a target listens.
@@ -147,7 +156,7 @@ fn envelope(
         let reason = "no control group can be used here; see `lab doctor`";
         return Ok(Envelope::uncapped(&plan.limits, reason));
     }
-    Envelope::create(&runner.cgroups, &plan.limits, device).map_err(|e| Error::new(e.to_string()))
+    Ok(Envelope::create(&runner.cgroups, &plan.limits, device)?)
 }
 
 /// Log file of a cell's server.
@@ -156,14 +165,14 @@ fn server_log(runner: &Runner<'_>, cell: Cell, spec: &TargetSpec) -> PathBuf {
     runner.run.path().join(name)
 }
 
-/// Start the server of a cell, if it has one, with the settings of a step. `said`: the offset in
-/// its log at which this try's messages begin.
+/// Start the server of a cell, if it has one, with the settings of a step. `log_start`: the
+/// offset in its log at which this try's messages begin.
 pub(super) fn server(
     runner: &Runner<'_>,
     plan: &Plan,
     (cell, spec): (Cell, &TargetSpec),
     setting: &Setting,
-    (dir, envelope, said): (&Path, &Envelope, u64),
+    (dir, envelope, log_start): (&Path, &Envelope, u64),
 ) -> Result<Option<Server>> {
     let log = server_log(runner, cell, spec);
     let host = Host {
@@ -187,14 +196,14 @@ pub(super) fn server(
         Kind::Private(private) => host.start(&private, &asked).map(Some),
         Kind::Embedded(_) | Kind::Foreign(_) => Ok(None),
     };
-    started.map_err(|e| Error {
-        message: format!("{}: {}{}", spec.name, e.message, room(&log, said, dir)),
-        failure: e.failure,
+    started.map_err(|e| {
+        let room = room(&log, log_start, dir);
+        e.with_message(format!("{}: {}{room}", spec.name, e.message))
     })
 }
 
 /// A cell in progress.
-pub(super) struct Lap<'r, 'p, 'a> {
+pub(super) struct RunningCell<'r, 'p, 'a> {
     pub(super) runner: &'r mut Runner<'a>,
     pub(super) plan: &'p Plan,
     pub(super) cell: Cell,
@@ -202,24 +211,24 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) dir: PathBuf,
     pub(super) device: Option<DeviceId>,
     pub(super) envelope: Envelope,
-    record: EnvelopeRecord,
+    pub(super) record: EnvelopeRecord,
     pub(super) worker: Worker,
     pub(super) server: Option<Server>,
     /// Offset in the server's log at which this try's messages begin.
-    pub(super) said: u64,
+    pub(super) log_start: u64,
     /// Address at which the target's server listens.
     pub(super) uri: Option<String>,
     pub(super) sampler: Sampler,
     /// The engine's last reported statistics.
     pub(super) stats: EngineStats,
     /// Mean rates of the completed steps, by step name.
-    rates: BTreeMap<String, f64>,
+    pub(super) rates: BTreeMap<String, f64>,
     /// The I/O cap in force, if it is the step's and not the plan's.
     iops: Option<u64>,
     /// What the last step left in the store, for steps that delete no rows.
     pub(super) before: Before,
     /// True until a step writes to the store.
-    pub(super) untouched: bool,
+    pub(super) pristine: bool,
     /// True if the worker has no open store to close.
     pub(super) lost: bool,
     /// The codecs its server reports; `None` until the server was queried.
@@ -228,8 +237,8 @@ pub(super) struct Lap<'r, 'p, 'a> {
     pub(super) power: Option<Power>,
 }
 
-impl Lap<'_, '_, '_> {
-    fn go(mut self) -> Result<()> {
+impl RunningCell<'_, '_, '_> {
+    fn run_steps(mut self) -> Result<()> {
         let plan = self.plan;
         if let Some(first) = restart::first(plan, self.target) {
             self.open(&first.setting, false)?;
@@ -244,11 +253,11 @@ impl Lap<'_, '_, '_> {
     /// contents.
     pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
-        let program = Spec::of(params).map_err(Error::new)?;
+        let program = Spec::of(params).map_err(Error::environment)?;
         let rows = match &program {
             Some(_) => RowParams::NONE,
             None => serde_json::from_value(params.clone())
-                .map_err(|e| Error::new(format!("the plan's parameters: {e}")))?,
+                .map_err(|e| Error::environment(format!("the plan's parameters: {e}")))?,
         };
         let mut options = engine_options(self.plan, self.target);
         options.codec = setting.codec.unwrap_or(options.codec);
@@ -261,7 +270,7 @@ impl Lap<'_, '_, '_> {
             durability: setting.durability.unwrap_or(self.plan.durability),
             rows,
             program,
-            there: self.before.rows,
+            rows_present: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
             // A private server's data goes with its directory.
             keep: self.plan.keep_data || self.server.is_some(),
@@ -315,12 +324,9 @@ impl Lap<'_, '_, '_> {
             format!("{name}: {}", error.message)
         };
         if let Some(server) = &self.server {
-            message.push_str(&room(server.log(), self.said, &self.dir));
+            message.push_str(&room(server.log(), self.log_start, &self.dir));
         }
-        Error {
-            message,
-            failure: error.failure,
-        }
+        error.with_message(message)
     }
 
     fn step(&mut self, step: &StepPlan) -> Result<()> {
@@ -358,11 +364,11 @@ impl Lap<'_, '_, '_> {
             Ok(mut done) => {
                 let kept = drawn::look(self, step, &dir, &mut done);
                 let kept = kept.and_then(|()| done.keep(self, step, dir));
-                kept.map_err(|e| self.with_target(&e).meaning(Failure::Invalid))
+                kept.map_err(|e| self.with_target(&e).with_kind(ErrorKind::Invalid))
             }
             Err(e) if self.runner.interrupt.is_set() => Err(e),
             Err(e) => {
-                let e = self.with_target(&e).meaning(Failure::Invalid);
+                let e = self.with_target(&e).with_kind(ErrorKind::Invalid);
                 dir.fail(&e.message)?;
                 Err(e)
             }
@@ -422,7 +428,7 @@ impl Lap<'_, '_, '_> {
 
     pub(super) fn step_request(&self, step: &StepPlan) -> Result<Request> {
         let work: Work = serde_json::from_value(step.work.clone())
-            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+            .map_err(|e| Error::environment(format!("step {}: {e}", step.name)))?;
         Ok(Request::Step(Step {
             work,
             operations: step.operations,
@@ -437,20 +443,20 @@ impl Lap<'_, '_, '_> {
 
     fn measure(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let work: Work = serde_json::from_value(step.work.clone())
-            .map_err(|e| Error::new(format!("step {}: {e}", step.name)))?;
+            .map_err(|e| Error::environment(format!("step {}: {e}", step.name)))?;
         let main = work.main();
         let lab_before = self_usage();
         let request = self.step_request(step)?;
         let progress = &mut *self.runner.progress;
-        let mut watch = Watch::new(step, dir, progress);
-        let mut talk = Talk {
+        let mut step_log = StepLog::new(step, dir, progress);
+        let mut exchange = Exchange {
             worker: &mut self.worker,
             interrupt: self.runner.interrupt,
             envelope: &self.envelope,
         };
         let stats = std::mem::take(&mut self.stats);
         let mut observer = Observer::new(&mut self.sampler, main, stats);
-        let finished = match talk.watched(&request, &mut watch, &mut observer)? {
+        let finished = match exchange.observed(&request, &mut step_log, &mut observer)? {
             Event::Finished(finished) => *finished,
             other => return Err(unexpected(&other)),
         };
@@ -461,7 +467,7 @@ impl Lap<'_, '_, '_> {
             let (groups, limits) = (&self.runner.cgroups, &self.plan.limits);
             recap(&mut self.envelope, groups, limits, self.device)?;
         }
-        let mut talk = Talk {
+        let mut exchange = Exchange {
             worker: &mut self.worker,
             interrupt: self.runner.interrupt,
             envelope: &self.envelope,
@@ -469,13 +475,13 @@ impl Lap<'_, '_, '_> {
         let mut settled = Settling::default();
         if step.settle {
             let seconds_max = self.plan.settle_max;
-            settled = talk.settled(seconds_max, &mut watch, &mut observer)?;
+            settled = exchange.settled(seconds_max, &mut step_log, &mut observer)?;
         }
         let end = observer.sample();
         self.stats = observer.stats().clone();
         let lab = (lab_before, self_usage());
-        watch.progress.verifying();
-        let integrity = match talk.watched(&Request::Verify, &mut watch, &mut observer)? {
+        step_log.progress.verifying();
+        let integrity = match exchange.observed(&Request::Verify, &mut step_log, &mut observer)? {
             Event::Verified(integrity) => integrity,
             other => return Err(unexpected(&other)),
         };
@@ -491,238 +497,19 @@ impl Lap<'_, '_, '_> {
     }
 }
 
-/// The worker, with the conditions that may end an exchange early.
-struct Talk<'a> {
-    worker: &'a mut Worker,
-    interrupt: &'a Interrupt,
-    envelope: &'a Envelope,
-}
-
-impl Talk<'_> {
-    /// Send a request and observe the worker until the final event.
-    fn watched(
-        &mut self,
-        request: &Request,
-        watch: &mut Watch<'_>,
-        observer: &mut Observer<'_>,
-    ) -> Result<Event> {
-        self.worker.ask(request, self.envelope)?;
-        loop {
-            match self.worker.event(self.interrupt, self.envelope)? {
-                Event::Tick(tick) => watch.second(observer, *tick)?,
-                Event::Interval(interval) => observer.interval(&interval),
-                last => return Ok(last),
-            }
-        }
-    }
-}
-
-impl Talk<'_> {
-    /// Let the target settle, and observe it.
-    fn settled(
-        &mut self,
-        seconds_max: f64,
-        watch: &mut Watch<'_>,
-        observer: &mut Observer<'_>,
-    ) -> Result<Settling> {
-        match self.watched(&Request::Settle { seconds_max }, watch, observer)? {
-            Event::Settled {
-                seconds,
-                cut,
-                unknown,
-            } => Ok(Settling {
-                seconds,
-                cut,
-                unknown,
-            }),
-            other => Err(unexpected(&other)),
-        }
-    }
-}
-
 fn recap(
     envelope: &mut Envelope,
     cgroups: &Cgroups,
     limits: &Limits,
     device: Option<DeviceId>,
 ) -> Result<()> {
-    let capped = envelope.recap(cgroups, limits, device);
-    capped.map_err(|e| Error::new(e.to_string()))
+    Ok(envelope.recap(cgroups, limits, device)?)
 }
 
 /// The highest number of clients of any step.
 fn most_clients(plan: &Plan) -> u32 {
     let own = plan.steps.iter().filter_map(|s| s.setting.clients);
     own.fold(plan.clients, u32::max)
-}
-
-pub(super) fn unexpected(event: &Event) -> Error {
-    Error::new(format!("the worker said something out of turn: {event:?}"))
-}
-
-/// Displays and stores every second of a step.
-pub(super) struct Watch<'a> {
-    step: &'a StepPlan,
-    dir: &'a mut StepDir,
-    pub(super) progress: &'a mut dyn super::Progress,
-    stalls: u64,
-}
-
-/// Maximum seconds that clients may be busy after the end of their step: one statement each.
-const PATIENCE: f64 = 120.0;
-
-impl<'a> Watch<'a> {
-    pub(super) fn new(
-        step: &'a StepPlan,
-        dir: &'a mut StepDir,
-        progress: &'a mut dyn super::Progress,
-    ) -> Watch<'a> {
-        Watch {
-            step,
-            dir,
-            progress,
-            stalls: 0,
-        }
-    }
-
-    pub(super) fn second(
-        &mut self,
-        observer: &mut Observer<'_>,
-        tick: crate::protocol::Tick,
-    ) -> Result<()> {
-        let queries = tick.queries;
-        let row = observer.tick(tick);
-        if row.phase != "settle" && self.step.seconds_max + PATIENCE < row.t {
-            return Err(Error::new(format!(
-                "its clients are still busy {PATIENCE:.0} s after their time was up: the target \
-                 does not answer; see its log, and whether its disk is full"
-            )));
-        }
-        self.dir.push(&row)?;
-        self.dir.push_engine(row.t, observer.stats())?;
-        let main = observer.main();
-        // Cheap enough each second: the series of a step has at most some thousand rows.
-        if observer.series.len().is_multiple_of(5) {
-            self.stalls = analysis::second_stats(&observer.series, main).stall_seconds;
-        }
-        let (done, rate) = match main {
-            Main::Rows => (row.rows, row.rate),
-            Main::Queries => (queries, row.query_rate),
-        };
-        self.progress.second(&Second {
-            t: row.t,
-            settling: row.phase == "settle",
-            done,
-            of: self.step.operations,
-            rate,
-            p99_ms: row.p99_ms,
-            max_ms: row.max_ms,
-            memory: row.cgroup_memory.or(row.rss),
-            write_bytes: row.write_bytes,
-            file_bytes: row.file_bytes,
-            debt_bytes: row.debt_bytes,
-            stall_seconds: self.stalls,
-            activity: row.activity,
-        });
-        Ok(())
-    }
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Settling {
-    pub seconds: f64,
-    pub cut: bool,
-    /// The target does not report its pending work.
-    pub unknown: bool,
-}
-
-/// Everything that the summary of a step needs.
-pub(super) struct Measured {
-    pub main: Main,
-    pub stats_before: EngineStats,
-    pub stats_after: EngineStats,
-    pub first: OsSample,
-    pub loaded: OsSample,
-    pub end: OsSample,
-    pub series: Vec<SeriesRow>,
-    pub intervals: Vec<lab_report::record::IntervalRow>,
-    pub rss_max: Option<u64>,
-    pub cgroup_max: Option<u64>,
-    pub file_max: u64,
-    pub debt: Option<u64>,
-    pub finished: Finished,
-    pub settled: Settling,
-    pub integrity: Integrity,
-    pub lab: (Option<SelfUsage>, Option<SelfUsage>),
-    /// Numbers specific to the experiment.
-    pub extra: BTreeMap<String, f64>,
-    /// Warnings for the report.
-    pub warnings: Vec<String>,
-}
-
-impl Measured {
-    pub(super) fn new(
-        main: Main,
-        mut observer: Observer<'_>,
-        (loaded, end): (OsSample, OsSample),
-        finished: Finished,
-        settled: Settling,
-        integrity: Integrity,
-        lab: (Option<SelfUsage>, Option<SelfUsage>),
-    ) -> Measured {
-        Measured {
-            main,
-            stats_before: observer.stats_before.clone(),
-            stats_after: observer.stats().clone(),
-            first: observer.first.clone(),
-            loaded,
-            end,
-            series: std::mem::take(&mut observer.series),
-            intervals: std::mem::take(&mut observer.intervals),
-            rss_max: observer.rss_max,
-            cgroup_max: observer.cgroup_max,
-            file_max: observer.file_max,
-            debt: observer.debt,
-            extra: finished.extra.clone(),
-            finished,
-            settled,
-            integrity,
-            lab,
-            warnings: Vec::new(),
-        }
-    }
-
-    fn keep(self, lap: &mut Lap<'_, '_, '_>, step: &StepPlan, dir: StepDir) -> Result<()> {
-        let histogram = decode(&self.finished.histogram)?;
-        let beside = self
-            .finished
-            .query_histogram
-            .as_deref()
-            .map(decode)
-            .transpose()?;
-        let stalls = analysis::stalls(&self.series, self.main);
-        let ending = Ending {
-            plan: lap.plan,
-            step,
-            target: lap.target,
-            repeat: lap.cell.repeat,
-            envelope: &lap.record,
-            events: lap.envelope.memory_events(),
-        };
-        let summary = summarize(&self, &ending, &histogram, beside.as_ref());
-        dir.finish(&summary, &stalls, Some(&histogram), beside.as_ref())?;
-        lap.before = Before {
-            rows: self.finished.live_rows,
-            bytes: self.finished.live_bytes,
-        };
-        lap.rates.insert(step.name.clone(), summary.rate_mean);
-        lap.runner.progress.step_end(lap.plan, &summary);
-        Ok(())
-    }
-}
-
-fn decode(text: &str) -> Result<Histogram<u64>> {
-    decode_histogram(text).map_err(|e| Error::new(format!("the worker's histogram: {e}")))
 }
 
 /// The options a target is opened with.

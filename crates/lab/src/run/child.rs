@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use lab_host::envelope::Envelope;
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, Result};
 use stdx::{sync, time};
 
 use super::interrupt::Interrupt;
@@ -30,7 +30,7 @@ pub(super) struct Worker {
     events: Receiver<Event>,
     log: PathBuf,
     /// Whether it is running a request with reports every second.
-    telling: bool,
+    reports: bool,
 }
 
 impl Worker {
@@ -53,7 +53,7 @@ impl Worker {
             .map_err(|e| Error::io("start", program, &e))?;
         let (requests, output) = (child.stdin.take(), child.stdout.take());
         let (Some(requests), Some(output)) = (requests, output) else {
-            return Err(Error::new("the worker has no pipes"));
+            return Err(Error::environment("the worker has no pipes"));
         };
         let (send, events) = channel();
         let reader = sync::spawn("worker-events", move || {
@@ -70,17 +70,16 @@ impl Worker {
                 }
             }
         });
-        reader.map_err(|e| Error::new(format!("cannot start a thread: {e}")))?;
+        reader.map_err(|e| Error::environment(format!("cannot start a thread: {e}")))?;
         let worker = Worker {
             child,
             requests,
             events,
             log: log.to_owned(),
-            telling: false,
+            reports: false,
         };
         if let Some(envelope) = envelope {
-            let admitted = envelope.admit(worker.pid());
-            admitted.map_err(|e| Error::new(e.to_string()))?;
+            envelope.admit(worker.pid())?;
         }
         Ok(worker)
     }
@@ -90,7 +89,7 @@ impl Worker {
     }
 
     pub(super) fn ask(&mut self, request: &Request, envelope: &Envelope) -> Result<()> {
-        self.telling = matches!(request, Request::Step(_) | Request::Settle { .. });
+        self.reports = matches!(request, Request::Step(_) | Request::Settle { .. });
         let line = serde_json::to_string(request).expect("requests are plain data");
         let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
         // The worker does not read any more because it has ended.
@@ -102,16 +101,16 @@ impl Worker {
         let end = time::now() + SILENCE_MAX;
         loop {
             if interrupt.is_set() {
-                return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+                return Err(Error::interrupted("interrupted"));
             }
-            if self.telling && time::now() > end {
+            if self.reports && time::now() > end {
                 let seconds = SILENCE_MAX.as_secs();
-                return Err(Error::new(format!(
-                    "the worker has said nothing for {seconds} s: it is stuck, and was ended"
+                return Err(Error::target(format!(
+                    "the worker sent nothing for {seconds} s: it is stuck, and was ended"
                 )));
             }
             match self.events.recv_timeout(LOOK) {
-                Ok(Event::Failed { message }) => return Err(Error::new(message)),
+                Ok(Event::Failed { kind, message }) => return Err(Error::new(kind, message)),
                 Ok(event) => return Ok(event),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.death(envelope)),
@@ -127,14 +126,14 @@ impl Worker {
             .and_then(|e| e.oom_kills)
             .unwrap_or(0);
         if killed > 0 {
-            return Error::new(
+            return Error::target(
                 "the kernel killed the worker because it needed more memory than --mem allows: \
                  raise --mem or lower --cache",
             );
         }
         let status = status.map_or("it did not end".to_owned(), |s| s.to_string());
-        Error::new(format!(
-            "the worker ended unexpectedly ({status}); see {}, then begin again with `romanesco \
+        Error::target(format!(
+            "the worker ended unexpectedly ({status}); see {}, then continue with `romanesco \
              lab resume`",
             self.log.display()
         ))
@@ -169,7 +168,7 @@ impl Worker {
                 return Ok(());
             }
         }
-        Err(Error::new("the worker did not close its store in time"))
+        Err(Error::target("the worker did not close its store in time"))
     }
 }
 

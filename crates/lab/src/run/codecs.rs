@@ -3,10 +3,10 @@
 
 use lab_report::record::StepPlan;
 
-use super::cell::Lap;
+use super::cell::RunningCell;
 use crate::targets::{self, Kind};
 
-impl Lap<'_, '_, '_> {
+impl RunningCell<'_, '_, '_> {
     /// Why the server of this cell does not support the codec of a step; `None` if it does, or if
     /// the step names no codec.
     pub(super) fn lacks_codec(&mut self, step: &StepPlan) -> Option<String> {

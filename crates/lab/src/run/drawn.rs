@@ -8,19 +8,21 @@ use lab_report::record::StepPlan;
 use lab_report::record::map::Map;
 use lab_report::store::StepDir;
 
-use super::cell::{Lap, Measured, unexpected};
+use super::cell::RunningCell;
+use super::exchange::unexpected;
+use super::measured::Measured;
 use crate::protocol::{Event, Request};
 
 /// Examine the files of a step as its setting requests.
 pub(super) fn look(
-    lap: &mut Lap<'_, '_, '_>,
+    running: &mut RunningCell<'_, '_, '_>,
     step: &StepPlan,
     dir: &StepDir,
     measured: &mut Measured,
 ) -> Result<()> {
     if step.setting.map {
         // The worker holds the store, which is at rest: the map shows the settled state.
-        match map::read(&lap.dir) {
+        match map::read(&running.dir) {
             Ok(map) => {
                 figures(&map, measured);
                 dir.write_map(&map)?;
@@ -30,10 +32,10 @@ pub(super) fn look(
     }
     if let Some(seconds) = step.setting.codecs {
         let request = Request::Codecs {
-            directory: lap.dir.clone(),
+            directory: running.dir.clone(),
             seconds,
         };
-        match lap.ask(&request)? {
+        match running.ask(&request)? {
             Event::Codecs { tried } => codecs(&tried, measured),
             other => return Err(unexpected(&other)),
         }

@@ -66,14 +66,16 @@ impl Host<'_> {
         let place = asked.place(&directory);
         let empty = fs::read_dir(&directory).is_ok_and(|mut all| all.next().is_none());
         if empty {
-            private.directories(&place)?;
-            for line in private.preparations(&place)? {
+            private.directories(&place).map_err(Error::environment)?;
+            let lines = private.preparations(&place);
+            for line in lines.map_err(Error::environment)? {
                 let command = server::waiting(&line, &directory, self.log)?;
                 server::run(command, self.log, self.interrupt)?;
             }
         }
-        let port = private.port()?;
-        let line = private.line(&place, port)?;
+        let port = private.port().map_err(Error::environment)?;
+        let line = private.line(&place, port);
+        let line = line.map_err(Error::environment)?;
         let listens = |_: &str, pid: u32| {
             let uri = private.uri(pid, port);
             targets::answers(&uri).is_ok().then_some(uri)

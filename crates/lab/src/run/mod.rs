@@ -9,9 +9,11 @@ mod cell;
 mod child;
 mod codecs;
 mod drawn;
+mod exchange;
 mod halt;
 mod host;
 mod interrupt;
+mod measured;
 mod observe;
 mod power;
 mod progress;
@@ -34,7 +36,7 @@ use lab_host::envelope::{Cgroups, remove_stale};
 use lab_host::host::{HostFacts, capture_env};
 use lab_report::analysis;
 use lab_report::cost::{self, CostOptions};
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, Result};
 use lab_report::record::{
     Cell, Manifest, Plan, Prices, RunRecord, RunSummary, SCHEMA, StepState, StepStatus,
     StepSummary, TargetRecord, file_name,
@@ -160,9 +162,8 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
                 foreign += 1;
             }
             Kind::Private(private) => {
-                private
-                    .installed()
-                    .map_err(|e| format!("{}: {e}", target.name))?;
+                let missing = |e| Error::environment(format!("{}: {e}", target.name));
+                private.installed().map_err(missing)?;
             }
             Kind::Embedded(_) | Kind::Managed(_) => {}
         }
@@ -174,8 +175,8 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
     for cell in &plan.cells {
         let dir = cell::directory(plan, *cell);
         if dir.exists() {
-            return Err(Error::new(format!(
-                "{} is there already, perhaps the data of another run: remove it, or name another \
+            return Err(Error::environment(format!(
+                "{} exists, perhaps the data of another run: remove it, or name another \
                  --data-dir",
                 dir.display()
             )));
@@ -206,9 +207,9 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
     let needed = plan.disk_bytes.saturating_mul(cells);
     if free < needed && !force {
         let (needed, free) = (stdx::ByteSize(needed), stdx::ByteSize(free));
-        return Err(Error::new(format!(
+        return Err(Error::environment(format!(
             "{} has {free} free and the run may need {needed}: name another --data-dir, choose a \
-             smaller --preset or --scale, or go on regardless with --force",
+             smaller --preset or --scale, or continue regardless with --force",
             dir.display()
         )));
     }
@@ -274,8 +275,8 @@ impl Runner<'_> {
             outcome = cell::run(self, *cell);
             if self.interrupt.is_set() {
                 let resume = self.run.path().display();
-                let message = format!("interrupted; go on with `romanesco lab resume {resume}`");
-                return Err(Error::new(message).meaning(Failure::Interrupted));
+                let message = format!("interrupted; continue with `romanesco lab resume {resume}`");
+                return Err(Error::interrupted(message));
             }
             if let Err(e) = &outcome {
                 self.note_failure(*cell, &e.message)?;
@@ -287,7 +288,7 @@ impl Runner<'_> {
         self.progress.end(&summary);
         // Nothing was started: the error is in the request.
         match outcome {
-            Err(e) if e.failure == Failure::Tool && summary.steps.is_empty() => Err(e),
+            Err(e) if e.kind().exit_code() == 3 && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
     }
@@ -363,8 +364,8 @@ impl Runner<'_> {
     fn discard(&self, cell: Cell) -> Result<()> {
         for (name, status) in self.steps_of(cell)? {
             let why = match status.state {
-                StepState::Failed => "its cell failed and was begun again",
-                _ => "its cell was interrupted and was begun again",
+                StepState::Failed => "its cell failed and was restarted",
+                _ => "its cell was interrupted and was restarted",
             };
             self.run
                 .set_status(&name, StepState::Discarded, Some(why.to_owned()))?;

@@ -26,7 +26,7 @@ pub(super) struct Observer<'a> {
     pub(super) cgroup_max: Option<u64>,
     pub(super) file_max: u64,
     pub(super) debt: Option<u64>,
-    told_bytes: Option<u64>,
+    reported_bytes: Option<u64>,
 }
 
 impl<'a> Observer<'a> {
@@ -52,7 +52,7 @@ impl<'a> Observer<'a> {
             cgroup_max: None,
             file_max: 0,
             debt: None,
-            told_bytes: None,
+            reported_bytes: None,
         }
     }
 
@@ -72,7 +72,7 @@ impl<'a> Observer<'a> {
         let mut sample = self.sampler.sample();
         // The files of a server may not be visible: then use the size it reports.
         let unseen = sample.data.is_none_or(|data| data.files == 0);
-        if let Some(bytes) = self.told_bytes.filter(|_| unseen) {
+        if let Some(bytes) = self.reported_bytes.filter(|_| unseen) {
             sample.data = Some(DataSize {
                 files: 0,
                 length_bytes: bytes,
@@ -92,7 +92,7 @@ impl<'a> Observer<'a> {
 
     /// Record one second of the worker.
     pub(super) fn tick(&mut self, tick: Tick) -> SeriesRow {
-        self.told_bytes = tick.file_bytes;
+        self.reported_bytes = tick.file_bytes;
         let sample = self.sample();
         let row = self.row(&tick, &sample, &sample.since(&self.last));
         self.last = sample;

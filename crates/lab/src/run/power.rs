@@ -102,14 +102,15 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
     if !cuts || env::var_os(OWN).is_some() || lacks().is_some() {
         return Ok(());
     }
-    let program = env::current_exe().map_err(|e| Error::new(format!("this program: {e}")))?;
+    let program =
+        env::current_exe().map_err(|e| Error::environment(format!("this program: {e}")))?;
     let failed = command("unshare")?
         .args(["--mount", "--propagation", "private", "--"])
         .arg(program)
         .args(env::args_os().skip(1))
         .env(OWN, "1")
         .exec();
-    Err(Error::new(format!("unshare: {failed}")))
+    Err(Error::environment(format!("unshare: {failed}")))
 }
 
 /// A mounted file system; dropping it unmounts and deletes it.
@@ -214,7 +215,7 @@ fn beside(directory: &Path) -> PathBuf {
 fn command(program: &str) -> Result<Command> {
     let path = found(program, &SYSTEM);
     path.map(Command::new)
-        .ok_or_else(|| Error::new(format!("{program} is missing")))
+        .ok_or_else(|| Error::environment(format!("{program} is missing")))
 }
 
 fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<()> {
@@ -225,12 +226,12 @@ fn run<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Res
 fn ask<'a>(program: &str, arguments: impl IntoIterator<Item = &'a OsStr>) -> Result<String> {
     let mut command = command(program)?;
     let output = command.args(arguments).stdin(Stdio::null()).output();
-    let output = output.map_err(|e| Error::new(format!("{program}: {e}")))?;
+    let output = output.map_err(|e| Error::environment(format!("{program}: {e}")))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(Error::new(format!("{program}: {}", said.trim())))
+    let errors = String::from_utf8_lossy(&output.stderr);
+    Err(Error::environment(format!("{program}: {}", errors.trim())))
 }
 
 #[cfg(test)]
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_synced_before_the_cut_began_is_there() {
+    fn data_synced_before_the_cut_began_is_present() {
         let Some((_dir, place, power)) = mounted() else {
             return;
         };
@@ -297,19 +298,19 @@ mod tests {
         power.back().unwrap();
         for (path, pages) in files.iter().zip(before) {
             let there = fs::metadata(path).unwrap().len();
-            assert!(PAGE as u64 * pages <= there, "{there} bytes of {pages}");
+            assert!(PAGE as u64 * pages <= there, "P2: {there} bytes of {pages}");
         }
     }
 
     #[test]
-    fn what_was_synced_is_there_after_the_cut_and_the_rest_is_not() {
+    fn synced_data_is_present_after_the_cut_and_the_rest_is_lost() {
         let Some((dir, place, power)) = mounted() else {
             return;
         };
         assert_eq!(
             fs::read_dir(dir.path()).unwrap().count(),
             1,
-            "the file has no name"
+            "P1: the file has no name"
         );
         assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
         let written = |name: &str| {
@@ -333,7 +334,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(&place).unwrap().count(),
             0,
-            "nothing is mounted any more"
+            "P1: nothing is mounted any more"
         );
     }
 }

@@ -18,9 +18,11 @@ use lab_report::store::StepDir;
 use rustix::fs::{Advice, fadvise};
 use stdx::time;
 
-use super::cell::{self, Lap, Measured, Settling, Watch, clear, unexpected};
+use super::cell::{self, RunningCell, clear};
 use super::child::Worker;
+use super::exchange::{Settling, StepLog, unexpected};
 use super::halt::halt;
+use super::measured::Measured;
 use super::observe::Observer;
 use super::power::{self, Power};
 use super::server::Server;
@@ -104,7 +106,7 @@ fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
         _ if (setting.kill || setting.cold || setting.map) && !can.persistent => {
             "its engine keeps nothing on disk"
         }
-        _ if rebuilds(step) && !can.compaction => "it cannot be asked to write its data anew",
+        _ if rebuilds(step) && !can.compaction => "it cannot rewrite its data on request",
         _ => return None,
     };
     Some(why.to_owned())
@@ -145,7 +147,7 @@ fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
         return Some("it has no fill factor; see the steps without one".to_owned());
     }
     if rebuilds(step) && !can.compaction {
-        return Some("it cannot be asked to write its data anew".to_owned());
+        return Some("it cannot rewrite its data on request".to_owned());
     }
     if (setting.map || setting.codecs.is_some()) && !can.persistent {
         return Some("it keeps nothing on disk".to_owned());
@@ -216,13 +218,13 @@ pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPla
     steps.find(|step| unsupported(plan, spec, step).is_none())
 }
 
-impl Lap<'_, '_, '_> {
+impl RunningCell<'_, '_, '_> {
     /// Bring the store into the state in which a step begins.
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
-        let untouched = mem::take(&mut self.untouched);
+        let pristine = mem::take(&mut self.pristine);
         let Setting { fresh, cold, .. } = step.setting;
         let stays = matches!(targets::kind(self.target), Ok(Kind::Foreign(_)));
-        let begins = fresh && !untouched && !stays;
+        let begins = fresh && !pristine && !stays;
         if begins || cold || step.setting.power {
             if fresh {
                 self.before = Before::default();
@@ -271,7 +273,7 @@ impl Lap<'_, '_, '_> {
             self.plan,
             (self.cell, self.target),
             &step.setting,
-            (&self.dir, &self.envelope, self.said),
+            (&self.dir, &self.envelope, self.log_start),
         )?;
         if let Some(server) = &self.server {
             self.uri = Some(server.uri().to_owned());
@@ -281,11 +283,8 @@ impl Lap<'_, '_, '_> {
 
     fn start(&self) -> Result<Worker> {
         let log = self.runner.run.path().join("worker.log");
-        // A worker without an embedded engine stays outside the limits.
-        let (environment, around) = match targets::kind(self.target)? {
-            Kind::Embedded(factory) => (factory.environment(), Some(&self.envelope)),
-            _ => (&[][..], None),
-        };
+        let kind = targets::kind(self.target)?;
+        let (environment, around) = cell::confined(&kind, &self.envelope);
         Worker::start(&self.runner.program, environment, &log, around)
     }
 
@@ -314,14 +313,14 @@ impl Lap<'_, '_, '_> {
         let stats = mem::take(&mut self.stats);
         let mut observer = Observer::new(&mut self.sampler, Main::Rows, stats);
         let progress = &mut *self.runner.progress;
-        let mut watch = Watch::new(step, dir, progress);
+        let mut step_log = StepLog::new(step, dir, progress);
         self.worker.ask(&request, &self.envelope)?;
         let last = loop {
             match self.worker.event(self.runner.interrupt, &self.envelope)? {
                 Event::Tick(tick) => {
                     let done = tick.t >= step.seconds_max && 0 < tick.rows;
                     let end = tick.clone();
-                    watch.second(&mut observer, *tick)?;
+                    step_log.second(&mut observer, *tick)?;
                     if done {
                         break *end;
                     }
@@ -333,7 +332,7 @@ impl Lap<'_, '_, '_> {
         let (power, server) = (self.power.as_ref(), self.server.take());
         let before_cut = crash(&acknowledged, power, server, &mut self.worker)?;
         let end = observer.sample();
-        watch.progress.verifying();
+        step_log.progress.verifying();
         let mut measured = Measured::new(
             Main::Rows,
             observer,

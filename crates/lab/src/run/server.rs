@@ -14,7 +14,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use lab_host::envelope::Envelope;
-use lab_report::error::{Error, Failure, Result};
+use lab_report::error::{Error, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
@@ -63,7 +63,7 @@ pub(super) struct Server {
     child: Child,
     log: PathBuf,
     /// Offset in the log at which this server's own messages begin.
-    said: u64,
+    log_start: u64,
     uri: String,
     stop: Signal,
 }
@@ -87,7 +87,7 @@ pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Comma
 
 /// Run a program to its end, outside the limits.
 pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Result<()> {
-    let said = said_before(log);
+    let log_start = log_length(log);
     let child = command.stdin(Stdio::piped()).spawn();
     let mut child = child.map_err(|e| Error::io("start", log, &e))?;
     // If the program has ended already, that shows below.
@@ -98,7 +98,7 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
     let mut running = Server {
         child,
         log: log.to_owned(),
-        said,
+        log_start,
         uri: String::new(),
         stop: Signal::TERM,
     };
@@ -107,9 +107,9 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
         match running.child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
-                return Err(Error::new(format!(
+                return Err(Error::target(format!(
                     "its directory could not be prepared ({status}){}; see {}",
-                    last_words(log, said),
+                    log_tail(log, log_start),
                     log.display()
                 )));
             }
@@ -117,10 +117,10 @@ pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Re
             Err(e) => return Err(Error::io("wait for", log, &e)),
         }
         if interrupt.is_set() {
-            return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+            return Err(Error::interrupted("interrupted"));
         }
         if end <= time::now() {
-            return Err(Error::new(format!(
+            return Err(Error::target(format!(
                 "its directory was not prepared in {} s; see {}",
                 START_MAX.as_secs(),
                 log.display()
@@ -137,7 +137,7 @@ impl Server {
         envelope: &Envelope,
         interrupt: &Interrupt,
     ) -> Result<Server> {
-        let said = said_before(wanted.log);
+        let log_start = log_length(wanted.log);
         let child = wanted.command.stdin(Stdio::piped()).spawn();
         let mut child = child.map_err(|e| {
             let program = Path::new(wanted.command.get_program());
@@ -147,13 +147,11 @@ impl Server {
         let mut server = Server {
             child,
             log: wanted.log.to_owned(),
-            said,
+            log_start,
             uri: String::new(),
             stop: wanted.stop,
         };
-        envelope
-            .admit(server.pid())
-            .map_err(|e| Error::new(e.to_string()))?;
+        envelope.admit(server.pid())?;
         // The server waits for this line; if it has ended already, that shows below.
         let _ = begin.map(|mut pipe| pipe.write_all(b"begin\n"));
         server.uri = server.listens(wanted.listens, envelope, interrupt)?;
@@ -190,18 +188,18 @@ impl Server {
     ) -> Result<String> {
         let end = time::now() + START_MAX;
         loop {
-            if let Some(uri) = place(&messages(&self.log, self.said), self.pid()) {
+            if let Some(uri) = place(&messages(&self.log, self.log_start), self.pid()) {
                 return Ok(uri);
             }
             if let Some(error) = self.death(envelope) {
                 return Err(error);
             }
             if interrupt.is_set() {
-                return Err(Error::new("interrupted").meaning(Failure::Interrupted));
+                return Err(Error::interrupted("interrupted"));
             }
             if end <= time::now() {
                 let (log, seconds) = (self.log.display(), START_MAX.as_secs());
-                return Err(Error::new(format!(
+                return Err(Error::target(format!(
                     "the server does not listen after {seconds} s; see {log}"
                 )));
             }
@@ -217,19 +215,19 @@ impl Server {
             .and_then(|e| e.oom_kills)
             .unwrap_or(0);
         if killed > 0 {
-            return Some(Error::new(
+            return Some(Error::target(
                 "the kernel killed the server because it needed more memory than --mem allows: \
                  raise --mem or lower --cache",
             ));
         }
         let errors = self.log.with_extension("err");
-        let said = fs::read_to_string(&errors).unwrap_or_default();
-        let said = match said.trim() {
-            "" => last_words(&self.log, self.said),
+        let messages = fs::read_to_string(&errors).unwrap_or_default();
+        let messages = match messages.trim() {
+            "" => log_tail(&self.log, self.log_start),
             text => format!(": {text}"),
         };
-        Some(Error::new(format!(
-            "the server ended ({status}){said}; see {}, then begin again with `romanesco lab \
+        Some(Error::target(format!(
+            "the server ended ({status}){messages}; see {}, then continue with `romanesco lab \
              resume`",
             self.log.display()
         )))
@@ -265,10 +263,10 @@ impl Server {
                 let _ = fs::remove_file(self.log.with_extension("err"));
                 Ok(())
             }
-            Some(status) => Err(Error::new(format!(
+            Some(status) => Err(Error::target(format!(
                 "the server did not close its store ({status}); see {log}"
             ))),
-            None => Err(Error::new(format!(
+            None => Err(Error::target(format!(
                 "the server did not close its store in {} s, and was ended; see {log}",
                 STOP_MAX.as_secs()
             ))),
@@ -337,19 +335,19 @@ fn messages(log: &Path, begin: u64) -> String {
 }
 
 /// The messages of a failed server from `begin` on: its errors, or else its last lines.
-fn last_words(log: &Path, begin: u64) -> String {
+fn log_tail(log: &Path, begin: u64) -> String {
     let text = messages(log, begin);
     let grave = |line: &&str| {
         ["ERROR", "FATAL", "PANIC", "error:"]
             .iter()
             .any(|w| line.contains(w))
     };
-    let mut said: Vec<&str> = text.lines().filter(grave).collect();
-    if said.is_empty() {
-        said = text.lines().collect();
+    let mut lines: Vec<&str> = text.lines().filter(grave).collect();
+    if lines.is_empty() {
+        lines = text.lines().collect();
     }
-    let from = said.len().saturating_sub(LAST_LINES);
-    match said.get(from..) {
+    let from = lines.len().saturating_sub(LAST_LINES);
+    match lines.get(from..) {
         Some(last) if !last.is_empty() => format!(": {}", last.join(" / ")),
         _ => String::new(),
     }
@@ -360,7 +358,7 @@ const FULL: [&str; 2] = ["No space left on device", "failed with error 28"];
 
 /// Offset at which the messages of this try of a cell begin: some servers append to the log of
 /// earlier tries.
-pub(super) fn said_before(log: &Path) -> u64 {
+pub(super) fn log_length(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |file| file.len())
 }
 
@@ -384,12 +382,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_full_disk_is_known_by_what_servers_say_of_it() {
+    fn a_full_disk_is_known_by_the_messages_of_servers() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let at = Path::new("/small/data");
         assert_eq!(room(&log, 0, at), "");
-        for (said, full) in [
+        for (message, full) in [
             (
                 "[ERROR] InnoDB: preallocating 9 bytes for file ./a failed with error 28",
                 true,
@@ -410,7 +408,7 @@ mod tests {
                 false,
             ),
         ] {
-            fs::write(&log, said).unwrap();
+            fs::write(&log, message).unwrap();
             assert_eq!(
                 room(&log, 0, at).contains("no room left on the disk of /small"),
                 full
@@ -419,42 +417,42 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_was_full_in_an_earlier_try_is_not_told() {
+    fn a_disk_that_was_full_in_an_earlier_try_is_not_reported() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         let full = "PANIC:  could not write: No space left on device\n";
-        let says = |begin| room(&log, begin, Path::new("/small")).contains("no room left");
-        assert_eq!(said_before(&log), 0);
+        let full_at = |begin| room(&log, begin, Path::new("/small")).contains("no room left");
+        assert_eq!(log_length(&log), 0);
         fs::write(&log, full).unwrap();
-        let begin = said_before(&log);
+        let begin = log_length(&log);
         fs::write(&log, format!("{full}FATAL:  killed\n")).unwrap();
-        assert!(says(0) && !says(begin));
+        assert!(full_at(0) && !full_at(begin));
         fs::write(&log, format!("{full}{full}")).unwrap();
-        assert!(says(begin));
+        assert!(full_at(begin));
         // The server truncated its log.
         fs::write(&log, full.trim_end()).unwrap();
-        assert!(says(begin));
+        assert!(full_at(begin));
     }
 
     #[test]
-    fn what_a_server_said_last_is_its_errors() {
+    fn the_tail_of_a_log_is_its_errors() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
-        let last_words = |log| last_words(log, 0);
-        assert_eq!(last_words(&log), "");
+        let log_tail = |log| log_tail(log, 0);
+        assert_eq!(log_tail(&log), "");
         fs::write(&log, "a\nb\nc\nd\n").unwrap();
-        assert_eq!(last_words(&log), ": b / c / d");
+        assert_eq!(log_tail(&log), ": b / c / d");
         fs::write(&log, "Note\n[ERROR] unknown variable\nshutdown\n").unwrap();
-        assert_eq!(last_words(&log), ": [ERROR] unknown variable");
+        assert_eq!(log_tail(&log), ": [ERROR] unknown variable");
     }
 
     #[test]
-    fn what_an_earlier_server_said_is_not_told() {
+    fn messages_of_an_earlier_server_are_not_reported() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("log");
         fs::write(&log, "[ERROR] of the one before\n").unwrap();
-        let begin = said_before(&log);
-        assert_eq!(last_words(&log, begin), "");
+        let begin = log_length(&log);
+        assert_eq!(log_tail(&log, begin), "");
         let line = Line(vec![
             "/bin/sh".into(),
             "-c".into(),
@@ -466,7 +464,22 @@ mod tests {
         assert!(!error.message.contains("one before"), "{error}");
         // The server truncated its log.
         fs::write(&log, "[ERROR] new\n").unwrap();
-        assert_eq!(last_words(&log, begin), ": [ERROR] new");
+        assert_eq!(log_tail(&log, begin), ": [ERROR] new");
+    }
+
+    #[test]
+    fn a_program_starts_only_after_the_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let line = Line(vec!["/bin/echo".into(), "started".into()]);
+        let mut command = waiting(&line, dir.path(), &log).unwrap();
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        assert!(child.try_wait().unwrap().is_none(), "V1: it waits");
+        assert_eq!(messages(&log, 0), "", "V1: it did nothing yet");
+        let mut pipe = child.stdin.take().unwrap();
+        pipe.write_all(b"begin\n").unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(messages(&log, 0), "started\n");
     }
 
     #[test]

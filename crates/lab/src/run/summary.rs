@@ -13,7 +13,7 @@ use lab_report::record::{
 };
 use lab_report::store::reason_name;
 
-use super::cell::Measured;
+use super::measured::Measured;
 use super::observe::source_name;
 use crate::load::latency_of;
 use crate::targets::{self, Kind};

@@ -135,11 +135,12 @@ fn a_lost_row_makes_the_run_invalid() {
 #[test]
 fn a_worker_that_fails_or_talks_nonsense_fails_the_step() {
     let failed = Event::Failed {
+        kind: lab_report::ErrorKind::Target,
         message: "the engine is tired".to_owned(),
     };
     for (step, needle) in [
         (say(&failed), "the engine is tired"),
-        (say(&Event::Closed), "out of turn"),
+        (say(&Event::Closed), "unexpected event"),
         ("exit 3".to_owned(), "exit status: 3"),
         (
             say(&finished(&[])).replace("\"histogram\":\"", "\"histogram\":\"x"),

@@ -1,21 +1,22 @@
 //! The interface between the load and every target: a database that is connected to, filled,
 //! queried and checked.
 //!
-//! The workload is written once, against these traits: an embedded engine implements them with
-//! calls, a server through its driver. A new kind of server is one implementation of both.
+//! The insert benchmark and its checks ([`super::check`]) are written once, against these traits:
+//! an embedded engine implements them with calls, a server through its driver. A new kind of server
+//! is one implementation of both.
 //!
 //! - D1. A connection belongs to one client of the load; connections share no mutable state.
 //! - D2. Rows are numbered; the contents of a row are a pure function of its number, so a
-//!   connection receives numbers and generates the rows itself. Rows are generated within
-//!   [`Meter::generate`] or [`Connection::fill`], never within the time of an operation.
+//!   connection receives numbers and generates the rows itself, within [`Meter::generate`],
+//!   [`Connection::fill`] or [`Connection::matches`]: that CPU time is the generator's.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use kv::EngineStats;
-use lab_report::record::Integrity;
 
-use crate::protocol::{Audit, ServerFacts, Told};
+use crate::protocol::ServerFacts;
+use crate::workload::iibench::RowParams;
 use crate::workload::tables::Tables;
 
 /// The rows that are present: those numbered `low..high`.
@@ -37,13 +38,76 @@ impl Live {
     }
 }
 
-/// Number of `rows` rows that count as indexed once `done` entries of index `index` of the three
-/// are inserted: each index is a third of a row, so that a rate is comparable whichever of them is
-/// being built.
+/// The rows, or the entries of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The rows.
+    Rows,
+    /// The entries of an index, from 0.
+    Index(usize),
+}
+
+/// The effect of a delete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deleted {
+    /// Number of rows that existed.
+    pub found: u64,
+    /// Bytes written.
+    pub bytes: u64,
+}
+
+/// The result of a range query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ranged {
+    /// Number of entries read.
+    pub entries: u64,
+    /// Whether they are in the order of the index, none before the start of the query.
+    pub in_order: bool,
+}
+
+/// A row of a target, compared with the workload's model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// Its number; `None` if it has none.
+    pub id: Option<u64>,
+    /// Whether its contents are those of that number.
+    pub right: bool,
+    /// The contribution of the row to the digest of each index.
+    pub digests: [u64; 3],
+}
+
+/// The size and the contents of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Number of rows or entries.
+    pub entries: u64,
+    /// Sum of the contributions of all rows, see [`Compared::digests`]; 0 if the target has none.
+    pub digest: u64,
+}
+
+/// Number of `rows` rows that count as indexed once `done` entries of index `index` of `indexes`
+/// are inserted: each index is an equal share of a row, so that a rate is comparable whichever of
+/// them is being built.
 #[must_use]
-pub(super) fn indexed_rows(index: usize, rows: u64, done: Range<u64>) -> u64 {
-    let thirds = |entries: u64| (index as u64 * rows + entries) / 3;
-    thirds(done.end) - thirds(done.start)
+pub(super) fn indexed_rows(index: usize, indexes: u8, rows: u64, done: Range<u64>) -> u64 {
+    let share = |entries: u64| (index as u64 * rows + entries) / u64::from(indexes.max(1));
+    share(done.end) - share(done.start)
+}
+
+/// Meter the build of an index that a server runs as one statement.
+pub(super) fn build_at_once(
+    (index, params): (usize, &RowParams),
+    rows: u64,
+    meter: &dyn Meter,
+    create: impl FnOnce() -> Result<(), String>,
+) -> Result<(), String> {
+    meter.begin();
+    create()?;
+    meter.end();
+    let each = params.shape.key_bytes().get(index).copied().unwrap_or(0);
+    let share = indexed_rows(index, params.indexes, rows, 0..rows);
+    meter.wrote(share, rows * each as u64);
+    Ok(())
 }
 
 /// How settling ended.
@@ -118,21 +182,6 @@ pub trait Database: Send + Sync {
     /// Its current state.
     fn state(&self) -> State;
 
-    /// Compare the contents that a killed process left with the commits acknowledged to each
-    /// client.
-    ///
-    /// # Errors
-    /// A message for the user; also for a target whose process the lab cannot kill.
-    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
-        let clients = told.len();
-        Err(format!(
-            "what was acknowledged to {clients} clients cannot be looked for in a server"
-        ))
-    }
-
-    /// Compare the contents with those that the workload wrote.
-    fn verify(&self, live: Live) -> Integrity;
-
     /// Close the target. Data that the load wrote to a shared server is removed, unless it is to be
     /// kept.
     ///
@@ -156,8 +205,6 @@ pub trait Meter {
     fn wrote(&self, rows: u64, bytes: u64);
     /// The operation read `entries` entries.
     fn met(&self, entries: u64);
-    /// A result was wrong.
-    fn wrong(&self, message: String);
 }
 
 /// One client's connection to a target.
@@ -173,39 +220,49 @@ pub trait Connection {
     fn insert(&mut self) -> Result<u64, String>;
 
     /// Delete rows as a database would: find them by primary key, remove them and their index
-    /// entries. Missing rows are reported to `meter`. Returns the bytes written.
+    /// entries.
     ///
     /// # Errors
     /// A message for the user.
-    fn delete(&mut self, rows: Range<u64>, indexed: bool, meter: &dyn Meter)
-    -> Result<u64, String>;
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String>;
 
     /// A covered range query of at most `limit` entries on index `index`; `random` and the date of
-    /// row `id` determine where it starts. Returns the number of entries read.
+    /// row `id` determine where it starts.
     ///
     /// # Errors
     /// A message for the user.
-    fn range(
-        &mut self,
-        index: usize,
-        random: u64,
-        id: u64,
-        limit: usize,
-        meter: &dyn Meter,
-    ) -> Result<u64, String>;
+    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize)
+    -> Result<Ranged, String>;
 
-    /// Get row `id` and compare it with the expected row; false if it is missing.
+    /// Get row `id`; false if it is missing.
     ///
     /// # Errors
     /// A message for the user.
-    fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String>;
+    fn get(&mut self, id: u64) -> Result<bool, String>;
 
-    /// Read the rows (0) or index 1 to 3 from end to end, in order. Every `piece` entries are one
-    /// operation. Returns the number of entries read.
+    /// Generate row `id` and compare it with the row that [`Connection::get`] returned last. This
+    /// is the generator's time.
+    fn matches(&mut self, id: u64) -> bool;
+
+    /// Read a part from end to end, in order. Every `piece` entries are one operation. Returns the
+    /// number of entries read.
     ///
     /// # Errors
     /// A message for the user.
-    fn scan(&mut self, part: usize, piece: u64, meter: &dyn Meter) -> Result<u64, String>;
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String>;
+
+    /// Compare every row with the generated one, in the order of the primary key, and pass the
+    /// result to `visit` until it returns false.
+    ///
+    /// # Errors
+    /// A message for the user.
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String>;
+
+    /// Count a part through itself: an index by reading that index.
+    ///
+    /// # Errors
+    /// A message for the user.
+    fn count(&mut self, part: Part) -> Result<Counted, String>;
 
     /// Build index `index` from rows `rows`, as `CREATE INDEX` does.
     ///

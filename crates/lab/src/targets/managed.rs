@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use kv::{EngineOptions, Factory};
+use lab_report::error::{Error, Result};
 use lab_report::record::{TargetSpec, switch};
 use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
@@ -40,18 +41,20 @@ impl Managed {
     ///
     /// # Errors
     /// A message for the user: unknown engine, or one that is not compiled in.
-    pub(super) fn of(spec: &TargetSpec) -> Result<Managed, String> {
+    pub(super) fn of(spec: &TargetSpec) -> Result<Managed> {
         let mut own = spec.options.clone();
         let engine = own.remove(ENGINE);
         let factory = engine.map_or(Ok(own_engine()), |name| factory(&name))?;
         if factory.name() == "null" {
-            return Err("null keeps nothing, so a server cannot stand on it".to_owned());
+            return Err(Error::usage(
+                "null keeps nothing, so a server cannot stand on it",
+            ));
         }
         let tls = own.remove(TLS).map(|value| switch(TLS, &value));
         Ok(Managed {
             factory,
             own,
-            tls: tls.transpose()?.unwrap_or(false),
+            tls: tls.transpose().map_err(Error::usage)?.unwrap_or(false),
         })
     }
 
@@ -68,12 +71,13 @@ impl Managed {
     ///
     /// # Errors
     /// A message for the user.
-    pub fn prepare(&self, directory: &Path) -> Result<(), String> {
+    pub fn prepare(&self, directory: &Path) -> Result<()> {
         let data = self.data(directory);
         let made = fs::create_dir_all(&data);
-        made.map_err(|e| format!("cannot make {}: {e}", data.display()))?;
+        made.map_err(|e| Error::io("create", &data, &e))?;
         if self.tls && !Secret::Certificate.path(directory).exists() {
-            Secret::Certificate.make(directory)?;
+            let made = Secret::Certificate.make(directory);
+            made.map_err(Error::environment)?;
         }
         Ok(())
     }
@@ -142,7 +146,7 @@ mod tests {
     use crate::targets::parse_targets;
 
     #[test]
-    fn the_line_says_what_was_asked_for() {
+    fn the_command_line_has_the_settings() {
         let spec = &parse_targets("serve:engine=memory,limit=1G").unwrap()[0];
         let managed = Managed::of(spec).unwrap();
         let options = EngineOptions {
@@ -180,6 +184,6 @@ mod tests {
         );
         assert!(!managed.notes().is_empty());
         let error = parse_targets("serve:tls=some").unwrap_err();
-        assert!(error.contains("tls=1 or tls=0"), "{error}");
+        assert!(error.message.contains("tls=1 or tls=0"), "{error}");
     }
 }

@@ -6,17 +6,19 @@
 //! [`Database`]. Another kind of server is a module with its address, a `Database` and a
 //! [`Connection`], and a line in [`open`] and [`answers`].
 
+mod check;
 mod database;
 mod embedded;
-mod findings;
 mod managed;
 mod mongodb;
 mod null;
+mod poll;
 mod secret;
 mod spec;
 mod sql;
 
-pub use database::{Connection, Database, Live, Meter, Settled, State};
+pub use check::{audit, verify};
+pub use database::{Connection, Database, Live, Meter, Part, Settled, State};
 pub use managed::Managed;
 pub use spec::parse_targets;
 pub(crate) use sql::{CODEC, FILL, TABLE_BYTES};
@@ -25,6 +27,7 @@ pub use sql::{Line, Place, Private};
 use std::path::PathBuf;
 
 use kv::Factory;
+use lab_report::error::{Error, Result, unknown};
 use lab_report::record::{Plan, Runs, TargetFacts, TargetSpec};
 
 use crate::protocol::Open;
@@ -51,9 +54,9 @@ pub enum Kind {
 ///
 /// # Errors
 /// A message for the user: unknown engine.
-pub fn kind(spec: &TargetSpec) -> Result<Kind, String> {
+pub fn kind(spec: &TargetSpec) -> Result<Kind> {
     if let Some(private) = Private::of(spec) {
-        return private.map(Kind::Private);
+        return private.map(Kind::Private).map_err(Error::usage);
     }
     Ok(match (spec.engine.as_str(), spec.options.get(URI)) {
         (managed::NAME, _) => Kind::Managed(Managed::of(spec)?),
@@ -119,36 +122,36 @@ pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'sta
 ///
 /// # Errors
 /// A message that states what to do next.
-pub fn answers(uri: &str) -> Result<(), String> {
-    if sql::address::is_sql(uri) {
-        return sql::answers(uri);
-    }
-    mongodb::answers(uri)
+pub fn answers(uri: &str) -> Result<()> {
+    let answered = match sql::address::is_sql(uri) {
+        true => sql::answers(uri),
+        false => mongodb::answers(uri),
+    };
+    answered.map_err(Error::target)
 }
 
 /// The codecs that a server reports: only MyRocks does.
 ///
 /// # Errors
 /// The unexpected reply or the error.
-pub(crate) fn codecs(uri: &str) -> Result<Vec<String>, String> {
-    sql::codecs(uri)
+pub(crate) fn codecs(uri: &str) -> Result<Vec<String>> {
+    sql::codecs(uri).map_err(Error::target)
 }
 
 /// The directory of the data of a server, which must be on this machine.
 ///
 /// # Errors
 /// A message that states what to do next.
-pub fn directory(uri: &str) -> Result<PathBuf, String> {
-    let found = if sql::address::is_sql(uri) {
-        sql::directory(uri)?
-    } else {
-        mongodb::directory(uri)?
+pub fn directory(uri: &str) -> Result<PathBuf> {
+    let found = match sql::address::is_sql(uri) {
+        true => sql::directory(uri),
+        false => mongodb::directory(uri),
     };
-    found.ok_or_else(|| {
-        format!(
+    found.map_err(Error::target)?.ok_or_else(|| {
+        Error::environment(format!(
             "{uri}: its files were not found on this machine, or not by this user; name their \
              directory where they are"
-        )
+        ))
     })
 }
 
@@ -156,12 +159,13 @@ pub fn directory(uri: &str) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// A message that states what to do next.
-pub fn open(request: &Open) -> Result<Box<dyn Database>, String> {
-    match &request.uri {
+pub fn open(request: &Open) -> Result<Box<dyn Database>> {
+    let opened = match &request.uri {
         Some(uri) if sql::address::is_sql(uri) => sql::open(uri, request),
         Some(uri) => mongodb::open(uri, request),
-        None => Ok(Box::new(embedded::open(request)?)),
-    }
+        None => embedded::open(request).map(|engine| Box::new(engine) as Box<dyn Database>),
+    };
+    opened.map_err(Error::target)
 }
 
 /// The project's own engine, which is used where measuring one engine suffices.
@@ -204,14 +208,14 @@ pub fn servers() -> Vec<ServerKind> {
     let started = |name: &'static str, about: &'static str| {
         let asked = spec::parse_targets(name).and_then(|specs| match specs.first() {
             Some(first) => kind(first),
-            None => Err("no target".to_owned()),
+            None => Err(Error::usage("no target")),
         });
         let missing = asked.and_then(|kind| match kind {
-            Kind::Private(private) => private.installed(),
+            Kind::Private(private) => private.installed().map_err(Error::environment),
             _ => Ok(()),
         });
         ServerKind {
-            missing: missing.err(),
+            missing: missing.err().map(|e| e.message),
             ..of(name, about)
         }
     };
@@ -242,13 +246,13 @@ pub fn servers() -> Vec<ServerKind> {
 ///
 /// # Errors
 /// A message that suggests the nearest name and lists all names.
-pub fn factory(name: &str) -> Result<&'static dyn Factory, String> {
+pub fn factory(name: &str) -> Result<&'static dyn Factory> {
     let all = factories();
     if let Some(found) = all.iter().find(|f| f.name() == name) {
         return Ok(*found);
     }
     let names: Vec<&str> = all.iter().map(|f| f.name()).collect();
-    Err(lab_report::error::unknown("engine", name, &names))
+    Err(Error::usage(unknown("engine", name, &names)))
 }
 
 /// The engines `lab run` measures when no target is named: persistent and compiled in.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use kv::EngineOptions;
+use lab_report::Error;
 use lab_report::record::TargetSpec;
 
 use super::mongodb::address;
@@ -17,7 +18,11 @@ use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
 /// # Errors
 /// A message for the user: an unknown engine (with the nearest name), one that is not compiled in
 /// (with the feature), an unknown option (with the known ones), a duplicate name.
-pub fn parse_targets(text: &str) -> Result<Vec<TargetSpec>, String> {
+pub fn parse_targets(text: &str) -> lab_report::Result<Vec<TargetSpec>> {
+    parse(text).map_err(Error::usage)
+}
+
+fn parse(text: &str) -> Result<Vec<TargetSpec>, String> {
     let mut targets: Vec<TargetSpec> = Vec::new();
     for part in text.split(',') {
         let part = part.trim();
@@ -167,6 +172,8 @@ fn check(targets: &[TargetSpec]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use lab_report::ErrorKind;
+
     use super::*;
 
     #[test]
@@ -236,7 +243,8 @@ mod tests {
             ("", "empty"),
         ] {
             let error = parse_targets(text).unwrap_err();
-            assert!(error.contains(needle), "{text}: {error}");
+            assert!(error.message.contains(needle), "{text}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Usage);
         }
     }
 }

@@ -10,29 +10,39 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use crate::protocol::Told;
+use crate::protocol::Acknowledged;
 
 /// The file of one client.
-pub(super) struct Acknowledged(File);
+pub(super) struct AckLog(File);
 
-impl Acknowledged {
+impl AckLog {
     /// Create the file of a client in `directory`.
-    pub(super) fn create(directory: &Path, client: u32) -> Result<Acknowledged, String> {
+    pub(super) fn create(directory: &Path, client: u32) -> Result<AckLog, String> {
         let path = directory.join(client.to_string());
         let file = OpenOptions::new().create(true).append(true).open(&path);
-        file.map(Acknowledged)
+        file.map(AckLog)
             .map_err(|e| format!("cannot create {}: {e}", path.display()))
     }
 
-    /// Record that the commit of these rows returned.
-    pub(super) fn note(&mut self, rows: Range<u64>) -> Result<(), String> {
+    /// Run the commit of these rows and, once it has returned, record them.
+    pub(super) fn commit<T>(
+        &mut self,
+        rows: Range<u64>,
+        commit: impl FnOnce() -> Result<T, String>,
+    ) -> Result<T, String> {
+        let done = commit()?;
+        self.note(rows)?;
+        Ok(done)
+    }
+
+    fn note(&mut self, rows: Range<u64>) -> Result<(), String> {
         let mut bytes = Vec::with_capacity(8);
         for id in rows {
             bytes.extend_from_slice(&id.to_be_bytes());
         }
         // One write call, so that a kill falls between commits.
         let written = self.0.write_all(&bytes);
-        written.map_err(|e| format!("cannot note what was acknowledged: {e}"))
+        written.map_err(|e| format!("cannot record the acknowledged rows: {e}"))
     }
 }
 
@@ -42,7 +52,7 @@ impl Acknowledged {
 pub(super) fn read(
     directory: &Path,
     before_cut: Option<&BTreeMap<String, u64>>,
-) -> io::Result<Vec<Told>> {
+) -> io::Result<Vec<Acknowledged>> {
     let mut clients = Vec::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -54,7 +64,7 @@ pub(super) fn read(
             let held = size.map_or(0, |bytes| bytes / 8);
             usize::try_from(held).map_or(rows.len(), |held| held.min(rows.len()))
         });
-        clients.push(Told { rows, due });
+        clients.push(Acknowledged { rows, due });
     }
     Ok(clients)
 }
@@ -64,24 +74,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn rows_are_recorded_only_after_their_commit_returned() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = AckLog::create(dir.path(), 0).unwrap();
+        let recorded = || read(dir.path(), None).unwrap()[0].rows.clone();
+        let commit = || {
+            assert!(recorded().is_empty(), "I1: not before the commit returns");
+            Ok(recorded)
+        };
+        let recorded = log.commit(3..5, commit).unwrap();
+        assert_eq!(recorded(), [3, 4]);
+        let failed = log.commit(5..7, || Err::<(), _>("disk full".to_owned()));
+        assert_eq!(failed.unwrap_err(), "disk full");
+        assert_eq!(recorded(), [3, 4], "I1: not after it failed");
+    }
+
+    #[test]
     fn what_was_noted_is_read_back_but_for_a_torn_end() {
         let dir = tempfile::tempdir().unwrap();
-        let mut one = Acknowledged::create(dir.path(), 0).unwrap();
-        one.note(5..8).unwrap();
-        one.note(11..12).unwrap();
+        let mut one = AckLog::create(dir.path(), 0).unwrap();
+        one.commit(5..8, || Ok(())).unwrap();
+        one.commit(11..12, || Ok(())).unwrap();
         one.0.write_all(&[0, 0, 0]).unwrap();
-        Acknowledged::create(dir.path(), 1).unwrap();
-        let told = |before: Option<&BTreeMap<String, u64>>| {
+        AckLog::create(dir.path(), 1).unwrap();
+        let clients = |before: Option<&BTreeMap<String, u64>>| {
             let mut read = read(dir.path(), before).unwrap();
-            read.sort_by_key(|told| told.rows.len());
+            read.sort_by_key(|client| client.rows.len());
             read
         };
-        let client = Told::of;
+        let client = Acknowledged::of;
         let all = client(&[5, 6, 7, 11], 4);
-        assert_eq!(told(None), [client(&[], 0), all]);
+        assert_eq!(clients(None), [client(&[], 0), all], "I2: in order");
         let cut = BTreeMap::from([("0".to_owned(), 3 * 8 + 5)]);
         assert_eq!(
-            told(Some(&cut)),
+            clients(Some(&cut)),
             [client(&[], 0), client(&[5, 6, 7, 11], 3)]
         );
     }

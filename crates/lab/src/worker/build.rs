@@ -2,7 +2,7 @@
 
 use crate::targets::Meter as _;
 
-use super::meter::Turn;
+use super::meter::ClientMeter;
 use super::step::Shared;
 
 pub(super) fn indexes(shared: &Shared<'_>) {
@@ -13,7 +13,7 @@ pub(super) fn indexes(shared: &Shared<'_>) {
 
 fn all(shared: &Shared<'_>) -> Result<(), String> {
     let live = shared.session.live;
-    let meter = Turn::new(shared, 0);
+    let meter = ClientMeter::new(shared, 0);
     let connected = shared.session.database.connect();
     shared.arrive();
     let mut connection = connected?;
@@ -29,7 +29,7 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
 /// Rewrite the rows; all of them count as written at the end.
 pub(super) fn rows(shared: &Shared<'_>) {
     shared.arrive();
-    let meter = Turn::new(shared, 0);
+    let meter = ClientMeter::new(shared, 0);
     meter.begin();
     match shared.session.database.rebuild(&meter) {
         Ok(()) => {

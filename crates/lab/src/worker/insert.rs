@@ -6,8 +6,7 @@ use std::time::Instant;
 use lab_report::record::{LoadKind, Work};
 use stdx::time;
 
-use super::acknowledged::Acknowledged;
-use super::meter::Turn;
+use super::acknowledged::AckLog;
 use super::step::Shared;
 use crate::load::Pace;
 use crate::targets::Connection;
@@ -62,7 +61,6 @@ fn run(
         let mut inserter = Inserter {
             shared,
             connection,
-            meter: Turn::new(shared, client as usize),
             start,
             client,
             rows: u64::from(rows.max(1)),
@@ -79,7 +77,6 @@ fn run(
 struct Inserter<'a> {
     shared: &'a Shared<'a>,
     connection: Box<dyn Connection + 'a>,
-    meter: Turn<'a>,
     start: Instant,
     client: u32,
     /// Rows in one transaction.
@@ -93,8 +90,8 @@ impl Inserter<'_> {
         let shared = self.shared;
         let clients = shared.plan.clients;
         let seed = shared.session.generator.params().seed ^ u64::from(self.client);
-        let mut told = match (&shared.plan.acknowledged, main) {
-            (Some(directory), true) => Some(Acknowledged::create(directory, self.client)?),
+        let mut log = match (&shared.plan.acknowledged, main) {
+            (Some(directory), true) => Some(AckLog::create(directory, self.client)?),
             _ => None,
         };
         let mut pace = Pace::new(kind, self.rows as f64, clients, seed, self.start);
@@ -116,16 +113,10 @@ impl Inserter<'_> {
             } else {
                 intended
             };
-            if main {
-                shared.main.begin(self.client as usize, due);
-            }
-            let bytes = self.connection.insert()?;
-            if main {
-                shared.main.end(self.client as usize, due, time::now());
-            }
-            if let Some(told) = &mut told {
-                told.note(first..last)?;
-            }
+            let bytes = match &mut log {
+                Some(log) => log.commit(first..last, || self.commit(main, due))?,
+                None => self.commit(main, due)?,
+            };
             shared.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
             shared.rows.fetch_add(last - first, Ordering::Relaxed);
             if self.deletes {
@@ -135,13 +126,32 @@ impl Inserter<'_> {
         Ok(())
     }
 
+    /// Insert the generated rows; returns the bytes written.
+    fn commit(&mut self, main: bool, due: Instant) -> Result<u64, String> {
+        let (shared, client) = (self.shared, self.client as usize);
+        if main {
+            shared.main.begin(client, due);
+        }
+        let bytes = self.connection.insert()?;
+        if main {
+            shared.main.end(client, due, time::now());
+        }
+        Ok(bytes)
+    }
+
     fn delete_oldest(&mut self, count: u64) -> Result<(), String> {
         let shared = self.shared;
         let low = shared.next_delete.fetch_add(count, Ordering::Relaxed);
-        let bytes = self
-            .connection
-            .delete(low..low + count, self.indexes, &self.meter)?;
-        shared.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
+        let deleted = self.connection.delete(low..low + count, self.indexes)?;
+        if deleted.found != count {
+            let found = deleted.found;
+            shared.wrong(format!(
+                "{found} of {count} old rows found, from row {low} on"
+            ));
+        }
+        shared
+            .logical_bytes
+            .fetch_add(deleted.bytes, Ordering::Relaxed);
         Ok(())
     }
 }

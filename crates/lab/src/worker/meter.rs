@@ -10,15 +10,15 @@ use super::step::Shared;
 use crate::targets::Meter;
 
 /// The meter of one client.
-pub(super) struct Turn<'a> {
+pub(super) struct ClientMeter<'a> {
     shared: &'a Shared<'a>,
     client: usize,
     due: Cell<Instant>,
 }
 
-impl<'a> Turn<'a> {
-    pub(super) fn new(shared: &'a Shared<'a>, client: usize) -> Turn<'a> {
-        Turn {
+impl<'a> ClientMeter<'a> {
+    pub(super) fn new(shared: &'a Shared<'a>, client: usize) -> ClientMeter<'a> {
+        ClientMeter {
             shared,
             client,
             due: Cell::new(time::now()),
@@ -26,7 +26,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Meter for Turn<'_> {
+impl Meter for ClientMeter<'_> {
     fn stopped(&self) -> bool {
         self.shared.stopped()
     }
@@ -59,9 +59,5 @@ impl Meter for Turn<'_> {
         if 0 < entries {
             self.shared.queries.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    fn wrong(&self, message: String) {
-        self.shared.wrong(message);
     }
 }

@@ -13,7 +13,7 @@ use super::step::Shared;
 use crate::load::{HISTOGRAM_MAX_US, Pace, latency_of, no_latencies};
 use crate::protocol::{Before, Finished, Step};
 use crate::targets::Database;
-use crate::workload::program::{Client, Program, Seat, Spec};
+use crate::workload::program::{Client, ClientSlot, Program, Spec};
 use crate::workload::table::Table;
 use crate::workload::tables::{Refused, TableClient};
 
@@ -200,7 +200,7 @@ pub(super) fn client(shared: &Shared<'_>, client: u32, task: Task) {
 fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     let session = shared.session;
     let running = session.running.as_ref().ok_or("there is no program")?;
-    let seat = Seat {
+    let slot = ClientSlot {
         client: number,
         clients: shared.plan.clients,
         salt: running.live.rows
@@ -209,8 +209,8 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
         taken: &shared.counters.taken,
         operations: shared.plan.operations,
     };
-    let seed = seat.seed(1);
-    let mut work = running.program.client(task, seat);
+    let seed = slot.seed(1);
+    let mut work = running.program.client(task, slot);
     let connected = session.database.tables().and_then(|t| t.client());
     let start = shared.arrive();
     let mut link = Counting::new(connected?, running.tables());

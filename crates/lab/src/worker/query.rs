@@ -6,7 +6,6 @@ use std::time::Duration;
 use lab_report::record::{LoadKind, SideQueries, Work};
 use stdx::{Rng, time};
 
-use super::meter::Turn;
 use super::step::Shared;
 use crate::load::Pace;
 use crate::targets::Connection;
@@ -86,7 +85,6 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
 struct Client<'a> {
     shared: &'a Shared<'a>,
     connection: Box<dyn Connection + 'a>,
-    meter: Turn<'a>,
     rng: Rng,
     /// Rows that were in the store when the step started: `low..high`.
     low: u64,
@@ -100,7 +98,6 @@ impl<'a> Client<'a> {
         Ok(Client {
             shared,
             connection: shared.session.database.connect()?,
-            meter: Turn::new(shared, client as usize),
             rng: Rng::new(seed ^ (u64::from(client) + 1) << 32 ^ live.high),
             low: live.low,
             high: live.high.max(live.low + 1),
@@ -117,17 +114,24 @@ impl<'a> Client<'a> {
     fn range(&mut self) -> Result<(), String> {
         let index = self.rng.index(3);
         let (random, id) = (self.rng.next_u64(), self.old_row());
-        let found = self
-            .connection
-            .range(index, random, id, QUERY_LIMIT, &self.meter)?;
-        self.shared.entries.fetch_add(found, Ordering::Relaxed);
+        let ranged = self.connection.range(index, random, id, QUERY_LIMIT)?;
+        if !ranged.in_order {
+            let message = format!("a range query on index {index} was out of order");
+            self.shared.wrong(message);
+        }
+        let entries = &self.shared.entries;
+        entries.fetch_add(ranged.entries, Ordering::Relaxed);
         Ok(())
     }
 
     /// A point query by primary key; the result is compared with the expected row.
     fn point(&mut self) -> Result<(), String> {
         let id = self.old_row();
-        if self.connection.point(id, &self.meter)? {
+        if self.connection.get(id)? {
+            let connection = &mut self.connection;
+            if !self.shared.generate(|| connection.matches(id)) {
+                self.shared.wrong(format!("row {id} has a wrong value"));
+            }
             if self.shared.session.keeps {
                 self.shared.entries.fetch_add(1, Ordering::Relaxed);
             }

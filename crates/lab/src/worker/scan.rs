@@ -3,8 +3,9 @@
 //! A *query* of a scan reads the next [`SCAN_PIECE`] entries, or the rest if there are fewer, so
 //! that rates and latencies refer to pieces of one size.
 
-use super::meter::Turn;
+use super::meter::ClientMeter;
 use super::step::Shared;
+use crate::targets::Part;
 use crate::workload::iibench::SCAN_PIECE;
 
 /// Scan the rows, then each index.
@@ -21,9 +22,11 @@ fn parts(shared: &Shared<'_>) -> Result<(), String> {
     if !session.live.indexed {
         return Err("a scan follows a load with indexes".to_owned());
     }
-    let meter = Turn::new(shared, 0);
+    let meter = ClientMeter::new(shared, 0);
     let mut connection = connected?;
-    for part in 0..=usize::from(session.generator.params().indexes) {
+    let indexes = 0..usize::from(session.generator.params().indexes);
+    let indexes = indexes.map(Part::Index);
+    for part in [Part::Rows].into_iter().chain(indexes) {
         let found = connection.scan(part, SCAN_PIECE, &meter)?;
         let rows = session.live.rows();
         if found == rows || !session.keeps {

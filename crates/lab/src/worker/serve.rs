@@ -1,6 +1,8 @@
 //! The worker's main loop.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
+use std::path::Path;
 use std::process;
 use std::sync::Arc;
 use std::thread;
@@ -8,14 +10,15 @@ use std::time::Duration;
 
 use lab_host::probe::check_caps;
 use lab_map::codec;
+use lab_report::error::{Error, Result};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use stdx::sync::Mutex;
 use stdx::time;
 
 use super::session::Session;
 use super::{acknowledged, step};
-use crate::protocol::{Event, Request, Tick};
-use crate::targets::Settled;
+use crate::protocol::{Audit, Event, Request, Tick};
+use crate::targets::{self, Settled};
 
 /// Serve requests from standard input until it closes or a `close` request arrives. Returns the
 /// program's exit code: 0 after `close`, 1 after a failed request.
@@ -44,7 +47,7 @@ pub fn serve() -> u8 {
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let result = serde_json::from_str(&line)
-            .map_err(|e| format!("not a request: {e}: {line}"))
+            .map_err(|e| Error::target(format!("not a request: {e}: {line}")))
             .and_then(|request| answer(&mut session, request, &emit));
         match result {
             Ok(Event::Closed) => {
@@ -52,8 +55,9 @@ pub fn serve() -> u8 {
                 return 0;
             }
             Ok(event) => emit(event),
-            Err(message) => {
-                emit(Event::Failed { message });
+            Err(e) => {
+                let (kind, message) = (e.kind(), e.message);
+                emit(Event::Failed { kind, message });
                 return 1;
             }
         }
@@ -65,7 +69,7 @@ fn answer(
     session: &mut Option<Session>,
     request: Request,
     emit: &(dyn Fn(Event) + Sync),
-) -> Result<Event, String> {
+) -> Result<Event> {
     if let Request::Open(open) = &request {
         let start = time::now();
         let open = session.insert(Session::open(open)?);
@@ -75,7 +79,7 @@ fn answer(
     }
     if matches!(request, Request::Close) {
         if let Some(open) = session.take() {
-            open.database.close()?;
+            open.database.close().map_err(Error::target)?;
         }
         return Ok(Event::Closed);
     }
@@ -86,39 +90,48 @@ fn answer(
     } = &request
     {
         let duration = Duration::from_secs_f64(seconds.clamp(0.1, 60.0));
-        let checks = check_caps(directory, limits, duration);
-        let checks = checks.map_err(|e| format!("{}: {e}", directory.display()))?;
+        let checks = check_caps(directory, limits, duration)
+            .map_err(|e| Error::environment(format!("{}: {e}", directory.display())))?;
         return Ok(Event::Caps { checks });
     }
-    let open = session.as_mut().ok_or("no store is open")?;
+    let open = session.as_mut();
+    let open = open.ok_or_else(|| Error::target("no store is open"))?;
     match request {
-        Request::Step(plan) => step::run(open, &plan, &emit).map(|f| Event::Finished(Box::new(f))),
-        Request::Settle { seconds_max } => settle(open, seconds_max, emit),
+        Request::Step(plan) => step::run(open, &plan, &emit)
+            .map(|finished| Event::Finished(Box::new(finished)))
+            .map_err(Error::target),
+        Request::Settle { seconds_max } => settle(open, seconds_max, emit).map_err(Error::target),
         Request::Audit {
             acknowledged,
             before_cut,
-        } => {
-            let told = acknowledged::read(&acknowledged, before_cut.as_ref())
-                .map_err(|e| format!("cannot read {}: {e}", acknowledged.display()))?;
-            open.database.audit(&told).map(Event::Audited)
-        }
+        } => audit(open, &acknowledged, before_cut.as_ref()).map(Event::Audited),
         Request::Codecs { directory, seconds } => {
             let tried = codec::on_files(
                 &directory,
                 Duration::from_secs_f64(seconds.clamp(0.001, 60.0)),
             );
-            tried
-                .map(|tried| Event::Codecs { tried })
-                .map_err(|e| e.message)
+            tried.map(|tried| Event::Codecs { tried })
         }
         Request::Verify => Ok(Event::Verified(match &open.running {
             Some(running) => running.check(open.database.as_ref()),
-            None => open.database.verify(open.live),
+            None => targets::verify(open.database.as_ref(), &open.generator, open.live),
         })),
         Request::Open(_) | Request::Caps { .. } | Request::Close => {
-            Err("handled before".to_owned())
+            Err(Error::target("handled before"))
         }
     }
+}
+
+/// Compare a killed target with the acknowledgements in `directory`.
+fn audit(
+    session: &Session,
+    directory: &Path,
+    before_cut: Option<&BTreeMap<String, u64>>,
+) -> Result<Audit> {
+    let clients = acknowledged::read(directory, before_cut);
+    let clients = clients.map_err(|e| Error::io("read", directory, &e))?;
+    let audited = targets::audit(session.database.as_ref(), &session.generator, &clients);
+    audited.map_err(Error::target)
 }
 
 fn settle(

@@ -1,5 +1,7 @@
 //! The open target and what the workload expects in it.
 
+use lab_report::error::Result;
+
 use super::program::Running;
 use crate::protocol::Open;
 use crate::targets::{self, Database, Live};
@@ -17,14 +19,14 @@ pub(super) struct Session {
 
 impl Session {
     /// Open the target; a fresh one has no rows.
-    pub(super) fn open(request: &Open) -> Result<Session, String> {
+    pub(super) fn open(request: &Open) -> Result<Session> {
         let database = targets::open(request)?;
         Ok(Session {
             keeps: database.keeps(),
             database,
             generator: Generator::new(request.rows),
             live: Live {
-                high: request.there,
+                high: request.rows_present,
                 ..Live::default()
             },
             running: request.program.as_ref().map(Running::new),

@@ -8,7 +8,7 @@ use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat};
+use super::program::{Checked, Client, ClientSlot, Done, Program};
 use super::table::{Column, Row, Table, Value, at};
 use crate::workload::tables::{Answer, Range, TableClient};
 
@@ -102,16 +102,16 @@ impl Program for ManyTables {
         true
     }
 
-    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a> {
+    fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
             Task::Scan { tables } => Box::new(Scanner {
-                seat,
+                slot,
                 tables,
                 program: self,
                 at: None,
             }),
             Task::Fill { .. } | Task::Mix => Box::new(Inserter {
-                seat,
+                slot,
                 tables: task.tables(),
                 program: self,
                 row: Vec::new(),
@@ -143,7 +143,7 @@ impl Program for ManyTables {
 
 /// Inserts rows one by one, each in a separate transaction.
 struct Inserter<'a> {
-    seat: Seat<'a>,
+    slot: ClientSlot<'a>,
     tables: u64,
     program: &'a ManyTables,
     row: Row,
@@ -151,7 +151,7 @@ struct Inserter<'a> {
 
 impl Client for Inserter<'_> {
     fn next(&mut self) -> Option<usize> {
-        let id = self.seat.take(self.program.params.rows)?;
+        let id = self.slot.take(self.program.params.rows)?;
         self.row = self.program.row(id);
         Some(0)
     }
@@ -167,7 +167,7 @@ impl Client for Inserter<'_> {
 
 /// Reads one table after the other.
 struct Scanner<'a> {
-    seat: Seat<'a>,
+    slot: ClientSlot<'a>,
     tables: u64,
     program: &'a ManyTables,
     /// The table, and the number after the last row read.
@@ -177,7 +177,7 @@ struct Scanner<'a> {
 impl Client for Scanner<'_> {
     fn next(&mut self) -> Option<usize> {
         if self.at.is_none() {
-            self.at = Some((self.seat.take(self.tables)?, 0));
+            self.at = Some((self.slot.take(self.tables)?, 0));
         }
         Some(1)
     }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stdx::Rng;
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Done, Program, Seat};
+use super::program::{Checked, Client, ClientSlot, Done, Program};
 use super::table::{Column, Row, Table, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
@@ -90,17 +90,17 @@ impl Program for Oltp {
         &["transaction"]
     }
 
-    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a> {
+    fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
             Task::Fill { .. } | Task::Scan { .. } => Box::new(Loader {
                 program: self,
-                seat,
+                slot,
                 table: 0,
                 rows: Vec::new(),
             }),
             Task::Mix => Box::new(Reader {
                 program: self,
-                rng: Rng::new(seat.seed(self.params.seed)),
+                rng: Rng::new(slot.seed(self.params.seed)),
                 table: 0,
                 points: [0; POINTS],
                 ranges: [0; RANGES],
@@ -147,7 +147,7 @@ impl Program for Oltp {
 
 struct Loader<'a> {
     program: &'a Oltp,
-    seat: Seat<'a>,
+    slot: ClientSlot<'a>,
     table: u64,
     rows: Vec<Row>,
 }
@@ -156,7 +156,7 @@ impl Client for Loader<'_> {
     fn next(&mut self) -> Option<usize> {
         let Params { tables, rows, .. } = self.program.params;
         let chunks = rows.div_ceil(CHUNK);
-        let unit = self.seat.take(chunks * tables)?;
+        let unit = self.slot.take(chunks * tables)?;
         self.table = unit / chunks;
         let from = unit % chunks * CHUNK;
         let ids = from + 1..rows.min(from + CHUNK) + 1;

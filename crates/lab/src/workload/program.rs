@@ -72,7 +72,7 @@ impl Spec {
 
 /// The position of a client among the clients of a step.
 #[derive(Clone, Copy, Debug)]
-pub struct Seat<'a> {
+pub struct ClientSlot<'a> {
     /// The number of this client, from 0.
     pub client: u32,
     /// The number of clients.
@@ -85,7 +85,7 @@ pub struct Seat<'a> {
     pub operations: u64,
 }
 
-impl Seat<'_> {
+impl ClientSlot<'_> {
     /// A seed for this client in this step.
     #[must_use]
     pub fn seed(&self, seed: u64) -> u64 {
@@ -143,7 +143,7 @@ pub trait Program: Send + Sync {
     }
 
     /// A client of a task.
-    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a>;
+    fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a>;
 
     /// Compare all rows with the expected rows.
     ///

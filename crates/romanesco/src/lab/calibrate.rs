@@ -11,7 +11,7 @@ use lab::targets;
 use lab_host::calibrate::Calibration;
 use lab_host::probe::DeviceProbe;
 use lab_report::record::{Limits, Preset, StepSummary};
-use lab_report::{Error, Failure, Result, analysis, store};
+use lab_report::{Error, ErrorKind, Result, analysis, store};
 use stdx::ByteSize;
 
 use super::{Show, listen, program};
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let name = match &args.target {
         Some(name) => name.clone(),
         None => (*targets::defaults().first().ok_or_else(|| {
-            Error::new("no persistent engine is compiled in; name one with --target")
+            Error::environment("no persistent engine is compiled in; name one with --target")
         })?)
         .to_owned(),
     };
@@ -102,8 +102,9 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
     let repeats: Vec<StepSummary> = summary.steps.into_iter().filter(|s| s.valid).collect();
     if repeats.len() < 2 {
-        let error = Error::new("too few valid repeats to know the noise; see the messages above");
-        return Err(error.meaning(Failure::Invalid));
+        let error =
+            Error::environment("too few valid repeats to know the noise; see the messages above");
+        return Err(error.with_kind(ErrorKind::Invalid));
     }
     let noise = analysis::noise_floor(&repeats);
     let count = u32::try_from(repeats.len()).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lab_report::analysis::{self, Outcome, Rule};
-use lab_report::{Failure, Result, store};
+use lab_report::{Error, ErrorKind, Result, store};
 
 /// The rules when none is given.
 const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
@@ -39,7 +39,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         rules = DEFAULT_RULES
             .iter()
             .map(|r| r.parse())
-            .collect::<Result<_, String>>()?;
+            .collect::<Result<_, String>>()
+            .map_err(Error::usage)?;
     }
     let mut check = analysis::check(&run, &base.record, &rules)?;
     check.notes.extend(base.notes);
@@ -50,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     Ok(match check.outcome() {
         Outcome::Ok => 0,
-        Outcome::Regression => Failure::Regression.exit_code(),
-        Outcome::Invalid => Failure::Invalid.exit_code(),
+        Outcome::Regression => ErrorKind::Regression.exit_code(),
+        Outcome::Invalid => ErrorKind::Invalid.exit_code(),
     })
 }

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if let Some(p99) = args.p99
         && (p99.is_nan() || p99 <= 0.0)
     {
-        return Err(Error::new(format!("--p99 {p99}: milliseconds, above 0")));
+        return Err(Error::usage(format!("--p99 {p99}: milliseconds, above 0")));
     }
     let record = store::load(&args.run)?;
     let prices = match &args.prices {

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         vfs::write_atomic(path, page.as_bytes()).map_err(|e| Error::io("write", path, &e))?;
     }
     if args.json {
-        let text = serde_json::to_string(&map).map_err(|e| Error::new(e.to_string()))?;
+        let text = serde_json::to_string(&map).map_err(|e| Error::environment(e.to_string()))?;
         say!("{text}");
     } else if args.html.is_none() || args.ansi || args.plain {
         say!("{}", map::text(&map, args.ink()).trim_end());
@@ -54,7 +54,7 @@ impl Args {
     /// The path of the files.
     fn path(&self) -> Result<PathBuf> {
         match self.place.to_str().filter(|text| text.contains("://")) {
-            Some(uri) => targets::directory(uri).map_err(Error::new),
+            Some(uri) => targets::directory(uri),
             None => Ok(self.place.clone()),
         }
     }

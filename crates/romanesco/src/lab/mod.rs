@@ -113,11 +113,11 @@ impl Show {
 
 /// This program, which also serves as the worker.
 fn program() -> Result<PathBuf> {
-    env::current_exe().map_err(|e| Error::new(format!("cannot find my own program: {e}")))
+    env::current_exe().map_err(|e| Error::environment(format!("cannot find my own program: {e}")))
 }
 
 fn listen() -> Result<Interrupt> {
-    Interrupt::listen().map_err(|e| Error::new(format!("cannot listen to signals: {e}")))
+    Interrupt::listen().map_err(|e| Error::environment(format!("cannot listen to signals: {e}")))
 }
 
 /// Print the rate each target sustains, and whether published results were reproduced.

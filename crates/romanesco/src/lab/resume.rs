@@ -16,7 +16,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    // What cannot be read is said below.
+    // `run` below reports a run that cannot be read.
     if let Ok(run) = lab_report::store::load(&args.run) {
         lab::run::own_mounts(&run.manifest.plan)?;
     }

@@ -149,7 +149,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let file = config(args.config.as_deref())?;
     let settings = args.settings()?.or(file);
     let name = settings.experiment.clone().ok_or_else(|| {
-        Error::new("no experiment given; try `romanesco lab run iibench-classic`")
+        Error::usage("no experiment given; try `romanesco lab run iibench-classic`")
     })?;
     if name == ALL {
         let all = All {
@@ -248,7 +248,7 @@ fn config(named: Option<&Path>) -> Result<Settings> {
         return Ok(Settings::default());
     }
     let text = fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))?;
-    Settings::from_toml(&text).map_err(|e| Error::new(format!("{}: {e}", path.display())))
+    Settings::from_toml(&text).map_err(|e| Error::usage(format!("{}: {e}", path.display())))
 }
 
 fn default_out(experiment: &str) -> PathBuf {

@@ -7,7 +7,7 @@ use lab::experiment::{Experiment, Settings, experiments, plan, tour};
 use lab::run::{Begin, Interrupt};
 use lab_report::record::Plan;
 use lab_report::report::{Part, overview};
-use lab_report::{Error, Failure, Result, store};
+use lab_report::{Error, ErrorKind, Result, store};
 
 use super::{Show, report};
 
@@ -46,7 +46,7 @@ impl All {
                     }
                     Ok(Box::new(run))
                 }
-                Err(e) if e.failure == Failure::Interrupted => return Err(e),
+                Err(e) if e.kind() == ErrorKind::Interrupted => return Err(e),
                 Err(e) => {
                     note!("{}: {}", experiment.name, e.message);
                     code = 2;
@@ -59,7 +59,7 @@ impl All {
                 run,
             });
         }
-        let page = overview(&parts).map_err(|e| Error::new(e.to_string()))?;
+        let page = overview(&parts).map_err(|e| Error::environment(e.to_string()))?;
         let path = self.out.join(store::REPORT);
         vfs::write_atomic(&path, page.as_bytes()).map_err(|e| Error::io("write", &path, &e))?;
         if self.show.json {

@@ -16,12 +16,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     store::read_manifest(&args.run)?;
     let at = args.run.display();
     let Some(process) = store::holder(&args.run)? else {
-        return Err(Error::new(format!("no romanesco works on {at}")));
+        return Err(Error::environment(format!("no romanesco works on {at}")));
     };
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| Error::new(format!("{process} is no process id")))?;
+    let pid = pid.ok_or_else(|| Error::environment(format!("{process} is no process id")))?;
     kill_process(pid, Signal::INT)
-        .map_err(|e| Error::new(format!("cannot signal process {process}: {e}")))?;
+        .map_err(|e| Error::environment(format!("cannot signal process {process}: {e}")))?;
     say!("asked process {process} to stop; continue later with `romanesco lab resume {at}`");
     Ok(0)
 }

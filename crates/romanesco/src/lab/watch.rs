@@ -23,11 +23,11 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let mut told = 0;
+    let mut shown = 0;
     loop {
         let record = store::load(&args.run)?;
         let in_use = store::in_use(&args.run);
-        for step in record.steps.iter().skip(told) {
+        for step in record.steps.iter().skip(shown) {
             match (&step.summary, step.status.state) {
                 (Some(summary), _) => {
                     say!("{}", display::step_line(&record.manifest.plan, summary))
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 }
                 (None, _) => break,
             }
-            told += 1;
+            shown += 1;
         }
         say!("{}", line(&record, in_use));
         if args.once || !in_use {

@@ -86,7 +86,7 @@ fn a_server_of_the_run_goes_through_every_step() {
 }
 
 #[test]
-fn what_a_killed_server_had_journaled_is_there() {
+fn data_that_a_killed_server_had_journaled_is_present() {
     let place = Place::new();
     let run = "run redo-log -t serve --rows 2000 --time 0.5 --settle 0.5 --mem 0 --out run";
     place.lab(run).exits(0);
@@ -167,7 +167,7 @@ fn a_server_that_runs_already_is_measured_and_left_alone() {
 }
 
 #[test]
-fn what_is_wrong_with_a_server_is_said_before_anything_is_written() {
+fn problems_of_a_server_are_reported_before_anything_is_written() {
     let place = Place::new();
     place
         .lab("run iibench-classic -t mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=300 --out run")

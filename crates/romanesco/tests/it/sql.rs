@@ -212,7 +212,7 @@ fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions()
 }
 
 #[test]
-fn postgres_fills_its_pages_as_it_is_told() {
+fn postgres_fills_its_pages_as_requested() {
     if postgres() {
         let place = open_place();
         let line = "run fill-factor -t postgres --preset smoke --rows 2000 --settle 2 --out run";
@@ -379,7 +379,7 @@ fn a_lab_that_ends_takes_its_database_along() {
 }
 
 #[test]
-fn settings_a_database_does_not_know_are_told_in_its_own_words() {
+fn settings_a_database_does_not_know_are_reported_in_its_own_words() {
     if mariadb() {
         let place = Place::new();
         let line = "run iibench-classic -t mariadb:nonsense=1 --preset smoke --rows 1000 --out run";
@@ -401,7 +401,7 @@ fn settings_a_database_does_not_know_are_told_in_its_own_words() {
 }
 
 #[test]
-fn what_is_wrong_with_a_database_is_said_before_anything_is_written() {
+fn problems_of_a_database_are_reported_before_anything_is_written() {
     let place = Place::new();
     for (target, needles) in [
         ("mysql://127.0.0.1:1", ["no server answers", "127.0.0.1:1"]),

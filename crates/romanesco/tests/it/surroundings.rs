@@ -174,7 +174,7 @@ fn a_server_that_is_missing_names_its_package() {
 }
 
 #[test]
-fn without_control_groups_the_run_says_that_nothing_was_capped() {
+fn without_control_groups_the_run_reports_that_nothing_was_capped() {
     let place = Place::new();
     let run = "lab run iibench-classic -t memory --rows 2000 --settle 0 --mem 128M --out run";
     let mut hidden = place.outside("unshare");
@@ -208,7 +208,7 @@ fn without_control_groups_the_run_says_that_nothing_was_capped() {
 }
 
 #[test]
-fn a_small_memory_cap_is_enforced_or_told() {
+fn a_small_memory_cap_is_enforced_or_reported() {
     let place = Place::new();
     place
         .lab("run iibench-classic -t lmdb --rows 2000 --settle 0 --mem 64M --cache 8M --out run")

@@ -143,7 +143,7 @@ fn what_is_no_run_is_called_so() {
 }
 
 #[test]
-fn a_value_an_engine_refuses_is_told_before_anything_is_written() {
+fn a_value_an_engine_refuses_is_reported_before_anything_is_written() {
     refused(
         "run iibench-classic -t lmdb:trees=0 --rows 2000 --out o",
         &["trees", "65535"],

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn no_seconds_are_said_to_be_missing() {
+    fn missing_seconds_are_marked() {
         let svg = Ridges {
             label: "l".into(),
             unit: "u".into(),

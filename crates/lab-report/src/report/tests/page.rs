@@ -53,7 +53,7 @@ fn the_verdict_names_the_cliff_the_stalls_and_the_invalid() {
 }
 
 #[test]
-fn caveats_are_said_without_a_floor_and_with_one_repeat() {
+fn caveats_are_stated_without_a_floor_and_with_one_repeat() {
     let shape = Shape {
         repeats: 1,
         floor: None,
@@ -81,12 +81,12 @@ fn a_difference_below_the_floor_is_no_difference() {
 }
 
 #[test]
-fn missing_numbers_are_said_to_be_missing_and_invalid_ones_are_grey() {
+fn missing_numbers_are_marked_and_invalid_ones_are_grey() {
     let page = page(&Shape::default());
     let summary = section(&page, "summary");
     let at = summary.find("Commit max").unwrap();
     let row = &summary[at..at + summary[at..].find("</tr>").unwrap()];
-    assert_eq!(row.matches("n&#x2f;a").count(), 3, "{row}");
+    assert_eq!(row.matches("n&#x2f;a").count(), 3, "I3: {row}");
     let at = summary.find("Rate, mean").unwrap();
     let row = &summary[at..at + summary[at..].find("</tr>").unwrap()];
     assert_eq!(row.matches("class=\"n invalid\"").count(), 1, "{row}");
@@ -94,7 +94,7 @@ fn missing_numbers_are_said_to_be_missing_and_invalid_ones_are_grey() {
 }
 
 #[test]
-fn limits_not_in_force_are_said_in_every_section() {
+fn limits_not_in_force_are_stated_in_every_section() {
     let capped = markup(&page(&Shape::default()));
     assert!(!capped.contains("class=\"banner\"") && !capped.contains("limits not in force"));
     let shape = Shape {
@@ -105,7 +105,8 @@ fn limits_not_in_force_are_said_in_every_section() {
     assert!(page.contains("class=\"banner\" role=\"alert\""));
     assert!(page.contains("no permission to write the cgroup&#x27;s limit"));
     let sections = page.matches("<section ").count();
-    assert_eq!(page.matches("limits not in force</span>").count(), sections);
+    let stated = page.matches("limits not in force</span>").count();
+    assert_eq!(stated, sections, "I4: every section");
     assert!(page.contains("NOT enforced"));
     assert!(page.contains("not decided, without a cap"));
 }
@@ -117,7 +118,10 @@ fn names_from_users_cannot_become_markup() {
         ..Shape::default()
     };
     let page = page(&shape);
-    assert!(!page.contains("<script>alert"), "a name became an element");
+    assert!(
+        !page.contains("<script>alert"),
+        "I2: a name became an element"
+    );
     assert!(
         !markup(&page).contains("\"onload=\""),
         "a name left its attribute"
@@ -152,9 +156,9 @@ fn the_page_loads_nothing_and_is_small() {
         "href=\"http",
         "href=\"//",
     ] {
-        assert!(!html.contains(forbidden), "{forbidden}");
+        assert!(!html.contains(forbidden), "I1: {forbidden}");
     }
-    assert!(page.contains("default-src 'none'"));
+    assert!(page.contains("default-src 'none'"), "I1: the policy");
     assert!(
         page.contains("application/gzip"),
         "such a run is compressed"
@@ -192,7 +196,7 @@ fn query_steps_show_their_queries() {
 }
 
 #[test]
-fn a_mix_is_spoken_of_in_one_word() {
+fn a_mix_is_described_in_one_word() {
     let mut record = run(&Shape {
         steps: vec!["requests"],
         ..Shape::default()
@@ -224,7 +228,7 @@ fn a_mix_is_spoken_of_in_one_word() {
 }
 
 #[test]
-fn a_smoke_run_says_so_first_and_a_short_step_has_no_cliff() {
+fn a_smoke_run_is_marked_first_and_a_short_step_has_no_cliff() {
     let mut record = run(&Shape::default());
     let verdict_of = |record: &RunRecord| section(&render(record).unwrap(), "verdict").to_owned();
     let quick = verdict_of(&record);
@@ -331,7 +335,7 @@ fn verdict_of(change: impl FnOnce(&mut RunRecord)) -> String {
 }
 
 #[test]
-fn the_headline_says_who_won_and_what_befell_the_others() {
+fn the_headline_names_the_winner_and_what_befell_the_others() {
     let verdict = verdict_of(|_| {});
     assert!(
         verdict.contains("rocksdb is faster than lmdb: "),
@@ -379,7 +383,7 @@ fn a_target_stopped_by_time_is_held_against_the_rows_it_wrote() {
 }
 
 #[test]
-fn a_failed_target_is_said_to_have_failed_once() {
+fn a_failed_target_is_reported_once() {
     let verdict = verdict_of(|record| {
         for step in &mut record.steps {
             if step.directory.contains("wiredtiger") {
@@ -424,7 +428,7 @@ fn a_single_short_repeat_is_inconclusive() {
 }
 
 #[test]
-fn rates_far_apart_are_told_though_the_run_was_short() {
+fn rates_far_apart_are_distinguished_though_the_run_was_short() {
     let shape = Shape {
         repeats: 1,
         seconds: 4,

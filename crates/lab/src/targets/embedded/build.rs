@@ -28,6 +28,7 @@ pub(super) fn index(
     database.create_indexes()?;
     let trees = database.indexes().ok_or("there are no indexes")?;
     let tree = trees.get(index).copied().ok_or("there is no such index")?;
+    let indexes = database.generator.params().indexes;
     let key_bytes = database.generator.params().shape.key_bytes();
     let entry_bytes = key_bytes.get(index).copied().unwrap_or(28) + size_of::<Vec<u8>>();
     let capacity = SORT_BYTES / entry_bytes;
@@ -50,11 +51,8 @@ pub(super) fn index(
         });
         let from = part.start - rows.start;
         let share = |done: Range<u64>| {
-            indexed_rows(
-                index,
-                rows.end - rows.start,
-                from + done.start..from + done.end,
-            )
+            let of = rows.end - rows.start;
+            indexed_rows(index, indexes, of, from + done.start..from + done.end)
         };
         insert(database, tree, &keys, &share, meter)?;
     }

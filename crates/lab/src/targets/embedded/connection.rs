@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use kv::{Batch, Direction, KeyRange, TreeId};
+use stdx::hash;
 
-use super::{Embedded, build, text};
-use crate::targets::database::{Connection, Meter};
+use super::{Database as _, Embedded, build, text};
+use crate::targets::database::{Compared, Connection, Counted, Deleted, Meter, Part, Ranged};
 use crate::workload::iibench::Row;
 
 /// A client: its batch and its buffers.
@@ -37,40 +38,40 @@ impl<'a> Client<'a> {
         written.map(|()| bytes).map_err(text)
     }
 
-    /// Read the rows to be deleted.
-    fn find(&self, rows: &Range<u64>, meter: &dyn Meter) -> Result<(), String> {
+    /// Read the rows to be deleted; returns the number of those that exist.
+    fn find(&self, rows: &Range<u64>) -> Result<u64, String> {
         let database = self.database;
         let snapshot = database.engine.begin_read().map_err(text)?;
+        let mut found = 0;
         if database.generator.scattered() {
             let mut value = Vec::new();
             for id in rows.clone() {
                 let key = database.generator.key(id).to_be_bytes();
-                if !snapshot
-                    .get_into(database.rows, &key, &mut value)
-                    .map_err(text)?
-                {
-                    meter.wrong(format!("row {id} was to be deleted and is not there"));
-                }
+                let got = snapshot.get_into(database.rows, &key, &mut value);
+                found += u64::from(got.map_err(text)?);
             }
-            return Ok(());
+            return Ok(found);
         }
         let (from, to) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());
         let range = KeyRange::half_open(&from, &to);
         let mut cursor = snapshot
             .cursor(database.rows, range, Direction::Forward)
             .map_err(text)?;
-        let mut expected = rows.start;
         while cursor.advance().map_err(text)? {
-            if cursor.key() != expected.to_be_bytes() {
-                meter.wrong(format!("row {expected} was to be deleted and is not there"));
-            }
-            expected += 1;
+            found += 1;
         }
-        if expected != rows.end {
-            let (found, of) = (expected - rows.start, rows.end - rows.start);
-            meter.wrong(format!("{found} of {of} old rows found"));
-        }
-        Ok(())
+        Ok(found)
+    }
+
+    /// The tree of a part.
+    fn tree(&self, part: Part) -> Result<TreeId, String> {
+        let Part::Index(index) = part else {
+            return Ok(self.database.rows);
+        };
+        self.database.create_indexes()?;
+        let trees = self.database.indexes().ok_or("there are no indexes")?;
+        let tree = trees.get(index).copied();
+        tree.ok_or_else(|| "there is no such index".to_owned())
     }
 }
 
@@ -93,16 +94,12 @@ impl Connection for Client<'_> {
         self.write()
     }
 
-    fn delete(
-        &mut self,
-        rows: Range<u64>,
-        indexed: bool,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
         let database = self.database;
-        if database.keeps {
-            self.find(&rows, meter)?;
-        }
+        let found = match database.keeps {
+            true => self.find(&rows)?,
+            false => rows.end - rows.start,
+        };
         self.batch.clear();
         let indexes = self.indexes(indexed);
         for id in rows {
@@ -112,7 +109,8 @@ impl Connection for Client<'_> {
                 self.batch.delete(tree, key);
             }
         }
-        self.write()
+        let bytes = self.write()?;
+        Ok(Deleted { found, bytes })
     }
 
     fn range(
@@ -121,41 +119,39 @@ impl Connection for Client<'_> {
         random: u64,
         id: u64,
         limit: usize,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    ) -> Result<Ranged, String> {
         let database = self.database;
         let trees = database.indexes().ok_or("there are no indexes")?;
         let start = database.generator.query_key(index, random, id);
+        let mut ranged = Ranged {
+            entries: 0,
+            in_order: true,
+        };
         let Some(tree) = trees.get(index).copied().filter(|_| database.keeps) else {
-            return Ok(0);
+            return Ok(ranged);
         };
         let snapshot = database.engine.begin_read().map_err(text)?;
         let range = KeyRange::from(&start);
         let mut cursor = snapshot
             .cursor(tree, range, Direction::Forward)
             .map_err(text)?;
-        let mut found = 0;
-        let mut last = std::mem::take(&mut self.value);
+        let last = &mut self.value;
         last.clear();
         last.extend_from_slice(&start);
-        while found < limit && cursor.advance().map_err(text)? {
-            let in_order = if found == 0 {
-                cursor.key() >= last.as_slice()
+        while ranged.entries < limit as u64 && cursor.advance().map_err(text)? {
+            ranged.in_order &= if ranged.entries == 0 {
+                last.as_slice() <= cursor.key()
             } else {
-                cursor.key() > last.as_slice()
+                last.as_slice() < cursor.key()
             };
-            if !in_order {
-                meter.wrong(format!("a range query on index {index} was out of order"));
-            }
             last.clear();
             last.extend_from_slice(cursor.key());
-            found += 1;
+            ranged.entries += 1;
         }
-        self.value = last;
-        Ok(found as u64)
+        Ok(ranged)
     }
 
-    fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String> {
+    fn get(&mut self, id: u64) -> Result<bool, String> {
         let database = self.database;
         if !database.keeps {
             return Ok(true);
@@ -163,25 +159,24 @@ impl Connection for Client<'_> {
         let snapshot = database.engine.begin_read().map_err(text)?;
         let key = database.generator.key(id).to_be_bytes();
         let found = snapshot.get_into(database.rows, &key, &mut self.value);
-        if !found.map_err(text)? {
-            return Ok(false);
-        }
-        let row = &mut self.row;
-        meter.generate(&mut || database.generator.row(id, row));
-        if self.row.value != self.value {
-            meter.wrong(format!("row {id} has a wrong value"));
-        }
-        Ok(true)
+        found.map_err(text)
     }
 
-    fn scan(&mut self, part: usize, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn matches(&mut self, id: u64) -> bool {
+        let database = self.database;
+        if !database.keeps {
+            return true;
+        }
+        database.generator.row(id, &mut self.row);
+        self.row.value == self.value
+    }
+
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
         let database = self.database;
         if !database.keeps {
             return Ok(0);
         }
-        let indexes = database.indexes().into_iter().flatten();
-        let mut trees = [database.rows].into_iter().chain(indexes);
-        let tree = trees.nth(part).ok_or("there are no indexes")?;
+        let tree = self.tree(part)?;
         let snapshot = database.engine.begin_read().map_err(text)?;
         let mut cursor = snapshot
             .cursor(tree, KeyRange::ALL, Direction::Forward)
@@ -205,6 +200,48 @@ impl Connection for Client<'_> {
             }
         }
         Ok(all)
+    }
+
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+        let database = self.database;
+        let snapshot = database.engine.begin_read().map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(database.rows, KeyRange::ALL, Direction::Forward)
+            .map_err(text)?;
+        let row = &mut self.row;
+        while cursor.advance().map_err(text)? {
+            let key = <[u8; 8]>::try_from(cursor.key()).ok();
+            let id = key.map(|key| database.generator.id(u64::from_be_bytes(key)));
+            let (mut right, mut digests) = (false, [0; 3]);
+            if let Some(id) = id {
+                database.generator.row(id, row);
+                right = row.value == cursor.value();
+                for (digest, key) in digests.iter_mut().zip(row.index_keys()) {
+                    *digest = hash::hash64(key);
+                }
+            }
+            if !visit(Compared { id, right, digests }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, part: Part) -> Result<Counted, String> {
+        let tree = self.tree(part)?;
+        let snapshot = self.database.engine.begin_read().map_err(text)?;
+        let mut cursor = snapshot
+            .cursor(tree, KeyRange::ALL, Direction::Forward)
+            .map_err(text)?;
+        let mut counted = Counted {
+            entries: 0,
+            digest: 0,
+        };
+        while cursor.advance().map_err(text)? {
+            counted.entries += 1;
+            counted.digest = counted.digest.wrapping_add(hash::hash64(cursor.key()));
+        }
+        Ok(counted)
     }
 
     fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {

@@ -1,27 +1,22 @@
 //! An embedded engine as a target: a row is one entry in the primary tree and one in each of three
 //! index trees, written in one batch.
 
-mod audit;
 mod build;
 mod connection;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod verify;
-
-pub(super) use audit::reconcile;
 
 use std::time::Duration;
 
 use kv::{
     Compaction, Durability, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId, TreeOptions,
 };
-use lab_report::record::Integrity;
 use stdx::sync::OnceLock;
 
-use super::database::{Connection, Database, Live, Meter, Settled, State};
+use super::database::{Connection, Database, Meter, Settled, State};
 use super::factory;
-use crate::protocol::{Audit, Open, Told};
+use crate::protocol::Open;
 use crate::workload::iibench::{Generator, TREES};
 use crate::workload::tables::Tables;
 
@@ -122,15 +117,6 @@ impl Database for Embedded {
             stats: self.engine.stats().unwrap_or_default(),
             file_bytes: None,
         }
-    }
-
-    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
-        self.create_indexes()?;
-        audit::audit(self, told)
-    }
-
-    fn verify(&self, live: Live) -> Integrity {
-        verify::verify(self, live)
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {

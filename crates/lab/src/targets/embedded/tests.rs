@@ -5,10 +5,10 @@ use std::path::Path;
 
 use kv::{Batch, Durability, EngineOptions};
 
-use super::verify::verify;
 use super::{Embedded, open};
-use crate::protocol::{self, Open};
-use crate::targets::database::{Database, Live, Meter};
+use crate::protocol::{Acknowledged, Open};
+use crate::targets::check;
+use crate::targets::database::{Database, Deleted, Live, Meter, Part, Ranged};
 use crate::workload::iibench::{Payload, Row, RowParams, Shape};
 
 const LIVE: Live = Live {
@@ -17,14 +17,11 @@ const LIVE: Live = Live {
     indexed: true,
 };
 
-/// Records the reports it receives.
+/// Records the entries that a scan reports.
 #[derive(Default)]
-struct Told {
-    wrong: RefCell<Vec<String>>,
-    entries: RefCell<Vec<u64>>,
-}
+struct Entries(RefCell<Vec<u64>>);
 
-impl Meter for Told {
+impl Meter for Entries {
     fn stopped(&self) -> bool {
         false
     }
@@ -35,10 +32,7 @@ impl Meter for Told {
     fn end(&self) {}
     fn wrote(&self, _rows: u64, _bytes: u64) {}
     fn met(&self, entries: u64) {
-        self.entries.borrow_mut().push(entries);
-    }
-    fn wrong(&self, message: String) {
-        self.wrong.borrow_mut().push(message);
+        self.0.borrow_mut().push(entries);
     }
 }
 
@@ -58,7 +52,7 @@ fn loaded(dir: &Path) -> Embedded {
             indexes: 3,
         },
         program: None,
-        there: 0,
+        rows_present: 0,
         clients: 1,
         keep: false,
     })
@@ -71,17 +65,21 @@ fn loaded(dir: &Path) -> Embedded {
     database
 }
 
+fn verify(database: &Embedded) -> Vec<String> {
+    check::verify(database, &database.generator, LIVE).faults
+}
+
 /// The faults found after one entry was changed without the workload's knowledge.
 fn faults(corrupt: impl FnOnce(&Embedded, &Row, &mut Batch)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let database = loaded(dir.path());
-    assert_eq!(verify(&database, LIVE).faults, Vec::<String>::new());
+    assert_eq!(verify(&database), Vec::<String>::new());
     let mut row = Row::default();
     database.generator.row(123, &mut row);
     let mut batch = Batch::new();
     corrupt(&database, &row, &mut batch);
     database.engine.write(&batch, Durability::None).unwrap();
-    verify(&database, LIVE).faults.join("; ")
+    verify(&database).join("; ")
 }
 
 #[test]
@@ -110,52 +108,69 @@ fn every_change_behind_the_workload_is_found() {
 fn a_scan_reads_all_four_trees_piece_by_piece() {
     let dir = tempfile::tempdir().unwrap();
     let database = loaded(dir.path());
-    let told = Told::default();
+    let entries = Entries::default();
     let mut client = database.connect().unwrap();
-    for part in 0..4 {
-        assert_eq!(client.scan(part, 300, &told).unwrap(), 500);
+    let indexes = (0..3).map(Part::Index);
+    for part in [Part::Rows].into_iter().chain(indexes) {
+        assert_eq!(client.scan(part, 300, &entries).unwrap(), 500);
     }
-    assert_eq!(told.entries.take(), [300, 200].repeat(4));
-    assert!(client.scan(4, 300, &told).is_err());
+    assert_eq!(entries.0.take(), [300, 200].repeat(4));
+    assert!(client.scan(Part::Index(3), 300, &entries).is_err());
 }
 
 #[test]
-fn a_missing_or_changed_row_is_told() {
+fn a_missing_or_changed_row_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let database = loaded(dir.path());
-    let told = Told::default();
     let mut client = database.connect().unwrap();
-    assert!(client.point(7, &told).unwrap());
-    assert_eq!(client.range(2, 99, 7, 10, &told).unwrap(), 10);
-    assert_eq!(told.wrong.take(), Vec::<String>::new());
+    assert!(client.get(7).unwrap() && client.matches(7));
+    assert!(!client.matches(8));
+    let ten = Ranged {
+        entries: 10,
+        in_order: true,
+    };
+    assert_eq!(client.range(2, 99, 7, 10).unwrap(), ten);
 
     let mut batch = Batch::new();
     batch.delete(database.rows, &7u64.to_be_bytes());
     batch.put(database.rows, &8u64.to_be_bytes(), b"other");
     database.engine.write(&batch, Durability::None).unwrap();
-    assert!(!client.point(7, &told).unwrap());
-    assert!(client.point(8, &told).unwrap());
-    client.delete(0..10, true, &told).unwrap();
-    let wrong = told.wrong.take().join("; ");
-    for part in [
-        "row 8 has a wrong value",
-        "row 7 was to be deleted",
-        "9 of 10",
-    ] {
-        assert!(wrong.contains(part), "{wrong}");
-    }
+    assert!(!client.get(7).unwrap());
+    assert!(client.get(8).unwrap() && !client.matches(8));
+    let Deleted { found, bytes } = client.delete(0..10, true).unwrap();
+    // The keys of ten rows and of their index entries.
+    assert_eq!((found, bytes), (9, 10 * (8 + 20 + 24 + 28)));
 }
 
 #[test]
-fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
+fn connections_do_not_share_the_rows_they_are_about_to_insert() {
     let dir = tempfile::tempdir().unwrap();
-    let mut database = loaded(dir.path());
+    let database = loaded(dir.path());
+    let (mut one, mut other) = (database.connect().unwrap(), database.connect().unwrap());
+    one.fill(500..510, true);
+    other.fill(510..530, true);
+    assert_eq!(one.insert().unwrap(), 10 * 236, "D1: its own rows");
+    assert_eq!(other.insert().unwrap(), 20 * 236, "D1: its own rows");
+    assert!(one.get(3).unwrap() && other.get(4).unwrap());
+    assert!(one.matches(3) && other.matches(4), "D1: its own buffer");
+    let live = Live { high: 530, ..LIVE };
+    let checked = check::verify(&database, &database.generator, live);
+    assert_eq!(checked.faults, Vec::<String>::new());
+}
+
+#[test]
+fn an_audit_finds_lost_rows_torn_commits_and_rows_no_client_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let database = loaded(dir.path());
     let all: Vec<u64> = (0..500).collect();
-    let told = |rows, due| [protocol::Told::of(rows, due)];
-    let whole = database.audit(&told(&all, 500)).unwrap();
+    let audit = |rows: &[u64]| {
+        let clients = [Acknowledged::of(rows, rows.len())];
+        check::audit(&database, &database.generator, &clients).unwrap()
+    };
+    let whole = audit(&all);
     assert_eq!((whole.found, whole.lost, whole.unacknowledged), (500, 0, 0));
     assert_eq!(whole.faults, Vec::<String>::new());
-    let fewer = database.audit(&told(&all[..498], 498)).unwrap();
+    let fewer = audit(&all[..498]);
     assert_eq!(fewer.unacknowledged, 2);
     assert!(fewer.faults[0].contains("no more than one"), "{fewer:?}");
 
@@ -164,8 +179,9 @@ fn an_audit_finds_lost_rows_torn_commits_and_rows_nobody_wrote() {
     let mut batch = Batch::new();
     batch.delete(database.rows, &row.key);
     database.engine.write(&batch, Durability::None).unwrap();
-    let torn = database.audit(&told(&all, 500)).unwrap();
+    let torn = audit(&all);
     assert_eq!((torn.found, torn.lost, torn.gaps), (499, 1, 0));
+    // K1: the entries without their row are found.
     assert!(
         torn.faults[0].contains("index 1 has 500 entries"),
         "{torn:?}"

@@ -7,7 +7,9 @@ use mongodb::options::Hint;
 
 use super::database::Server;
 use super::document;
-use crate::targets::database::{Connection, Meter, indexed_rows};
+use crate::targets::database::{
+    Compared, Connection, Counted, Deleted, Meter, Part, Ranged, build_at_once,
+};
 
 /// A client: the rows it is about to insert, and a buffer. The driver's pool gives it a socket.
 pub(super) struct Link<'a> {
@@ -15,6 +17,8 @@ pub(super) struct Link<'a> {
     batch: Vec<RawDocumentBuf>,
     bytes: u64,
     text: String,
+    /// The document that [`Connection::get`] returned last.
+    got: Option<RawDocumentBuf>,
 }
 
 impl<'a> Link<'a> {
@@ -24,6 +28,7 @@ impl<'a> Link<'a> {
             batch: Vec::new(),
             bytes: 0,
             text: String::new(),
+            got: None,
         }
     }
 
@@ -35,7 +40,7 @@ impl<'a> Link<'a> {
 
     fn entries(&self, rows: u64, indexed: bool) -> u64 {
         let each = if indexed {
-            document::entry_bytes(&self.server.generator)
+            self.server.generator.entry_bytes()
         } else {
             0
         };
@@ -60,21 +65,15 @@ impl Connection for Link<'_> {
         Ok(self.bytes)
     }
 
-    fn delete(
-        &mut self,
-        rows: Range<u64>,
-        indexed: bool,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
         let of = rows.end - rows.start;
         let filter = document::between(rows.start, rows.end);
         let deleted = self.server.rows.delete_many(filter).run();
-        let found = deleted.map_err(|e| self.server.text(&e))?.deleted_count;
-        if found != of {
-            meter.wrong(format!("{found} of {of} old rows found"));
-        }
-        // A delete sends keys to the server, not documents.
-        Ok(of * 8 + self.entries(of, indexed))
+        Ok(Deleted {
+            found: deleted.map_err(|e| self.server.text(&e))?.deleted_count,
+            // A delete sends keys to the server, not documents.
+            bytes: of * 8 + self.entries(of, indexed),
+        })
     }
 
     fn range(
@@ -83,8 +82,7 @@ impl Connection for Link<'_> {
         random: u64,
         id: u64,
         limit: usize,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    ) -> Result<Ranged, String> {
         let server = self.server;
         let fields = self.fields(index)?;
         let shape = server.generator.params().shape;
@@ -100,38 +98,72 @@ impl Connection for Link<'_> {
         let mut cursor = found.map_err(|e| server.text(&e))?;
         let start = document::bound(&sale, shape, fields);
         let mut last = numbers(&RawDocumentBuf::try_from(&start).map_err(|e| e.to_string())?);
-        let mut met = 0;
+        let mut ranged = Ranged {
+            entries: 0,
+            in_order: true,
+        };
         while cursor.advance().map_err(|e| server.text(&e))? {
             let here = numbers(cursor.current());
-            if here < last || here.len() != fields.len() {
-                meter.wrong(format!("a range query on index {index} was out of order"));
-            }
+            ranged.in_order &= last <= here && here.len() == fields.len();
             last = here;
-            met += 1;
+            ranged.entries += 1;
         }
-        Ok(met)
+        Ok(ranged)
     }
 
-    fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String> {
-        let server = self.server;
+    fn get(&mut self, id: u64) -> Result<bool, String> {
         let filter = doc! { "_id": document::number(id) };
-        let found = server.rows.find_one(filter).run();
-        let Some(found) = found.map_err(|e| server.text(&e))? else {
-            return Ok(false);
-        };
-        let (text, mut right) = (&mut self.text, false);
-        meter.generate(&mut || right = document::row(&server.generator, id, text) == found);
-        if !right {
-            meter.wrong(format!("row {id} has a wrong value"));
-        }
-        Ok(true)
+        let found = self.server.rows.find_one(filter).run();
+        self.got = found.map_err(|e| self.server.text(&e))?;
+        Ok(self.got.is_some())
     }
 
-    fn scan(&mut self, part: usize, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn matches(&mut self, id: u64) -> bool {
+        let expected = document::row(&self.server.generator, id, &mut self.text);
+        self.got.as_ref() == Some(&expected)
+    }
+
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+        let server = self.server;
+        let all = server.rows.find(doc! {}).sort(doc! { "_id": 1 }).run();
+        let mut all = all.map_err(|e| server.text(&e))?;
+        while all.advance().map_err(|e| server.text(&e))? {
+            let row = all.current();
+            let id = match row.get("_id") {
+                Ok(Some(RawBsonRef::Int64(id))) => Some(id.cast_unsigned()),
+                _ => None,
+            };
+            let expected = id.map(|id| document::row(&server.generator, id, &mut self.text));
+            let compared = Compared {
+                id,
+                right: expected.is_some_and(|expected| expected.as_bytes() == row.as_bytes()),
+                digests: [0; 3],
+            };
+            if !visit(compared) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, part: Part) -> Result<Counted, String> {
+        let keys = match part {
+            Part::Rows => doc! { "_id": 1 },
+            Part::Index(index) => document::keys(self.fields(index)?),
+        };
+        let rows = &self.server.rows;
+        let counted = rows.count_documents(doc! {}).hint(Hint::Keys(keys)).run();
+        Ok(Counted {
+            entries: counted.map_err(|e| self.server.text(&e))?,
+            digest: 0,
+        })
+    }
+
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
         let server = self.server;
         let batch = u32::try_from(piece).unwrap_or(u32::MAX);
         let mut find = server.rows.find(doc! {}).batch_size(batch);
-        if let Some(index) = part.checked_sub(1) {
+        if let Part::Index(index) = part {
             let fields = self.fields(index)?;
             find = find
                 .hint(Hint::Keys(document::keys(fields)))
@@ -158,14 +190,10 @@ impl Connection for Link<'_> {
     }
 
     fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {
-        meter.begin();
-        self.server.create_index(index)?;
-        meter.end();
-        let count = rows.end - rows.start;
-        let shape = self.server.generator.params().shape;
-        let each = shape.key_bytes().get(index).copied().unwrap_or(0);
-        meter.wrote(indexed_rows(index, count, 0..count), count * each as u64);
-        Ok(())
+        let of = (index, self.server.generator.params());
+        build_at_once(of, rows.end - rows.start, meter, || {
+            self.server.create_index(index)
+        })
     }
 }
 

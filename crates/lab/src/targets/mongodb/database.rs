@@ -1,11 +1,10 @@
 //! The server, the collection of the rows, and the operations on both as a whole.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use kv::{Durability, EngineStats};
-use lab_report::record::Integrity;
 use mongodb::IndexModel;
 use mongodb::error::Error;
 use mongodb::options::{CollectionOptions, WriteConcern};
@@ -14,13 +13,18 @@ use stdx::sync::Mutex;
 use stdx::time;
 
 use super::connection::Link;
-use super::{address, audit, document, facts, failure, tables, verify};
-use crate::protocol::{Audit, Open, ServerFacts, Told};
-use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
+use super::{address, document, facts, failure, tables};
+use crate::protocol::{Open, ServerFacts};
+use crate::targets::database::{Connection, Database, Meter, Settled, State};
+use crate::targets::poll::Polled;
 use crate::workload::iibench::Generator;
 use crate::workload::tables::Tables;
 
-/// The collection of the rows: a name unlikely to be used by others, since it is dropped.
+/// Prefix of the collections of the laboratory: unlikely to be used by others, since they are
+/// dropped.
+pub(super) const PREFIX: &str = "romanesco_lab_";
+
+/// The collection of the rows.
 pub(super) const COLLECTION: &str = "romanesco_lab_rows";
 
 /// Connections besides those of the load: the ticker's, the query client's, the driver's own.
@@ -32,9 +36,6 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Pending work that an idle server has not reduced for this time stays until more writes arrive:
 /// data in its memory.
 const STILL: Duration = Duration::from_secs(2);
-
-/// Polling the server's state may take at most one part in this number of the time.
-const LOOK_SHARE: u32 = 20;
 
 /// An open server.
 pub(super) struct Server {
@@ -50,14 +51,7 @@ pub(super) struct Server {
     facts: ServerFacts,
     keep: bool,
     indexed: Mutex<[bool; 3]>,
-    last: Mutex<Look>,
-}
-
-/// The latest polled state of the server.
-struct Look {
-    at: Instant,
-    took: Duration,
-    state: State,
+    last: Mutex<Polled>,
 }
 
 /// Whether a server answers and accepts the user of the address.
@@ -90,12 +84,7 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
     let mut concern = WriteConcern::default();
     concern.w = Some(1.into());
     concern.journal = Some(journaled(request.durability));
-    let options = CollectionOptions::builder()
-        .write_concern(concern.clone())
-        .build();
-    let rows = client
-        .database(&database)
-        .collection_with_options(COLLECTION, options);
+    let rows = collection((&client, database.as_str()), COLLECTION, &concern);
     let text = |e: Error| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
     let indexed = match request.found {
@@ -120,12 +109,25 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
         catalog: tables::Catalog::default(),
         keep: request.keep,
         indexed: Mutex::new(indexed),
-        last: Mutex::new(Look {
-            at: time::now(),
-            took: Duration::ZERO,
-            state: State::default(),
-        }),
+        last: Mutex::new(Polled::new()),
     }))
+}
+
+/// A collection that the laboratory may create, fill and drop.
+pub(super) fn collection(
+    (client, database): (&Client, &str),
+    name: &str,
+    concern: &WriteConcern,
+) -> Collection<RawDocumentBuf> {
+    assert!(
+        name.starts_with(PREFIX),
+        "M1: {name} is not the laboratory's"
+    );
+    let options = CollectionOptions::builder()
+        .write_concern(concern.clone())
+        .build();
+    let database = client.database(database);
+    database.collection_with_options(name, options)
 }
 
 /// Which of the three indexes exist.
@@ -250,22 +252,7 @@ impl Database for Server {
     }
 
     fn state(&self) -> State {
-        let mut last = self.last.lock();
-        if last.took * LOOK_SHARE <= last.at.elapsed() {
-            let begun = time::now();
-            last.state = self.look();
-            last.took = begun.elapsed();
-            last.at = time::now();
-        }
-        last.state.clone()
-    }
-
-    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
-        audit::audit(self, told)
-    }
-
-    fn verify(&self, live: Live) -> Integrity {
-        verify::verify(self, live)
+        self.last.lock().state(|_| self.look())
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {

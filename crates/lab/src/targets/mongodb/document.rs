@@ -103,21 +103,13 @@ pub(super) fn between(from: u64, to: u64) -> Document {
     doc! { "_id": { "$gte": number(from), "$lt": number(to) } }
 }
 
-/// Average bytes of a document and, with `indexed`, of its index entries as the workload of
-/// embedded engines counts them.
+/// Average bytes of a document and, with `indexed`, of its index entries.
 pub(super) fn mean_bytes(generator: &Generator, indexed: bool) -> f64 {
     let mut text = String::new();
     let first = row(generator, 0, &mut text);
     let fixed = first.as_bytes().len() - text.len();
-    let index = if indexed { entry_bytes(generator) } else { 0 };
+    let index = if indexed { generator.entry_bytes() } else { 0 };
     (fixed + index) as f64 + generator.params().payload.mean_bytes()
-}
-
-/// Bytes of a row's index entries.
-pub(super) fn entry_bytes(generator: &Generator) -> usize {
-    let params = generator.params();
-    let indexes = usize::from(params.indexes);
-    params.shape.key_bytes().iter().take(indexes).sum()
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ fn of_status(facts: &mut ServerFacts, uri: &str, status: &Document) {
     facts.pid = pid
         .zip(millis)
         .filter(|_| local(uri))
-        .filter(|(pid, millis)| began_when_it_says(Path::new("/proc"), *pid, millis / 1e3))
+        .filter(|(pid, millis)| started_as_reported(Path::new("/proc"), *pid, millis / 1e3))
         .map(|(pid, _)| pid);
     if facts.pid.is_none() {
         facts.notes.push(
@@ -108,7 +108,7 @@ pub(in crate::targets) fn local(uri: &str) -> bool {
 }
 
 /// Whether process `pid` is `seconds` old.
-pub(in crate::targets) fn began_when_it_says(proc_root: &Path, pid: u32, seconds: f64) -> bool {
+pub(in crate::targets) fn started_as_reported(proc_root: &Path, pid: u32, seconds: f64) -> bool {
     let up = fs::read_to_string(proc_root.join("uptime")).unwrap_or_default();
     let stat = fs::read_to_string(proc_root.join(format!("{pid}/stat"))).unwrap_or_default();
     let up: Option<f64> = up.split(' ').next().and_then(|n| n.parse().ok());
@@ -199,9 +199,10 @@ mod tests {
         let ticks = 900 * rustix::param::clock_ticks_per_second();
         let stat = format!("7 (a) b) S 1 2 3 0 -1 4 95 0 7 0 250 50 0 0 20 0 31 0 {ticks} 3 4");
         fs::write(dir.path().join("7/stat"), stat).unwrap();
-        assert!(began_when_it_says(dir.path(), 7, 99.0));
-        assert!(!began_when_it_says(dir.path(), 7, 50.0));
-        assert!(!began_when_it_says(dir.path(), 8, 99.0));
+        assert!(started_as_reported(dir.path(), 7, 99.0));
+        let other = started_as_reported(dir.path(), 7, 50.0);
+        assert!(!other, "M3: a process of another age");
+        assert!(!started_as_reported(dir.path(), 8, 99.0));
     }
 
     #[test]
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_owes_is_found_where_it_is_told() {
+    fn the_debt_of_an_engine_is_found_where_it_is_reported() {
         let own = doc! {
             "storageEngine": { "name": "betree" },
             "betree": { "debtBytes": 5_i64, "activity": ["merge"] },

@@ -5,9 +5,11 @@ use std::ops::Range;
 
 use super::database::Server;
 use super::sales::number;
-use super::value::{self, Value};
+use super::value::{self, Value, whole};
 use super::wire::Wire;
-use crate::targets::database::{Connection, Meter};
+use crate::targets::database::{
+    Compared, Connection, Counted, Deleted, Meter, Part, Ranged, build_at_once,
+};
 
 /// A client: its connection, and the rows it is about to insert, statement by statement.
 pub(super) struct Link<'a> {
@@ -17,6 +19,8 @@ pub(super) struct Link<'a> {
     bytes: u64,
     inserts: HashMap<usize, String>,
     text: String,
+    /// The row that [`Connection::get`] returned last.
+    got: Vec<Value>,
 }
 
 impl<'a> Link<'a> {
@@ -28,6 +32,7 @@ impl<'a> Link<'a> {
             bytes: 0,
             inserts: HashMap::new(),
             text: String::new(),
+            got: Vec::new(),
         })
     }
 
@@ -50,7 +55,7 @@ impl Connection for Link<'_> {
         self.batch.clear();
         self.bytes = 0;
         let most = sales.rows_max();
-        let entries = if indexed { sales.entry_bytes() } else { 0 };
+        let entries = sales.entries(indexed);
         for id in rows {
             if self.batch.last().is_none_or(|(rows, _)| *rows == most) {
                 self.batch.push((0, Vec::new()));
@@ -75,12 +80,7 @@ impl Connection for Link<'_> {
         Ok(self.bytes)
     }
 
-    fn delete(
-        &mut self,
-        rows: Range<u64>,
-        indexed: bool,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
         let sales = &self.server.sales;
         let of = rows.end - rows.start;
         let found = if sales.generator.scattered() {
@@ -96,12 +96,10 @@ impl Connection for Link<'_> {
             let bounds = vec![number(rows.start), number(rows.end)];
             self.wire.execute(&sales.delete(), bounds)?
         };
-        if found != of {
-            meter.wrong(format!("{found} of {of} old rows found"));
-        }
-        let entries = if indexed { sales.entry_bytes() } else { 0 };
+        let entries = sales.entries(indexed);
         // A delete sends keys to the server, not rows.
-        Ok(of * (8 + entries))
+        let bytes = of * (8 + entries);
+        Ok(Deleted { found, bytes })
     }
 
     fn range(
@@ -110,8 +108,7 @@ impl Connection for Link<'_> {
         random: u64,
         id: u64,
         limit: usize,
-        meter: &dyn Meter,
-    ) -> Result<u64, String> {
+    ) -> Result<Ranged, String> {
         let sales = &self.server.sales;
         // Do not query an index that the workload does not create.
         let index = index % sales.indexes().len().max(1);
@@ -119,37 +116,73 @@ impl Connection for Link<'_> {
         let bound = sales.bound(&sales.generator.query_sale(random, id), index)?;
         let values = order.iter().filter_map(|at| bound.get(*at).cloned());
         let mut last: Vec<f64> = bound.iter().map(value::rank).collect();
-        let mut met = 0;
+        let mut ranged = Ranged {
+            entries: 0,
+            in_order: true,
+        };
         let values = values.collect();
         self.wire.rows(&text, values, &mut |row| {
             let here: Vec<f64> = row.iter().map(value::rank).collect();
-            if here < last || here.len() != bound.len() {
-                meter.wrong(format!("a range query on index {index} was out of order"));
-            }
+            ranged.in_order &= last <= here && here.len() == bound.len();
             last = here;
-            met += 1;
+            ranged.entries += 1;
             true
         })?;
-        Ok(met)
+        Ok(ranged)
     }
 
-    fn point(&mut self, id: u64, meter: &dyn Meter) -> Result<bool, String> {
+    fn get(&mut self, id: u64) -> Result<bool, String> {
         let sales = &self.server.sales;
         let found = self.wire.all(&sales.point(), vec![sales.key(id)])?;
-        let Some(found) = found.into_iter().next() else {
-            return Ok(false);
-        };
-        let (text, mut row) = (&mut self.text, Vec::new());
-        meter.generate(&mut || {
-            sales.row(id, text, &mut row);
-        });
-        if row != found {
-            meter.wrong(format!("row {id} has a wrong value"));
-        }
-        Ok(true)
+        let found = found.into_iter().next();
+        let exists = found.is_some();
+        self.got = found.unwrap_or_default();
+        Ok(exists)
     }
 
-    fn scan(&mut self, part: usize, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn matches(&mut self, id: u64) -> bool {
+        let mut expected = Vec::new();
+        self.server.sales.row(id, &mut self.text, &mut expected);
+        self.got == expected
+    }
+
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+        let (sales, text, mut expected) = (&self.server.sales, &mut self.text, Vec::new());
+        self.wire
+            .rows(&sales.everything(), Vec::new(), &mut |row| {
+                let key = row.first().and_then(whole);
+                let id = key.map(|key| sales.generator.id(key.cast_unsigned()));
+                let (mut right, mut customer) = (false, 0);
+                if let Some(id) = id {
+                    expected.clear();
+                    sales.row(id, text, &mut expected);
+                    right = row == expected;
+                    customer = sales.generator.sale(id).customer.into();
+                }
+                visit(Compared {
+                    id,
+                    right,
+                    digests: [customer; 3],
+                })
+            })?;
+        Ok(())
+    }
+
+    /// The digest is the sum of the customers, which every index contains.
+    fn count(&mut self, part: Part) -> Result<Counted, String> {
+        let text = self.server.sales.count(part)?;
+        let answer = self.wire.all(&text, Vec::new())?;
+        let mut values = answer.iter().flatten().map(whole);
+        match (values.next().flatten(), values.next().flatten()) {
+            (Some(entries), Some(sum)) => Ok(Counted {
+                entries: entries.cast_unsigned(),
+                digest: sum.cast_unsigned(),
+            }),
+            _ => Err(format!("no numbers in the answer to {text}")),
+        }
+    }
+
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
         let text = self.server.sales.scan(part)?;
         let cancel = self.wire.cancel();
         let (mut all, mut found, mut bytes) = (0, 0, 0);
@@ -183,26 +216,12 @@ impl Connection for Link<'_> {
     }
 
     fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {
-        let sales = &self.server.sales;
-        let last = sales.indexes().len();
-        if last <= index {
+        if self.server.sales.indexes().len() <= index {
             return Ok(());
         }
-        meter.begin();
-        self.server.create_index(index, self.wire.as_mut())?;
-        meter.end();
-        let count = rows.end - rows.start;
-        let sizes = sales.generator.params().shape.key_bytes();
-        let each = sizes.get(index).copied().unwrap_or(0);
-        let wrote = indexed_rows(index, last, count);
-        meter.wrote(wrote, count * each as u64);
-        Ok(())
+        let of = (index, self.server.sales.generator.params());
+        build_at_once(of, rows.end - rows.start, meter, || {
+            self.server.create_index(index, self.wire.as_mut())
+        })
     }
-}
-
-/// Number of rows that count as indexed with index `index` of `all`: each index is an equal share
-/// of a row, so that a rate is comparable whichever of them is being built.
-fn indexed_rows(index: usize, all: usize, rows: u64) -> u64 {
-    let share = |indexes: usize| indexes as u64 * rows / all.max(1) as u64;
-    share(index + 1) - share(index)
 }

@@ -1,12 +1,10 @@
 //! The server, the table of the rows, and the operations on both as a whole.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kv::{Durability, EngineStats};
-use lab_report::record::Integrity;
 use stdx::sync::Mutex;
-use stdx::time;
 
 use super::address::{Address, Protocol};
 use super::connection::Link;
@@ -15,15 +13,13 @@ use super::private::FILL;
 use super::sales::{Sales, TABLE};
 use super::tables::SqlTables;
 use super::wire::{self, Wire};
-use super::{audit, facts, settle, stats, verify};
-use crate::protocol::{Audit, Open, ServerFacts, Told};
-use crate::targets::database::{Connection, Database, Live, Meter, Settled, State};
+use super::{facts, settle, stats};
+use crate::protocol::{Open, ServerFacts};
+use crate::targets::database::{Connection, Database, Meter, Settled, State};
+use crate::targets::poll::Polled;
 use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 use crate::workload::tables::Tables;
-
-/// Maximum share of the time that polling the server's state may take: one part in this number.
-const LOOK_SHARE: u32 = 20;
 
 /// Bytes of the table of the insert benchmark with its indexes, among the counters: a gauge, not a
 /// count.
@@ -54,12 +50,10 @@ pub(super) struct Server {
     last: Mutex<Look>,
 }
 
-/// The latest polled state of the server, and the connection for polls.
+/// The polled state of the server, and the connection for polls.
 struct Look {
     wire: Box<dyn Wire>,
-    at: Instant,
-    took: Duration,
-    state: State,
+    polled: Polled,
 }
 
 /// Whether a server answers, accepts the user of the address, and has its engine.
@@ -152,9 +146,7 @@ pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Dat
         indexed: Mutex::new([request.found; 3]),
         last: Mutex::new(Look {
             wire,
-            at: time::now(),
-            took: Duration::ZERO,
-            state: State::default(),
+            polled: Polled::new(),
         }),
     }))
 }
@@ -226,8 +218,8 @@ impl Server {
         // The lab can see the files of a server it started.
         let seen = self.address.managed();
         let file_bytes = (!seen).then(|| self.size(wire)).flatten();
-        let told = stats::ask(wire, self.address.engine);
-        let mut stats = told.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
+        let asked = stats::ask(wire, self.address.engine);
+        let mut stats = asked.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
         // That directory also contains a log and system tables, larger than a small table.
         if seen && !self.own {
             let size = self.own_size(wire);
@@ -279,22 +271,8 @@ impl Database for Server {
 
     fn state(&self) -> State {
         let mut last = self.last.lock();
-        if last.took * LOOK_SHARE <= last.at.elapsed() {
-            let begun = time::now();
-            let known = std::mem::take(&mut last.state);
-            last.state = self.look(last.wire.as_mut(), &known);
-            last.took = begun.elapsed();
-            last.at = time::now();
-        }
-        last.state.clone()
-    }
-
-    fn audit(&mut self, told: &[Told]) -> Result<Audit, String> {
-        audit::audit(self, told)
-    }
-
-    fn verify(&self, live: Live) -> Integrity {
-        verify::verify(self, live)
+        let Look { wire, polled } = &mut *last;
+        polled.state(|known| self.look(wire.as_mut(), known))
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {

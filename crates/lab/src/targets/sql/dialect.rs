@@ -155,4 +155,19 @@ mod tests {
         assert_eq!(text, "(a>?) OR (a=? AND b>=?)");
         assert_eq!(values, [0, 0, 1]);
     }
+
+    #[test]
+    fn a_commit_waits_for_the_disk_as_the_run_asks() {
+        let post = Dialect {
+            protocol: Protocol::Postgres,
+            engine: Engine::Heap,
+        };
+        for (waits, setting) in [(true, "on"), (false, "off")] {
+            let statement = format!("SET synchronous_commit = {setting}");
+            assert!(
+                post.greeting(waits).contains(&statement),
+                "G5: the durability of the run"
+            );
+        }
+    }
 }

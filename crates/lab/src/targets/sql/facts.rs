@@ -10,7 +10,7 @@ use super::stats;
 use super::value::Value;
 use super::wire::Wire;
 use crate::protocol::{Configured, ServerFacts};
-use crate::targets::mongodb::{began_when_it_says, local};
+use crate::targets::mongodb::{local, started_as_reported};
 
 /// Query the server for its facts.
 pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFacts, String> {
@@ -21,7 +21,7 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
     };
     let engine = address.engine;
     facts.notes.push(engine.torn_writes().to_owned());
-    facts.notes.extend(stats::untold(wire, engine));
+    facts.notes.extend(stats::unreported(wire, engine));
     if engine == Engine::MyRocks {
         let asked = wire.all("SHOW GLOBAL VARIABLES LIKE 'rocksdb_git_hash'", Vec::new());
         if let Some([_, Value::Text(hash)]) = asked
@@ -171,7 +171,7 @@ fn process(wire: &mut dyn Wire, address: &Address, facts: &mut ServerFacts) {
     facts.pid = pid
         .zip(age)
         .filter(|_| local(&address.text))
-        .filter(|(pid, age)| began_when_it_says(proc_root, *pid, *age))
+        .filter(|(pid, age)| started_as_reported(proc_root, *pid, *age))
         .map(|(pid, _)| pid);
     facts.data_dir = directory.filter(|path| facts.pid.is_some() && path.is_dir());
     if facts.pid.is_none() {

@@ -12,7 +12,6 @@
 //!   and it ends with the laboratory (see [`private`]).
 
 pub(super) mod address;
-mod audit;
 mod connection;
 mod database;
 mod dialect;
@@ -26,7 +25,6 @@ mod settle;
 mod stats;
 mod tables;
 mod value;
-mod verify;
 mod wire;
 
 pub(crate) use database::TABLE_BYTES;

@@ -48,6 +48,9 @@ const ENCRYPT: &str = "encrypt";
 /// distribution has.
 const SETPRIV: &str = "setpriv";
 
+/// The id of the user without rights.
+const UNPRIVILEGED: u32 = 65_534;
+
 /// A server to be started.
 #[derive(Debug)]
 pub struct Private {
@@ -434,8 +437,8 @@ impl Private {
             return Ok(None);
         }
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
-        let user = User::of(&passwd, "postgres").or_else(|| User::of(&passwd, "nobody"));
-        let none = "PostgreSQL refuses to run as root, and there is no user postgres or nobody";
+        let user = User::named(&passwd, "postgres").or_else(|| User::unprivileged(&passwd));
+        let none = "PostgreSQL refuses to run as root, and there is no user `postgres` or `nobody`";
         user.map(Some).ok_or_else(|| none.to_owned())
     }
 }
@@ -466,7 +469,7 @@ fn enters(user: &User, directory: &Path) -> Result<(), String> {
     }
     Err(format!(
         "PostgreSQL refuses to run as root, and the user {} may not enter {}: name another \
-         --data-dir, below /var/tmp for example, or run as somebody else",
+         --data-dir, below /var/tmp for example, or run as another user",
         user.name,
         directory.display()
     ))
@@ -482,11 +485,19 @@ struct User {
 
 impl User {
     /// The user of that name in `/etc/passwd`.
-    fn of(passwd: &str, name: &str) -> Option<User> {
-        let mut fields = passwd.lines().map(|line| line.split(':'));
-        fields.find_map(|mut line| {
-            (line.next()? == name).then_some(())?;
-            let (id, group) = (line.nth(1)?, line.next()?);
+    fn named(passwd: &str, name: &str) -> Option<User> {
+        User::all(passwd).find(|user| user.name == name)
+    }
+
+    /// The user without rights, `nobody` on most systems.
+    fn unprivileged(passwd: &str) -> Option<User> {
+        User::all(passwd).find(|user| user.id == UNPRIVILEGED)
+    }
+
+    fn all(passwd: &str) -> impl Iterator<Item = User> {
+        let fields = passwd.lines().map(|line| line.split(':'));
+        fields.filter_map(|mut line| {
+            let (name, id, group) = (line.next()?, line.nth(1)?, line.next()?);
             Some(User {
                 name: name.to_owned(),
                 id: id.parse().ok()?,
@@ -591,7 +602,7 @@ mod tests {
             ("mariadb:ssl_cert=/x", "sets ssl_cert itself"),
         ] {
             let error = parse_targets(text).unwrap_err();
-            assert!(error.contains(needle), "{text}: {error}");
+            assert!(error.message.contains(needle), "{text}: {error}");
         }
         assert_eq!(private("mariadb:engine=myrocks").engine, Engine::MyRocks);
         assert_eq!(private("mariadb:innodb_doublewrite=OFF").own.len(), 1);
@@ -607,11 +618,22 @@ mod tests {
     }
 
     #[test]
+    fn a_server_dies_with_the_laboratory() {
+        let Line(line) = guarded(vec!["mariadbd".into()], None).unwrap();
+        let line = words(&line);
+        let guard = "setpriv --pdeathsig KILL -- mariadbd";
+        assert!(line.ends_with(guard), "V2: {line}");
+    }
+
+    #[test]
     fn a_user_is_found_by_name() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\npostgres:x:101:104:,,,:/p:/bin/bash\n";
-        let user = User::of(passwd, "postgres").unwrap();
+        let user = User::named(passwd, "postgres").unwrap();
         assert_eq!((user.id, user.group), (101, 104));
-        assert_eq!(User::of(passwd, "post"), None);
+        assert_eq!(User::named(passwd, "post"), None);
+        assert_eq!(User::unprivileged(passwd), None);
+        let more = format!("{passwd}nobody:x:65534:65533::/:/sbin/nologin\n");
+        assert_eq!(User::unprivileged(&more).unwrap().group, 65_533);
     }
 
     #[test]
@@ -623,7 +645,8 @@ mod tests {
             ("postgres:tls=0", Some(7), "tls=0"),
         ] {
             let uri = private(name).uri(77, port);
-            assert!(uri.contains(needle) && uri.contains("/proc/77/"), "{uri}");
+            assert!(uri.contains(needle), "{uri}");
+            assert!(uri.contains("/proc/77/"), "Q3: its own socket: {uri}");
             assert!(super::super::address::check(&uri).is_ok(), "{uri}");
         }
     }

@@ -9,6 +9,7 @@ use super::dialect::{Dialect, Kind};
 use super::engine::Engine;
 use super::value::Value;
 use super::wire::VALUES_MAX;
+use crate::targets::database::Part;
 use crate::targets::mongodb::indexes_of;
 use crate::workload::iibench::{Generator, Sale, Shape};
 
@@ -188,12 +189,12 @@ impl Sales {
         Ok((text, values))
     }
 
-    /// Statement that reads the rows (0) or an index (from 1) from end to end.
+    /// Statement that reads a part from end to end.
     ///
     /// Rows come in the order of the primary key if they are stored in that order, else in storage
     /// order, since no user would sort a heap to read all of it.
-    pub(super) fn scan(&self, part: usize) -> Result<String, String> {
-        let Some(index) = part.checked_sub(1) else {
+    pub(super) fn scan(&self, part: Part) -> Result<String, String> {
+        let Part::Index(index) = part else {
             let names = self.names();
             let clustered = matches!(self.dialect.engine, Engine::InnoDb | Engine::MyRocks);
             return Ok(if clustered {
@@ -208,12 +209,12 @@ impl Sales {
         Ok(format!("SELECT {list} FROM {TABLE}{by} ORDER BY {list}"))
     }
 
-    /// Statement that counts the rows and sums their customers, by the primary key (0) or an index
-    /// (from 1). Every index contains the customer, so all results must be equal.
-    pub(super) fn count(&self, part: usize) -> Result<String, String> {
-        let (name, list) = match part.checked_sub(1) {
-            Some(index) => (Sales::index(index), self.fields(index)?.join(", ")),
-            None => ("PRIMARY".to_owned(), KEY.to_owned()),
+    /// Statement that counts the rows and sums their customers, by the primary key or an index.
+    /// Every index contains the customer, so all results must be equal.
+    pub(super) fn count(&self, part: Part) -> Result<String, String> {
+        let (name, list) = match part {
+            Part::Index(index) => (Sales::index(index), self.fields(index)?.join(", ")),
+            Part::Rows => ("PRIMARY".to_owned(), KEY.to_owned()),
         };
         let by = self.dialect.by(&name);
         Ok(match self.dialect.protocol {
@@ -251,11 +252,12 @@ impl Sales {
         (FIXED + random + text.len()) as u64
     }
 
-    /// Bytes of a row's index entries, as the workload of embedded engines counts them.
-    pub(super) fn entry_bytes(&self) -> u64 {
-        let sizes = self.generator.params().shape.key_bytes();
-        let kept = sizes.iter().take(self.indexes().len());
-        kept.sum::<usize>() as u64
+    /// Bytes of a row's index entries, if it has some.
+    pub(super) fn entries(&self, indexed: bool) -> u64 {
+        match indexed {
+            true => self.generator.entry_bytes() as u64,
+            false => 0,
+        }
     }
 
     /// Average bytes of a row and, with `indexed`, of its entries.
@@ -266,8 +268,7 @@ impl Sales {
         } else {
             0
         };
-        let entries = if indexed { self.entry_bytes() } else { 0 };
-        (FIXED + random) as f64 + entries as f64 + params.payload.mean_bytes()
+        (FIXED as u64 + random + self.entries(indexed)) as f64 + params.payload.mean_bytes()
     }
 
     /// The values of a bound.
@@ -339,7 +340,25 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_filled_as_a_step_asks_where_the_table_says_so() {
+    fn statements_name_no_table_but_the_laboratorys() {
+        for protocol in [Protocol::MySql, Protocol::Postgres] {
+            let sales = sales(protocol, Engine::InnoDb, Shape::Classic);
+            let [drop, create] = sales.create();
+            let others = [sales.insert(2), sales.delete(), sales.rebuild()];
+            for statement in [drop, create].iter().chain(&others) {
+                let (_, after) = ["TABLE ", "EXISTS ", "INTO ", "FROM ", "FULL "]
+                    .iter()
+                    .filter_map(|word| statement.rsplit_once(word))
+                    .min_by_key(|(_, after)| after.len())
+                    .unwrap();
+                assert!(after.starts_with(TABLE), "Q1: {statement}");
+            }
+        }
+        assert!(TABLE.starts_with("romanesco_lab_"), "Q1: a reserved name");
+    }
+
+    #[test]
+    fn pages_are_filled_as_a_step_asks_where_it_is_a_setting_of_the_table() {
         let post = sales(Protocol::Postgres, Engine::Heap, Shape::Hashed);
         assert!(!post.create()[1].contains("fillfactor"));
         let [_, create] = post.filled(Some(75)).create();

@@ -97,7 +97,7 @@ fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), St
 }
 
 /// What a server does not report, and why, as text for the user.
-pub(super) fn untold(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
+pub(super) fn unreported(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
     let (what, why) = match engine {
         Engine::Heap => (
             "pages written and read, checkpoints, cache hits and syncs of its log",
@@ -476,7 +476,7 @@ mod tests {
                 (stats.cache.unwrap().misses, stats.counters["log_syncs"]),
                 (5, 7)
             );
-            assert!(untold(&mut wire, Engine::Heap).is_empty(), "{release}");
+            assert!(unreported(&mut wire, Engine::Heap).is_empty(), "{release}");
         }
     }
 
@@ -487,10 +487,10 @@ mod tests {
         assert_eq!(stats.written_bytes(IoReason::Log), 1);
         assert_eq!((stats.written.len(), stats.read.len()), (1, 0));
         assert!(stats.cache.is_none() && !stats.counters.contains_key("checkpoints"));
-        let told = untold(&mut wire, Engine::Heap);
+        let missing = unreported(&mut wire, Engine::Heap);
         assert!(
-            told[0].contains("checkpoints") && told[0].contains("n/a: column does not exist"),
-            "{told:?}"
+            missing[0].contains("checkpoints") && missing[0].contains("n/a: column does not exist"),
+            "{missing:?}"
         );
     }
 

@@ -62,11 +62,11 @@ fn some(client: &mut dyn TableClient, low: i64, high: i64, checked: &mut Checked
     let all = Range::by_key(COUNT, &[]).between(&low, &high);
     client.range(&all, &mut |row| {
         counts += 1;
-        let (id, kind, told) = (at(row, 0).int(), at(row, 1).int(), at(row, 2).int());
+        let (id, kind, stored) = (at(row, 0).int(), at(row, 1).int(), at(row, 2).int());
         let there = links.remove(&(id, kind)).unwrap_or(0);
-        if there != told {
+        if there != stored {
             checked.fault(format!(
-                "node {id} has {there} visible links of type {kind}, its count says {told}"
+                "node {id} has {there} visible links of type {kind}, its count is {stored}"
             ));
         }
         true

@@ -1,7 +1,7 @@
 //! Loads the graph: nodes, then the links and counts of each, in units of several nodes.
 
 use super::{COUNT, LINK, Linkbench, NODE, TYPES, count, target};
-use crate::workload::program::{Client, Done, Seat};
+use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::Row;
 use crate::workload::tables::{Answer, TableClient};
 
@@ -13,15 +13,15 @@ const ROWS: usize = 500;
 
 pub(super) struct Loader<'a> {
     program: &'a Linkbench,
-    seat: Seat<'a>,
+    slot: ClientSlot<'a>,
     rows: [Vec<Row>; 3],
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(program: &'a Linkbench, seat: Seat<'a>) -> Loader<'a> {
+    pub(super) fn new(program: &'a Linkbench, slot: ClientSlot<'a>) -> Loader<'a> {
         Loader {
             program,
-            seat,
+            slot,
             rows: Default::default(),
         }
     }
@@ -46,7 +46,7 @@ impl<'a> Loader<'a> {
 impl Client for Loader<'_> {
     fn next(&mut self) -> Option<usize> {
         let nodes = self.program.params.nodes;
-        let unit = self.seat.take(nodes.div_ceil(NODES))?;
+        let unit = self.slot.take(nodes.div_ceil(NODES))?;
         self.rows = Default::default();
         for id in unit * NODES + 1..=nodes.min((unit + 1) * NODES) {
             self.fill(id);

@@ -18,7 +18,7 @@ use lab_report::record::linkbench::{KINDS, Mix};
 use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
-use super::program::{Checked, Client, Program, Seat};
+use super::program::{Checked, Client, ClientSlot, Program};
 use super::table::{Column, Row, Table, Value};
 use super::zipf::Zipf;
 use crate::workload::tables::{Answer, TableClient};
@@ -204,10 +204,10 @@ impl Program for Linkbench {
         &KINDS
     }
 
-    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a> {
+    fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
-            Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self, seat)),
-            Task::Mix => Box::new(requests::Requester::new(self, seat)),
+            Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self, slot)),
+            Task::Mix => Box::new(requests::Requester::new(self, slot)),
         }
     }
 

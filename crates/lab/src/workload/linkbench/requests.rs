@@ -6,7 +6,7 @@ use lab_report::record::linkbench::KINDS;
 use stdx::Rng;
 
 use super::{COUNT, HIDDEN, LINK, Linkbench, NODE, VISIBLE, count, number, target};
-use crate::workload::program::{Client, Done, Seat};
+use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
@@ -43,10 +43,10 @@ pub(super) struct Requester<'a> {
 }
 
 impl<'a> Requester<'a> {
-    pub(super) fn new(program: &'a Linkbench, seat: Seat<'a>) -> Requester<'a> {
+    pub(super) fn new(program: &'a Linkbench, slot: ClientSlot<'a>) -> Requester<'a> {
         Requester {
             program,
-            rng: Rng::new(seat.seed(program.params.seed)),
+            rng: Rng::new(slot.seed(program.params.seed)),
             input: Input::default(),
             time: DAWN,
             old: Row::new(),

@@ -55,10 +55,10 @@ fn one(client: &mut dyn TableClient, w: i64, d: i64, checked: &mut Checked) -> A
         (taken, next) = (at(row, district::YTD).int(), at(row, district::NEXT).int());
         true
     })?;
-    let (mut last, mut lines_told) = (0, 0);
+    let (mut last, mut lines_counted) = (0, 0);
     let orders = client.range(&by_key(ORDERS), &mut |row| {
         last = at(row, order::ID).int();
-        lines_told += at(row, order::LINES).int();
+        lines_counted += at(row, order::LINES).int();
         true
     })?;
     let mut new = None;
@@ -82,9 +82,9 @@ fn one(client: &mut dyn TableClient, w: i64, d: i64, checked: &mut Checked) -> A
             "condition 3: {place}: new orders {first} to {newest}, and there are {news}"
         ));
     }
-    if lines_told.unsigned_abs() != lines {
+    if lines_counted.unsigned_abs() != lines {
         checked.fault(format!(
-            "condition 4: {place}: orders tell of {lines_told} lines, and there are {lines}"
+            "condition 4: {place}: orders count {lines_counted} lines, and there are {lines}"
         ));
     }
     Ok(taken)

@@ -5,7 +5,7 @@ use super::schema::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
 };
 use super::{DISTRICTS, Params, population};
-use crate::workload::program::{Client, Done, Seat};
+use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::Row;
 use crate::workload::tables::{Answer, TableClient};
 
@@ -48,16 +48,16 @@ fn part(part: u64, size: i64, of: i64) -> std::ops::RangeInclusive<i64> {
 
 pub(super) struct Loader<'a> {
     params: Params,
-    seat: Seat<'a>,
+    slot: ClientSlot<'a>,
     units: Units,
     rows: Vec<(usize, Vec<Row>)>,
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(params: Params, seat: Seat<'a>) -> Loader<'a> {
+    pub(super) fn new(params: Params, slot: ClientSlot<'a>) -> Loader<'a> {
         Loader {
             params,
-            seat,
+            slot,
             units: Units::of(params),
             rows: Vec::new(),
         }
@@ -113,7 +113,7 @@ impl<'a> Loader<'a> {
 
 impl Client for Loader<'_> {
     fn next(&mut self) -> Option<usize> {
-        let unit = self.seat.take(self.units.all())?;
+        let unit = self.slot.take(self.units.all())?;
         self.fill(unit);
         Some(0)
     }

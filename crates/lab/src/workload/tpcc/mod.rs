@@ -17,7 +17,7 @@ mod transactions;
 use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
 
-use super::program::{Checked, Client, Program, Seat};
+use super::program::{Checked, Client, ClientSlot, Program};
 use super::table::Table;
 use crate::workload::tables::{Answer, TableClient};
 
@@ -107,10 +107,10 @@ impl Program for Tpcc {
         &input::KINDS
     }
 
-    fn client<'a>(&'a self, task: Task, seat: Seat<'a>) -> Box<dyn Client + 'a> {
+    fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
-            Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self.params, seat)),
-            Task::Mix => Box::new(transactions::Terminal::new(self.params, seat)),
+            Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self.params, slot)),
+            Task::Mix => Box::new(transactions::Terminal::new(self.params, slot)),
         }
     }
 

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_named_columns_are_where_they_are_said_to_be() {
+    fn the_named_columns_are_at_their_positions() {
         let tables = tables();
         let name = |table: usize, column: usize| tables[table].columns[column].name;
         assert_eq!(tables.len(), 9);

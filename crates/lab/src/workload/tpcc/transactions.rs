@@ -9,7 +9,7 @@ use super::schema::{
     WAREHOUSE, customer, district, item, line, order, stock, warehouse,
 };
 use super::{DISTRICTS, Params};
-use crate::workload::program::{Client, Done, Seat};
+use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
@@ -28,8 +28,8 @@ pub(super) struct Terminal {
 }
 
 impl Terminal {
-    pub(super) fn new(params: Params, seat: Seat<'_>) -> Terminal {
-        let seed = seat.seed(params.seed).cast_signed();
+    pub(super) fn new(params: Params, slot: ClientSlot<'_>) -> Terminal {
+        let seed = slot.seed(params.seed).cast_signed();
         Terminal {
             make: Maker::new(params, 99, [seed, 0, 0]),
             params,

@@ -246,7 +246,7 @@ fn behind(
     let table = &made.table;
     if !snapshot.get_into(made.rows, primary, value)? {
         let name = &table.name;
-        let message = format!("index {index} of {name} names a row that is not there");
+        let message = format!("index {index} of {name} names a row that does not exist");
         return Err(Trouble::Row(message));
     }
     let taken = take_value(&table.columns, &made.others, value, row);

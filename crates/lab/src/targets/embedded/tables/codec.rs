@@ -247,7 +247,7 @@ mod tests {
 
     fn ascend(column: &Column, values: &[Value]) {
         let keys: Vec<Vec<u8>> = values.iter().map(|v| key(column, v)).collect();
-        assert!(keys.is_sorted_by(|a, b| a < b), "{values:?}");
+        assert!(keys.is_sorted_by(|a, b| a < b), "T2: {values:?}");
         for (value, key) in values.iter().zip(&keys) {
             let rest = &mut key.as_slice();
             assert_eq!(take_key(column, rest).unwrap(), *value);
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_back_and_damage_is_told() {
+    fn values_come_back_and_damage_is_reported() {
         let columns = [
             Column::int("n"),
             Column::float("x"),
@@ -313,7 +313,7 @@ mod tests {
         put_value(&columns, &positions, &row, &mut bytes).unwrap();
         let mut back = vec![Value::Null; 4];
         take_value(&columns, &positions, &bytes, &mut back).unwrap();
-        assert_eq!(back, row);
+        assert_eq!(back, row, "G6: as they were written");
         for cut in 0..bytes.len() {
             let short = bytes.get(..cut).unwrap();
             assert_eq!(take_value(&columns, &positions, short, &mut back), None);
@@ -321,6 +321,6 @@ mod tests {
         bytes.push(1);
         assert_eq!(take_value(&columns, &positions, &bytes, &mut back), None);
         let wrong = put_value(&columns, &[0], &[Value::Null], &mut bytes);
-        assert!(wrong.unwrap_err().contains('n'));
+        assert!(wrong.unwrap_err().contains('n'), "T1: null");
     }
 }

@@ -60,7 +60,7 @@ fn store(engine: &str, directory: &Path) -> Embedded {
         rows,
         program: None,
         found: false,
-        there: 0,
+        rows_present: 0,
         clients: 2,
         keep: false,
     })
@@ -107,7 +107,7 @@ fn rows_come_back_by_key_and_by_index_in_both_directions() {
         let shop = [Value::Int(0)];
         let all = names(client, &Range::by_index(0, 0, &shop).covered());
         let order: Vec<i64> = all.iter().map(|n| n.0).collect();
-        assert_eq!(order, [6, 8, 0, 2, 4]);
+        assert_eq!(order, [6, 8, 0, 2, 4], "G7: by name, then by key");
         let back = names(client, &Range::by_key(0, &shop).backward().limit(2));
         assert_eq!(back.iter().map(|n| n.0).collect::<Vec<_>>(), [8, 6]);
         let (from, to) = (Value::Int(2), Value::Int(6));
@@ -143,7 +143,8 @@ fn an_update_moves_the_index_entry_and_a_delete_removes_it() {
         // A transaction sees its own writes.
         assert_eq!(
             names(client, &all),
-            [(1, "apple".to_owned()), (2, "fig".to_owned())]
+            [(1, "apple".to_owned()), (2, "fig".to_owned())],
+            "G2: its own writes on top"
         );
         client.abort();
         assert_eq!(
@@ -163,7 +164,7 @@ fn an_update_moves_the_index_entry_and_a_delete_removes_it() {
 }
 
 #[test]
-fn of_two_transactions_that_change_a_row_one_begins_again() {
+fn of_two_transactions_that_change_a_row_one_is_refused() {
     everywhere(|store| {
         let (mut one, mut two) = (store.client().unwrap(), store.client().unwrap());
         let start = row(1, 1, "pear");
@@ -177,11 +178,11 @@ fn of_two_transactions_that_change_a_row_one_begins_again() {
         one.commit().unwrap();
         let changed = two.update(0, &start, &row(1, 1, "apple"));
         let ended = changed.and_then(|()| two.commit());
-        assert_eq!(ended.unwrap_err(), Refused::Conflict);
+        assert_eq!(ended.unwrap_err(), Refused::Conflict, "G3: one fails");
         // Within a transaction, an existing key is a lost race.
         two.begin(Mode::Write).unwrap();
         let again = two.insert(0, &[start]).and_then(|()| two.commit());
-        assert_eq!(again.unwrap_err(), Refused::Conflict);
+        assert_eq!(again.unwrap_err(), Refused::Conflict, "G4: a lost race");
         assert!(two.get(0, &key, Lock::None, &mut seen).unwrap());
         assert_eq!(seen[2].text(), "fig");
     });
@@ -228,7 +229,7 @@ fn index_and_rows_agree_whatever_is_done() {
 }
 
 #[test]
-fn tables_are_there_again_and_gone_when_dropped() {
+fn tables_exist_again_after_a_restart_and_vanish_when_dropped() {
     let dir = tempfile::tempdir().unwrap();
     {
         let store = store("betree", dir.path());
@@ -244,6 +245,14 @@ fn tables_are_there_again_and_gone_when_dropped() {
     store.attach(&[table()]).unwrap();
     let mut client = store.client().unwrap();
     assert_eq!(names(client.as_mut(), &Range::by_key(0, &[])).len(), 1);
+    drop(client);
+    store.create(&[table()]).unwrap();
+    let mut client = store.client().unwrap();
+    let rows = names(client.as_mut(), &Range::by_key(0, &[]));
+    assert!(rows.is_empty(), "G1: empty, whatever existed");
+    let short = client.insert(0, &[row(1, 2, "fig")[..4].to_vec()]);
+    let refused = matches!(short, Err(Refused::Failed(_)));
+    assert!(refused, "T1: a value for every column: {short:?}");
     drop(client);
     store.drop_all().unwrap();
     assert!(store.attach(&[table()]).is_err());

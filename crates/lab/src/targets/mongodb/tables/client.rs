@@ -77,7 +77,7 @@ impl<'a> Client<'a> {
             self.abort();
             return Err(Refused::Conflict);
         }
-        Err("a row that was to be changed is not there".into())
+        Err("the row to change does not exist".into())
     }
 }
 

@@ -13,16 +13,12 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocumentBuf};
 use mongodb::IndexModel;
-use mongodb::options::CollectionOptions;
 use mongodb::sync::Collection;
 use stdx::sync::Mutex;
 
-use super::database::Server;
+use super::database::{PREFIX, Server, collection};
 use crate::workload::table::Table;
 use crate::workload::tables::{TableClient, Tables};
-
-/// Prefix of the names of the laboratory's collections.
-const PREFIX: &str = "romanesco_lab_";
 
 /// A table and its collection.
 pub(super) struct Made {
@@ -34,17 +30,14 @@ pub(super) struct Made {
 
 impl Made {
     fn new(server: &Server, table: &Table) -> Made {
-        let options = CollectionOptions::builder()
-            .write_concern(server.concern.clone())
-            .build();
         let name = format!("{PREFIX}{}", table.name);
-        let database = server.client.database(&server.database);
+        let place = (&server.client, server.database.as_str());
         let named = |c: &&usize| {
             let mut indexes = table.indexes.iter();
             indexes.any(|i| i.columns.contains(c) || i.stored.contains(c))
         };
         Made {
-            rows: database.collection_with_options(&name, options),
+            rows: collection(place, &name, &server.concern),
             // A single column is `_id` itself, and every index ends with it.
             twice: table.key.iter().filter(named).copied().collect(),
             table: table.clone(),

@@ -65,9 +65,9 @@ pub(super) fn installed(engine: Engine, own: &BTreeMap<String, String>) -> Resul
     program("mariadbd")?;
     program("mariadb-install-db")?;
     if engine == Engine::MyRocks {
-        let told = own.get("plugin_dir").map(PathBuf::from);
+        let set = own.get("plugin_dir").map(PathBuf::from);
         let usual = ["/usr/lib/mysql/plugin", "/usr/lib64/mysql/plugin"].map(PathBuf::from);
-        let mut all = told.into_iter().chain(usual);
+        let mut all = set.into_iter().chain(usual);
         if !all.any(|directory| directory.join("ha_rocksdb.so").is_file()) {
             return Err(format!(
                 "MyRocks is missing: install the package {ROCKSDB_PACKAGE} of Debian (or name the \

@@ -84,7 +84,7 @@ impl Client {
             return Ok(());
         }
         if !self.within {
-            return Err("a row that was to be changed is not there".into());
+            return Err("the row to change does not exist".into());
         }
         self.abort();
         Err(Refused::Conflict)
