@@ -50,7 +50,7 @@ pub(super) fn compact(
         }
     };
     let thread = stdx::sync::spawn("rocksdb-compact", body)
-        .map_err(|e| Error::io(&store.directory, e).with_engine(NAME))?;
+        .map_err(|e| Error::io("compact", &store.directory, e).with_engine(NAME))?;
     let read = || store.tuning.db.get_ticker_count(Ticker::CompactReadBytes);
     let before = read();
     let result = follow(&told, &cancelled, || {

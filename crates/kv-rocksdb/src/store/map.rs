@@ -32,7 +32,7 @@ pub(super) fn storage_map(store: &Store) -> Result<StorageMap> {
         regions.insert(path, region);
     }
     let directory = store.directory.join(SUBDIRECTORY);
-    let io = |e| Error::io(&directory, e).with_engine(NAME);
+    let io = |e| Error::io("map", &directory, e).with_engine(NAME);
     for entry in fs::read_dir(&directory).map_err(io)? {
         let entry = entry.map_err(io)?;
         // A file may be removed after it was listed.

@@ -130,7 +130,5 @@ fn copy_file(
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
-    Error::io(path, source)
-        .with_engine(NAME)
-        .with_operation("backup")
+    Error::io("backup", path, source).with_engine(NAME)
 }
