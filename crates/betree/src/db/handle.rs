@@ -127,8 +127,8 @@ impl Db {
     /// deletes of the keys there are). It does not conflict with transactions.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree, or a key, value or batch beyond the limits; `Unsupported` for a
-    /// durability above none without a log; `Full`, `Closed`, `Io`. Nothing is applied then, but
+    /// `Invalid` for a dropped tree, or a key, value or batch beyond the limits; `Unsupported` for
+    /// a durability above none without a log; `Full`, `Closed`, `Io`. Nothing is applied then, but
     /// after a failed sync the batch may be visible though not durable, and the store is closed for
     /// writes.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {

@@ -10,7 +10,7 @@ use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::SUBDIRECTORY;
 use super::engine::Store;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Copy `store` into `directory`. RocksDB makes the copy in one call, mostly of hard links; `watch`
 /// can cancel only before that.

@@ -12,7 +12,7 @@ use super::bounds::Bounds;
 use super::engine::Store;
 use super::error::error;
 use super::raw::Status;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(50);

@@ -9,7 +9,7 @@ use super::SUBDIRECTORY;
 use super::catalog::parse_family_name;
 use super::engine::Store;
 use super::raw::LiveFile;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The storage map. RocksDB reports the length of a file, not the layout inside; `used` is the
 /// share of its entries that are not deletions.

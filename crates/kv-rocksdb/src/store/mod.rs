@@ -46,7 +46,7 @@ use rocksdb::Options;
 use stdx::sync::{Mutex, RwLock};
 use vfs::DirLock;
 
-use crate::factory::{NAME, capabilities};
+use crate::support::{NAME, capabilities};
 use catalog::{Catalog, DEFAULT, parse_family_name};
 use engine::Store;
 use error::error;

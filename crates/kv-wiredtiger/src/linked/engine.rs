@@ -26,7 +26,7 @@ use super::shared::{HOME, Shared};
 use super::stats;
 use super::transaction::WtTransaction;
 use super::view::View;
-use crate::factory::{self, NAME};
+use crate::support::{self, NAME};
 
 /// The version of the layout described above.
 const FORMAT: u32 = 1;
@@ -84,7 +84,7 @@ fn open_with(directory: &Path, options: &EngineOptions, config: Config) -> Resul
         None
     };
     Ok(Box::new(Wiredtiger {
-        capabilities: factory::capabilities(options),
+        capabilities: support::capabilities(options),
         directory: directory.to_owned(),
         flusher,
         shared: Some(shared),

@@ -8,7 +8,7 @@ use kv::{Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
 use super::shared::Shared;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 #[derive(Default)]
 struct Signal {

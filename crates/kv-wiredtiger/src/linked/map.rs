@@ -11,7 +11,7 @@ use super::catalog;
 use super::connection::c_string;
 use super::shared::Shared;
 use super::{shared, stats};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 pub(super) fn draw(shared: &Shared) -> Result<StorageMap> {
     let mut files = Vec::new();
