@@ -11,8 +11,7 @@ use stdx::{Rng, time};
 
 use crate::buffer::{Buffer, SortedBuffer, Window};
 use crate::merge::{Merger, Retention, Source};
-use crate::run::Direction;
-use crate::types::{Op, Seq};
+use crate::types::{Direction, Op, Seq};
 
 /// What a pass took.
 #[derive(Clone, Copy, Debug)]

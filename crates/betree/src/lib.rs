@@ -35,25 +35,25 @@
 //! ```
 //!
 //! Modules in the order in which a write meets them: `db` (handle, transactions, commits), `log`
-//! (redo log and recovery), `buffer`, `tree` and `map` (buckets and routing), `run` and `page`
-//! (sorted runs), `merge` and `work` (background jobs), `checkpoint` and `space` (images and
-//! extents), then for reads `cursor` and `cache`, and `inspect` (statistics, verification, backup).
+//! (redo log and recovery), `buffer`, `tree` and `map` (buckets and routing), `run`, `page` and
+//! `block` (sorted runs), `merge` and `work` (background jobs), `checkpoint` and `space` (images
+//! and extents), then for reads `cursor` and `cache`, and `inspect` (statistics, verification,
+//! backup).
 //! `docs/betree.md` in the repository explains the engine, `docs/format.md` its files.
 
 mod arena;
-mod batch;
 #[doc(hidden)]
 pub mod bench_kernel;
+mod block;
 mod buffer;
 mod cache;
 mod checkpoint;
+mod counter;
 mod cursor;
 mod db;
-mod durability;
 mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-
 mod inspect;
 mod limits;
 mod log;
@@ -73,20 +73,20 @@ mod tree;
 mod types;
 mod work;
 
-pub use batch::{Batch, Change, Counts, Ops};
 pub use db::{Cursor, Db, Snapshot, Transaction};
-pub use durability::Durability;
-pub use error::{Error, ErrorKind, Result};
 pub use inspect::map_at_rest;
+#[doc(inline)]
+pub use kv_types::{
+    Batch, Change, Counts, Direction, Durability, Error, ErrorKind, KeyRange, Ops, Result, TreeId,
+    TreeOptions,
+};
 pub use limits::{COMMIT_MAX, KEY_MAX, NAME_MAX, TREES_MAX, VALUE_MAX};
 pub use map::{BucketMap, LogSegment, Region, RegionKind, StorageMap};
 pub use options::{Codec, Filter, Options};
 #[doc(hidden)]
 pub use page::bench as page_bench;
-pub use run::Direction;
 pub use stats::{
     CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, Report, SnapshotStats,
     SpaceStats, Stats, TreeStats, Wait,
 };
-pub use tree::TreeOptions;
-pub use types::{Seq, TreeId};
+pub use types::Seq;

@@ -1,5 +1,7 @@
 //! Every fixed limit of the engine, with its reason. What can be chosen is in [`crate::Options`].
 
+use kv_types::Limits;
+
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -11,6 +13,12 @@ pub const KEY_MAX: usize = 32_767;
 /// The longest value, in bytes. A page holds at least one entry, so a reader may have to hold this
 /// much, decoded, for one key; 64 MiB is four times MongoDB's document.
 pub const VALUE_MAX: usize = 64 << 20;
+
+/// What a batch of the log keeps.
+pub(crate) const LIMITS: Limits = Limits {
+    key_max: KEY_MAX,
+    value_max: VALUE_MAX,
+};
 
 /// The largest commit, in bytes of its log payload. A commit is one log record, is replayed whole
 /// and is held in memory while it is made; its length must fit in 31 bits.

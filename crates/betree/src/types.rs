@@ -1,6 +1,12 @@
-//! The words every module uses: sequence numbers, identities, extents, entries.
+//! The words every module uses: those that all engines share, sequence numbers, identities,
+//! extents, entries. The number of a tree is never given to another tree in the whole life of the
+//! store.
 
 use std::fmt;
+
+pub(crate) use kv_types::{
+    Batch, Change, Direction, Durability, KeyRange, Ops, TreeId, TreeOptions,
+};
 
 /// The number of a commit. Commits are numbered 1, 2, 3, ... in the order in which they become
 /// visible; a snapshot of number `s` sees the commits up to and including `s`. 0 stands for "older
@@ -21,11 +27,6 @@ impl fmt::Display for Seq {
         fmt::Display::fmt(&self.0, f)
     }
 }
-
-/// A tree of the store. Never given to another tree, in the whole life of the store.
-#[doc(alias = "column family")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TreeId(pub u32);
 
 /// A sorted run. Never given to another run, in the whole life of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

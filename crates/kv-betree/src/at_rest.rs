@@ -5,10 +5,10 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use kv::{Error, Result, StorageMap, TreeId};
+use kv::{Error, ErrorKind, Result, StorageMap, TreeId};
 use vfs::{File, Site};
 
-use crate::engine::errors::convert;
+use crate::engine::named;
 use crate::engine::stats::{self, DATA};
 use crate::settings::NAME;
 
@@ -41,27 +41,24 @@ pub struct Bucket {
 /// `Invalid` when there is no store of this engine; `Corrupt`; `Io`.
 pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
     let path = directory.join(DATA);
-    let file = fs::File::open(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
+    let file = fs::File::open(&path).map_err(|e| Error::io("map", &path, e).with_engine(NAME))?;
     let file = ReadOnly(file);
     let mut tries = 5;
     let (found, trees) = loop {
         tries -= 1;
         match betree::map_at_rest(&file, &path) {
-            Err(e) if e.kind() == betree::ErrorKind::Corrupt && 0 < tries => {}
-            other => break other.map_err(convert)?,
+            Err(e) if e.kind() == ErrorKind::Corrupt && 0 < tries => {}
+            other => break other.map_err(named)?,
         }
     };
     Ok(AtRest {
         map: stats::map(&found),
-        trees: trees
-            .into_iter()
-            .map(|(id, name)| (TreeId(id.0), name))
-            .collect(),
+        trees,
         buckets: found
             .buckets
             .iter()
             .map(|bucket| Bucket {
-                tree: TreeId(bucket.tree.0),
+                tree: bucket.tree,
                 base_bytes: bucket.base_bytes,
                 delta_bytes: bucket.delta_bytes,
             })

@@ -1,8 +1,8 @@
 //! betree, Romanesco's own engine, behind the persistence API.
 //!
-//! `betree::Db` does what `kv` requires of an engine, so the adapter only translates: options in
-//! `settings`, handles and calls in `engine`, errors in `engine::errors`. It adds only the identity
-//! file, which names the engine of the directory.
+//! `betree::Db` does what `kv` requires of an engine, in the same words (`kv-types`), so the
+//! adapter passes calls on (`engine`) and translates only options (`settings`), statistics and
+//! maps. It adds the identity file, which names the engine of the directory.
 
 use std::path::Path;
 use std::sync::Arc;

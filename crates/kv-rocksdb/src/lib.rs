@@ -10,5 +10,6 @@
 mod factory;
 #[cfg_attr(not(feature = "rocksdb"), path = "absent.rs")]
 mod store;
+mod support;
 
 pub use factory::factory;

@@ -31,6 +31,7 @@
 //! - The cache limit does not cover session and cursor memory, nor memory lost to fragmentation.
 
 mod factory;
+mod support;
 
 #[cfg(not(feature = "wiredtiger"))]
 mod absent;

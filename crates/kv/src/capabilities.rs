@@ -1,22 +1,13 @@
 //! What an engine supports, as data: no code above this API decides by an engine's name.
 
+use kv_types::Limits;
 use serde::{Deserialize, Serialize};
-
-/// Maximum lengths of keys and values, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    /// The longest key. A longer one is refused with `Invalid`. The shortest key is empty (0 bytes)
-    /// if [`Capabilities::empty_keys`] is true, else 1 byte.
-    pub key_max: usize,
-    /// The longest value. A longer one is refused with `Invalid`.
-    pub value_max: usize,
-}
 
 /// What an engine supports. If a capability is false, the call returns `Unsupported`; for qualities
 /// without a call, the law that needs it is skipped and counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Limits of keys and values.
+    /// The longest keys and values.
     pub limits: Limits,
     /// The empty key is allowed.
     pub empty_keys: bool,

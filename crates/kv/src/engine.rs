@@ -3,15 +3,12 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::batch::Batch;
+use kv_types::{Batch, Direction, Durability, Error, KeyRange, Result, TreeId, TreeOptions};
+
 use crate::capabilities::Capabilities;
 use crate::compact::{Compaction, Flow, Progress};
-use crate::durability::Durability;
-use crate::error::{Error, Result};
 use crate::map::StorageMap;
-use crate::range::{Direction, KeyRange};
 use crate::stats::{EngineStats, StatScope, TreeStats};
-use crate::tree::{TreeId, TreeOptions};
 
 /// An open store. Shared by any number of threads.
 ///

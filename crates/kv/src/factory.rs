@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use kv_types::{Error, ErrorKind, Result};
+
 use crate::capabilities::{Capabilities, Writes};
 use crate::engine::Engine;
-use crate::error::{Error, ErrorKind, Result};
 use crate::options::{Codec, CodecDoc, EngineOptions, OptionDoc};
 
 /// An engine that may or may not have been compiled in. Each adapter crate always exposes one;

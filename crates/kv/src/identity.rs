@@ -8,9 +8,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use kv_types::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, ErrorKind, Result};
 
 /// The name of the identity file.
 pub const FILE: &str = "romanesco-engine.json";
@@ -45,7 +44,7 @@ pub fn claim(
     if let Some(found) = read(directory)? {
         return check(found, directory, engine, format);
     }
-    let fail = |e| Error::io(directory, e).with_engine(engine);
+    let fail = |e| Error::io("open", directory, e).with_engine(engine);
     vfs::ensure_private_dir(directory).map_err(fail)?;
     remove_unfinished(directory).map_err(fail)?;
     if !vfs::is_empty(directory).map_err(fail)? {
@@ -66,7 +65,7 @@ pub fn claim(
     let text = serde_json::to_string_pretty(&identity).expect("plain data serialises");
     let path = directory.join(FILE);
     vfs::write_atomic(&path, text.as_bytes())
-        .map_err(|e| Error::io(path, e).with_engine(engine))?;
+        .map_err(|e| Error::io("open", &path, e).with_engine(engine))?;
     Ok(identity)
 }
 
@@ -93,7 +92,7 @@ pub fn read(directory: &Path) -> Result<Option<Identity>> {
     let bytes = match fs::read(&path) {
         Ok(bytes) => bytes,
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound) => return Ok(None),
-        Err(e) => return Err(Error::io(path, e)),
+        Err(e) => return Err(Error::io("open", &path, e)),
     };
     match serde_json::from_slice(&bytes) {
         Ok(identity) => Ok(Some(identity)),

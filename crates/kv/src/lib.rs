@@ -16,36 +16,34 @@
 //! - I4. An acknowledged commit survives what its [`Durability`] and [`Capabilities`] promise.
 //! - I5. An engine returns `Unsupported` for what it does not support; it never ignores a request.
 //!
-//! [`memory`] is the reference engine.
+//! The words that engines share, such as [`Durability`] and [`Batch`], come from the crate
+//! `kv-types`. [`memory`] is the reference engine.
 
-mod batch;
 mod capabilities;
 mod codec;
 mod compact;
-mod durability;
 mod engine;
-mod error;
 mod factory;
 pub mod identity;
 mod map;
 pub mod memory;
 mod options;
-mod range;
 mod stats;
 mod tree;
 
-pub use batch::{Batch, Op};
-pub use capabilities::{Capabilities, Limits, Writes};
+pub use capabilities::{Capabilities, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};
-pub use durability::Durability;
 pub use engine::{Cursor, Engine, Snapshot, Transaction};
-pub use error::{Error, ErrorKind, Result};
 pub use factory::Factory;
+#[doc(inline)]
+pub use kv_types::{
+    Batch, Change, Direction, Durability, Error, ErrorKind, KeyRange, Limits, Result, TreeId,
+    TreeOptions,
+};
 pub use map::{Region, RegionKind, StorageMap};
 pub use options::{Codec, CodecDoc, EngineOptions, OptionDoc};
-pub use range::{Direction, KeyRange};
 pub use stats::{
     CacheStats, Count, EngineStats, IoCount, IoReason, StallCount, StatScope, TreeStats,
 };
-pub use tree::{NAME_MAX, TreeId, TreeOptions, check_name};
+pub use tree::{NAME_MAX, check_name};

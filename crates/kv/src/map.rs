@@ -1,8 +1,7 @@
 //! The storage map: where the bytes of a store are in its files, and how well space is used.
 
+use kv_types::TreeId;
 use serde::{Deserialize, Serialize};
-
-use crate::tree::TreeId;
 
 /// What a region of a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

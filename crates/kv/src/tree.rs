@@ -1,22 +1,4 @@
-//! Trees: how they are named and created.
-
-use serde::{Deserialize, Serialize};
-
-/// The handle of an open tree: valid in the engine that returned it, until the tree is dropped or
-/// the engine is closed. A handle is never used for another tree while the engine is open. An
-/// unknown handle gives `Invalid`, as does that of a dropped tree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct TreeId(pub u32);
-
-/// How a tree is created. These are hints: an engine without such a feature ignores them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeOptions {
-    /// Keys arrive mostly in ascending order (default: false). Costs nothing in B-trees; lets an
-    /// engine omit filters and fill pages completely.
-    pub ascending: bool,
-    /// Point lookups of absent keys are common (default: false). Trades memory for filters.
-    pub point_lookups: bool,
-}
+//! The names of trees.
 
 /// The longest allowed tree name, in bytes. Names are non-empty, of ASCII letters, digits and
 /// `_ - . : / $`.

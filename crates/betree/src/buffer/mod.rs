@@ -36,8 +36,7 @@ pub(crate) use frozen::SortedBuffer;
 pub(crate) use window::Window;
 pub(crate) use writes::{SortedWrites, WriteSet};
 
-use crate::run::Direction;
-use crate::types::{Entry, Op, Seq};
+use crate::types::{Direction, Entry, Op, Seq};
 use frozen::Frozen;
 use index::Index;
 use scan::{Range, version};

@@ -11,8 +11,7 @@ use super::index::RUNS;
 use super::order::Ref;
 use super::store::{Probe, Store};
 use super::window::Window;
-use crate::run::Direction;
-use crate::types::{Entry, Seq};
+use crate::types::{Direction, Entry, Seq};
 
 /// Group lengths up to which a group's end is looked for step by step.
 const STEPS: usize = 8;

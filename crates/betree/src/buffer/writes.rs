@@ -14,8 +14,7 @@ use super::store::Store;
 use super::window::Window;
 use crate::error::Result;
 use crate::merge::Source;
-use crate::run::Direction;
-use crate::types::{Entry, Op, Seq};
+use crate::types::{Direction, Entry, Op, Seq};
 
 /// One write, as it was pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use quick_cache::sync::{Cache as Inner, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
+use crate::block::{Fence, Filter};
 use crate::page::Page;
-use crate::run::{Fence, Filter};
 use crate::types::RunId;
 
 /// What an item costs besides its own bytes: the slot, its share of the map, the counts of an

@@ -6,7 +6,6 @@
 //! - [`write`](fn@write) and [`read`]: the protocol between the two.
 
 mod bytes;
-pub(crate) mod fuzz;
 mod image;
 mod protocol;
 mod superblock;
@@ -16,4 +15,6 @@ mod tests;
 
 pub(crate) use self::image::{BucketImage, Image, TreeFlags, TreeImage};
 pub(crate) use self::protocol::{keep_reserve, read, read_image, rebuild_space, write};
-pub(crate) use self::superblock::{DATA_START, ImagePlace, Superblock, create, read_newest};
+pub(crate) use self::superblock::{
+    DATA_START, ImagePlace, SLOT_LEN, Superblock, create, read_newest,
+};

@@ -55,7 +55,7 @@ pub(super) const SLOTS: u64 = 4;
 /// Where data begin: behind the slots.
 pub(crate) const DATA_START: u64 = SLOTS * UNIT;
 
-pub(super) const SLOT_LEN: usize = 4096;
+pub(crate) const SLOT_LEN: usize = 4096;
 const HASH_AT: usize = SLOT_LEN - 8;
 const MAGIC: [u8; 8] = *b"\x89BETREE\n";
 const PER_HALF: u64 = SLOTS / 2;
@@ -177,7 +177,7 @@ impl Superblock {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(super) fn decode(slot: &[u8]) -> Result<Superblock, Bad> {
+    pub(crate) fn decode(slot: &[u8]) -> Result<Superblock, Bad> {
         let (Some(body), Some(hash)) = (slot.get(..HASH_AT), slot.get(HASH_AT..SLOT_LEN)) else {
             return Err(Bad::Damaged("is cut short"));
         };
@@ -230,7 +230,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Superblock, &'static str> {
 
 /// Why a slot does not serve.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Bad {
+pub(crate) enum Bad {
     /// All zeros.
     Empty,
     /// Not written by this engine.

@@ -14,8 +14,8 @@ use super::bounds::{self, Edge};
 use super::source::Source;
 use super::stop::{Step, Stop};
 use super::visible::Visible;
-use crate::run::{Direction, Run, RunCursor};
-use crate::types::{Entry, Seq};
+use crate::run::{Run, RunCursor};
+use crate::types::{Direction, Entry, Seq};
 
 /// The runs of a base as one source.
 pub(super) struct Base {

@@ -14,8 +14,8 @@ use super::visible::{Versions, Visible};
 use super::windowed::{Seen, Windowed};
 use crate::buffer::{Buffer, WriteSet};
 use crate::error::Result;
-use crate::run::{Direction, Run, RunCursor};
-use crate::types::{Entry, Seq};
+use crate::run::{Run, RunCursor};
+use crate::types::{Direction, Entry, Seq};
 
 /// One source of a bucket.
 pub(super) enum Input<'a> {

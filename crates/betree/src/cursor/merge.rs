@@ -28,8 +28,7 @@ use super::bounds::{self, Edge};
 use super::source::Source;
 use super::stop::Step;
 use crate::plant::{Plant, planted};
-use crate::run::Direction;
-use crate::types::{Entry, Op, head};
+use crate::types::{Direction, Entry, Op, head};
 
 /// The sources of one bucket as one.
 pub(super) struct Merge<S> {

@@ -7,8 +7,7 @@ use super::source::Source;
 use super::stop::Step;
 use super::visible::Versions;
 use crate::error::Result;
-use crate::run::Direction;
-use crate::types::{Entry, Op, Seq};
+use crate::types::{Direction, Entry, Op, Seq};
 
 /// An owned entry.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -12,8 +12,7 @@ use std::ops::Bound;
 use super::source::Source;
 use super::stop::{Step, Stop};
 use crate::error::{Error, Result};
-use crate::run::Direction;
-use crate::types::{Entry, Op, Seq};
+use crate::types::{Direction, Entry, Op, Seq};
 
 /// A cursor over all versions of a sorted sequence, both ways: backward is forward reversed, so the
 /// oldest version of a key comes first there.

@@ -25,8 +25,7 @@ use super::stop::Stop;
 use super::view::{At, Buckets, View};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
-use crate::run::Direction;
-use crate::types::Seq;
+use crate::types::{Direction, Seq};
 
 /// A walk through the keys of a tree that a snapshot sees, with a transaction's own writes on top.
 pub(crate) struct MergeCursor<'a> {

@@ -20,8 +20,7 @@ use super::bounds::{self, Edge};
 use super::source::Source;
 use super::stop::{Step, Stop};
 use crate::buffer::{Buffer, Window, WriteSet};
-use crate::run::Direction;
-use crate::types::{Entry, Seq};
+use crate::types::{Direction, Entry, Seq};
 
 /// Entries in the first window.
 const FIRST: usize = 4;

@@ -28,11 +28,9 @@ use stdx::sync::MutexGuard;
 use super::commit::{RECORD_BATCH, RECORD_LAST, RECORD_PART};
 use super::core::{Committer, Core};
 use super::plan::Plan;
-use crate::batch::{Batch, Change};
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Position;
-use crate::types::{Seq, TreeId};
+use crate::types::{Batch, Change, Durability, Seq, TreeId};
 
 /// How long to wait for flushes of other threads before looking again.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
@@ -79,7 +77,7 @@ impl<'a> Chunks<'a> {
     }
 
     fn make_room(&mut self) -> Result<()> {
-        if self.batch.byte_len() < self.most {
+        if self.batch.payload().len() < self.most {
             return Ok(());
         }
         (self.take)(&self.batch, false)?;
@@ -198,7 +196,7 @@ impl Core {
         Chunks::each(changes, self.tuning.chunk, &mut |batch, _| {
             seq = Seq(seq.0 + 1);
             self.make_bulk_room();
-            self.slow_chunk(batch.byte_len());
+            self.slow_chunk(batch.payload().len());
             let mut committer = self.commit.lock();
             let plan = Plan::new(self, batch.ops(), batch.len())?;
             self.apply(&plan, seq);
@@ -207,7 +205,7 @@ impl Core {
             let counts = batch.counts();
             self.counters.puts.add(counts.puts as u64);
             self.counters.deletes.add(counts.deletes as u64);
-            self.counters.user_bytes.add(batch.byte_len() as u64);
+            self.counters.user_bytes.add(batch.payload().len() as u64);
             Ok(())
         })?;
         assert_eq!(seq.0, last.0 + chunks, "what is applied is what was logged");

@@ -9,11 +9,9 @@ use vfs::Vfs;
 
 use super::bulk::{Changes, Chunks};
 use super::core::Core;
-use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::options::Options;
-use crate::tree::TreeOptions;
-use crate::types::TreeId;
+use crate::types::{Durability, TreeId, TreeOptions};
 
 const DIRECTORY: &str = "/store";
 

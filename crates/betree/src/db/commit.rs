@@ -17,13 +17,11 @@ use std::time::Duration;
 use super::core::{Committer, Core};
 use super::expand::Expanded;
 use super::plan::Plan;
-use crate::batch::Batch;
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
 use crate::plant::{Plant, planted};
-use crate::types::Seq;
+use crate::types::{Batch, Durability, Seq};
 
 /// The first byte of a log record: what the rest is.
 pub(crate) const RECORD_BATCH: u8 = 1;
@@ -49,7 +47,7 @@ impl Core {
             self.check_durability(durability)?;
             return self.health.check_writable();
         }
-        if batch.counts().range_deletes == 0 && batch.byte_len() <= self.tuning.bulk {
+        if batch.counts().range_deletes == 0 && batch.payload().len() <= self.tuning.bulk {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
@@ -119,7 +117,7 @@ impl Core {
         let counts = batch.counts();
         self.counters.puts.add(counts.puts as u64);
         self.counters.deletes.add(counts.deletes as u64);
-        self.counters.user_bytes.add(batch.byte_len() as u64);
+        self.counters.user_bytes.add(batch.payload().len() as u64);
         Ok(position)
     }
 
@@ -255,9 +253,9 @@ impl Core {
         if self.log.is_some() || durability == Durability::None {
             return Ok(());
         }
-        let message = "opened without a log, so only durability none can be had; commit at none, \
-                       or open with a log";
-        Err(Error::invalid(message))
+        let message =
+            format!("durability {durability} without a log; commit at none, or open with a log");
+        Err(Error::new(ErrorKind::Unsupported, message))
     }
 
     /// Back-pressure: nothing while there is room, then ever longer sleeps, and at the limit a wait

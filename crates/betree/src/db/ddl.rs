@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use super::commit::{RECORD_CREATE, RECORD_DROP};
 use super::core::{Committer, Core};
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{NAME_MAX, TREES_MAX};
-use crate::tree::{Tree, TreeOptions};
-use crate::types::{Seq, TreeId};
+use crate::tree::Tree;
+use crate::types::{Durability, Seq, TreeId, TreeOptions};
 
 const ASCENDING: u8 = 1;
 const POINT_LOOKUPS: u8 = 2;

@@ -10,17 +10,15 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use super::bulk::{Changes, Chunks};
 use super::core::Core;
 use super::snapshots::Ticket;
-use crate::batch::{Batch, Change};
 use crate::cursor::MergeCursor;
 use crate::error::Result;
 use crate::plant::{Plant, planted};
-use crate::run::Direction;
-use crate::types::{Seq, TreeId};
+use crate::types::{Batch, Change, Direction, KeyRange, Seq, TreeId};
 
 /// The changes of a batch, with its range deletes written out as of the newest commit.
 pub(crate) struct Expanded<'a> {
@@ -51,23 +49,24 @@ impl<'a> Expanded<'a> {
         }
     }
 
-    fn delete_stored(
-        &self,
-        out: &mut Chunks<'_>,
-        tree: TreeId,
-        start: Bound<&[u8]>,
-        end: Bound<&[u8]>,
-    ) -> Result<()> {
+    fn delete_stored(&self, out: &mut Chunks<'_>, tree: TreeId, range: KeyRange<'_>) -> Result<()> {
         let stored = self.core.catalog.tree(tree)?;
-        let end = match end {
+        let end = match range.end {
             Bound::Excluded(key) if planted(Plant::RangeDeleteTakesEnd) => Bound::Included(key),
-            _ => end,
+            end => end,
         };
         let ticket = self
             .ticket
             .get()
             .expect("taken when there are range deletes");
-        let mut cursor = MergeCursor::new(stored, None, ticket.seq, start, end, Direction::Forward);
+        let mut cursor = MergeCursor::new(
+            stored,
+            None,
+            ticket.seq,
+            range.start,
+            end,
+            Direction::Forward,
+        );
         while cursor.advance()? {
             out.delete(tree, cursor.key())?;
         }
@@ -89,13 +88,13 @@ impl Changes for Expanded<'_> {
                     }
                 }
                 Change::Delete { tree, key } => out.delete(tree, key)?,
-                Change::DeleteRange { tree, start, end } => {
+                Change::DeleteRange { tree, range } => {
                     let own = put.entry(tree).or_default();
-                    for key in own.iter().filter(|key| (start, end).contains(**key)) {
+                    for key in own.iter().filter(|key| range.contains(key)) {
                         out.delete(tree, key)?;
                     }
-                    own.retain(|key| !(start, end).contains(*key));
-                    self.delete_stored(out, tree, start, end)?;
+                    own.retain(|key| !range.contains(key));
+                    self.delete_stored(out, tree, range)?;
                 }
             }
         }

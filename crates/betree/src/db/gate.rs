@@ -17,7 +17,7 @@ use std::sync::Arc;
 use stdx::sync::{Condvar, Mutex};
 use vfs::{File, Site};
 
-use crate::error::StoreClosed;
+use crate::error::{Error, ErrorKind};
 use crate::plant::{Plant, planted};
 
 /// A file, and whether it may be changed.
@@ -65,7 +65,8 @@ impl Gate {
     fn enter(&self) -> io::Result<Inside<'_>> {
         let mut state = self.state.lock();
         if state.closed {
-            return Err(io::Error::other(StoreClosed));
+            let message = "the store is closed; open it again";
+            return Err(io::Error::other(Error::new(ErrorKind::Closed, message)));
         }
         state.inside += 1;
         Ok(Inside(self))

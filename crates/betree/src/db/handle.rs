@@ -11,14 +11,11 @@ use vfs::{Held, RealVfs, Vfs};
 use super::core::Core;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
-use crate::batch::Batch;
-use crate::durability::Durability;
 use crate::error::{Error, Result};
 use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
-use crate::tree::TreeOptions;
-use crate::types::TreeId;
+use crate::types::{Batch, Durability, TreeId, TreeOptions};
 use crate::work::Threads;
 
 /// An open store: named trees of keys and values in byte order, written atomically across trees,
@@ -130,8 +127,8 @@ impl Db {
     /// deletes of the keys there are). It does not conflict with transactions.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree, a key, value or batch beyond the limits, or a durability that
-    /// a store without a log cannot give; `Full`, `Closed`, `Io`. Nothing is applied then, but
+    /// `Invalid` for a dropped tree, or a key, value or batch beyond the limits; `Unsupported` for
+    /// a durability above none without a log; `Full`, `Closed`, `Io`. Nothing is applied then, but
     /// after a failed sync the batch may be visible though not durable, and the store is closed for
     /// writes.
     pub fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
@@ -199,7 +196,7 @@ impl Db {
     /// What is stored in a tree: estimated, or, if `exact`, counted by reading all of it.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree; `Closed`; if `exact`, `Corrupt`, `Io`, `TooOld`.
+    /// `Invalid` for a dropped tree; `Closed`; if `exact`, `Corrupt`, `Io`, `Conflict`.
     pub fn tree_stats(&self, tree: TreeId, exact: bool) -> Result<TreeStats> {
         self.core.tree_stats(tree, exact)
     }

@@ -29,7 +29,6 @@ mod tuning;
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
 #[cfg(test)]
 pub(crate) use bulk::{Changes, Chunks};
-pub(crate) use counters::{Counter, Wait as Waited};
 pub use handle::Db;
 pub(crate) use memory::MOST_SLEEP;
 #[cfg(test)]

@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions};
 use crate::options::{Codec, Options};
 use crate::run::{Run, RunStore};
-use crate::tree::{Bucket, Tree, TreeOptions};
-use crate::types::{RunId, Seq};
+use crate::tree::{Bucket, Tree};
+use crate::types::{RunId, Seq, TreeOptions};
 use crate::work::{Checkpoints, Sharing};
 
 /// Open the store in `directory`, making it when there is none.

@@ -28,8 +28,8 @@ use crate::buffer::{SortedWrites, WriteSet};
 use crate::cursor::Own;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Merger, Source};
-use crate::run::{Direction, Run, RunCursor, RunOptions, RunWriter, sites};
-use crate::types::{Entry, Op, Seq, TreeId};
+use crate::run::{Run, RunCursor, RunOptions, RunWriter, sites};
+use crate::types::{Direction, Entry, Op, Seq, TreeId};
 
 /// Runs of one tier that become one of the next.
 const FAN_IN: usize = 8;

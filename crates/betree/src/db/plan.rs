@@ -4,10 +4,9 @@
 use std::sync::Arc;
 
 use super::core::Core;
-use crate::batch::{Change, Ops};
 use crate::error::Result;
 use crate::tree::{Bucket, Routing, Tree};
-use crate::types::{Op, Seq, TreeId};
+use crate::types::{Change, Op, Ops, Seq, TreeId};
 
 /// Below this many operations grouping costs more than it saves.
 const GROUP_FROM: usize = 32;

@@ -8,12 +8,9 @@ use vfs::Vfs;
 
 use super::core::Core;
 use super::transaction::Transaction;
-use crate::batch::Batch;
-use crate::durability::Durability;
 use crate::error::ErrorKind;
 use crate::options::Options;
-use crate::tree::TreeOptions;
-use crate::types::TreeId;
+use crate::types::{Batch, Durability, TreeId, TreeOptions};
 
 /// The memory of a write set grows by a chunk.
 const CHUNK: usize = 64 << 10;

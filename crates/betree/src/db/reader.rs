@@ -7,8 +7,7 @@ use super::core::Core;
 use super::snapshots::Ticket;
 use crate::cursor::{self, At, Buckets, MergeCursor, Own};
 use crate::error::Result;
-use crate::run::Direction;
-use crate::types::{Seq, TreeId};
+use crate::types::{Direction, Seq, TreeId};
 
 /// A registered snapshot; dropping it releases what only it sees.
 pub(crate) struct Reader {
@@ -112,7 +111,7 @@ impl Cursor<'_> {
     /// Go to the next entry. False at the end; after that it stays false.
     ///
     /// # Errors
-    /// `Corrupt`, `Io`; `TooOld` when the snapshot was given up; `Closed`.
+    /// `Corrupt`, `Io`; `Conflict` when the snapshot was given up; `Closed`.
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         let found = self.walk.advance()?;

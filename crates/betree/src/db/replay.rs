@@ -13,11 +13,11 @@ use std::sync::Arc;
 use super::commit::{RECORD_BATCH, RECORD_CREATE, RECORD_DROP, RECORD_LAST, RECORD_PART};
 use super::core::Core;
 use super::ddl;
-use crate::batch::{Batch, Change};
 use crate::error::{Error, ErrorKind, Result};
+use crate::limits::LIMITS;
 use crate::log::Log;
 use crate::plant::{Plant, planted};
-use crate::types::{Op, Seq};
+use crate::types::{Batch, Change, Op, Seq};
 
 /// Parts of a bulk commit whose last one was not met yet.
 struct Parts {
@@ -167,7 +167,7 @@ fn reach(core: &Core, seq: Seq) {
 
 /// Push what the buckets do not have yet. Trees that are gone were dropped later.
 fn replay_batch(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
-    for change in Batch::decode(payload).map_err(|e| in_commit(seq, &e))? {
+    for change in Batch::decode(payload, LIMITS).map_err(|e| in_commit(seq, &e))? {
         let (tree, op, key, value) = match change {
             Change::Put { tree, key, value } => (tree, Op::Put, key, value),
             Change::Delete { tree, key } => (tree, Op::Delete, key, &[][..]),

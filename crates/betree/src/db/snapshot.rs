@@ -6,8 +6,7 @@ use std::sync::Arc;
 use super::core::Core;
 use super::reader::{Cursor, Reader};
 use crate::error::Result;
-use crate::run::Direction;
-use crate::types::{Seq, TreeId};
+use crate::types::{Direction, Seq, TreeId};
 
 /// A read view of all trees at one moment. It blocks nothing; while it lives, what it sees is kept.
 /// Made by [`crate::Db::begin_read`].
@@ -40,7 +39,7 @@ impl Snapshot {
     /// Read `key` into `value` (cleared first). False when it is absent.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree; `TooOld` when the snapshot was given up
+    /// `Invalid` for a dropped tree; `Conflict` when the snapshot was given up
     /// ([`crate::Options::with_snapshot_max_age`]); `Corrupt`, `Io`, `Closed`.
     pub fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.reader.get_into(tree, key, value)
@@ -50,7 +49,7 @@ impl Snapshot {
     /// snapshot alive by itself.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree; `TooOld`, `Closed`.
+    /// `Invalid` for a dropped tree; `Conflict`, `Closed`.
     pub fn cursor(
         &self,
         tree: TreeId,

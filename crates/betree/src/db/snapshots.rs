@@ -32,7 +32,7 @@ impl Ticket {
         }
         let message = "the snapshot is older than snapshot_max_age and was given up so that space \
                        could be reused; take a new one";
-        Err(Error::new(ErrorKind::TooOld, message))
+        Err(Error::new(ErrorKind::Conflict, message))
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
         let young = snapshots.enter(Duration::from_secs(8));
         let horizon = snapshots.horizon(Duration::from_secs(11));
         assert_eq!(horizon.snapshots, [Seq(1)]);
-        assert_eq!(old.check().unwrap_err().kind(), ErrorKind::TooOld);
+        assert_eq!(old.check().unwrap_err().kind(), ErrorKind::Conflict);
         young.check().unwrap();
     }
 }

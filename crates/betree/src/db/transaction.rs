@@ -10,15 +10,12 @@ use std::sync::Arc;
 use super::core::{Committer, Core};
 use super::own_writes::OwnWrites;
 use super::reader::{Cursor, Reader};
-use crate::batch::Batch;
 use crate::cursor::{self, At, Buckets};
-use crate::durability::Durability;
 use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{KEY_MAX, VALUE_MAX};
 use crate::merge::Source;
 use crate::plant::{Plant, planted};
-use crate::run::Direction;
-use crate::types::{Op, Seq, TreeId};
+use crate::types::{Batch, Direction, Durability, Op, Seq, TreeId};
 
 /// Keys of a range that are collected before they are deleted.
 const DELETE_AT_ONCE: usize = 1024;
@@ -26,7 +23,8 @@ const DELETE_AT_ONCE: usize = 1024;
 /// A unit of atomicity over any number of trees, at snapshot isolation: it reads its snapshot with
 /// its own writes on top. Dropping it gives up all changes. Made by [`crate::Db::begin`].
 ///
-/// `Conflict` always means that a key that takes part was written by a commit after the snapshot.
+/// `Conflict` means that a key that takes part was written by a commit after the snapshot, or that
+/// the snapshot was given up because of its age.
 /// Blind writes ([`Transaction::put_blind`]) of others are not asked for it, with one exception: if
 /// in that time some transaction has also written, checked, another key whose hash falls on the
 /// same of 65,536 places, the exact check finds the blind write and cannot tell it from a checked
@@ -221,7 +219,7 @@ impl Transaction {
             core.wait_for_room(bytes, self.puts <= self.deletes)?;
             return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
         };
-        let mut batch = Batch::new();
+        let mut batch = Batch::with_capacity(usize::try_from(self.bytes).unwrap_or(0));
         for (tree, set) in sets {
             for write in set.iter() {
                 match write.op {

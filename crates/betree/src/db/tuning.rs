@@ -1,7 +1,7 @@
 //! Numbers that follow from the options.
 
 use crate::options::{Filter, Options};
-use crate::tree::TreeOptions;
+use crate::types::TreeOptions;
 
 /// No buffer grows beyond this before it is flushed, however much memory there is: one flush then
 /// takes a tenth of a second of one core at most.

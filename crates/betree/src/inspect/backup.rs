@@ -49,7 +49,7 @@ impl Core {
     /// Copy the store to `directory`, which is empty or missing. False when `watch` said stop.
     ///
     /// # Errors
-    /// `Exists`: the directory is not empty. `Full`, `Io`; `TooOld`, when the age limit of
+    /// `Exists`: the directory is not empty. `Full`, `Io`; `Conflict`, when the age limit of
     /// snapshots passed during the cut.
     pub(crate) fn backup(self: &Arc<Self>, directory: &Path, watch: Watch<'_>) -> Result<bool> {
         self.health.check_writable()?;

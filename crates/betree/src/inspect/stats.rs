@@ -165,7 +165,7 @@ impl Core {
             ("log_sync", &counters.log_sync),
             ("merge_debt", &counters.merge_debt),
         ];
-        let wait = |(name, wait): (&'static str, &crate::db::Waited)| {
+        let wait = |(name, wait): (&'static str, &crate::counter::Wait)| {
             let (count, micros) = wait.get();
             Wait {
                 name,

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use crate::db::{Core, Reader};
 use crate::error::Result;
-use crate::run::Direction;
 use crate::stats::TreeStats;
-use crate::types::TreeId;
+use crate::types::{Direction, TreeId};
 
 impl Core {
     /// Statistics of `tree`. `exact` reads all of it.

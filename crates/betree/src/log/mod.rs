@@ -71,7 +71,6 @@ mod append;
 mod chain;
 mod commit;
 pub(crate) mod format;
-pub(crate) mod fuzz;
 mod group;
 mod options;
 mod pace;

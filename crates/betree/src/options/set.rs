@@ -169,8 +169,8 @@ impl Options {
         self
     }
 
-    /// The age at which snapshots and transactions end, answering `TooOld`. Default none; 1 ms to a
-    /// year. A forgotten snapshot keeps every version and every byte since it was taken.
+    /// The age at which snapshots and transactions end and return `Conflict`. Default none; 1 ms to
+    /// a year. A forgotten snapshot keeps every version and every byte since it was taken.
     #[must_use]
     pub fn with_snapshot_max_age(mut self, age: Option<Duration>) -> Options {
         self.snapshot_max_age = age;

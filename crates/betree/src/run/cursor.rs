@@ -22,10 +22,11 @@ use std::fmt;
 use std::ops::{Bound, Range};
 use std::sync::{Arc, Weak};
 
-use super::{Direction, Fence, Run};
+use super::Run;
+use crate::block::Fence;
 use crate::error::{Error, ErrorKind, Result};
 use crate::page::Page;
-use crate::types::{Entry, Seq};
+use crate::types::{Direction, Entry, Seq};
 
 /// `slot` of a cursor that is on no entry.
 const NOWHERE: usize = usize::MAX;

@@ -13,16 +13,15 @@ use std::sync::Arc;
 use stdx::sync::atomic::{AtomicBool, Ordering};
 use vfs::Site;
 
-use super::block::{BlockIdent, BlockKind};
-use super::filter::key_hash;
 use super::leftover::Leftovers;
 use super::pages::PageReader;
 use super::sites;
 use super::store::Manner;
-use super::{Direction, Fence, Filter, RunCursor, RunMeta, RunScan, RunStore};
+use super::{RunCursor, RunMeta, RunScan, RunStore};
+use crate::block::{BlockIdent, BlockKind, Fence, Filter, key_hash};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageIdent};
-use crate::types::{Op, Seq};
+use crate::types::{Direction, Op, Seq};
 
 /// An open run.
 #[derive(Debug)]

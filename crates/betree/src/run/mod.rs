@@ -12,11 +12,7 @@
 //! The fence block finds the page of a key; the filter block, if there is one, says that a key is
 //! not in the run. Both are read when first needed and live in the cache.
 
-mod block;
 mod cursor;
-mod fence;
-mod filter;
-pub(crate) mod fuzz;
 mod handle;
 mod leftover;
 mod meta;
@@ -30,19 +26,8 @@ mod writer;
 mod tests;
 
 pub(crate) use cursor::RunCursor;
-pub(crate) use fence::Fence;
-pub(crate) use filter::Filter;
 pub(crate) use handle::Run;
 pub(crate) use meta::RunMeta;
 pub(crate) use scan::RunScan;
 pub(crate) use store::{RunStore, Traffic, sites};
 pub(crate) use writer::{RunOptions, RunWriter};
-
-/// Which way a cursor goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From smaller keys to larger.
-    Forward,
-    /// From larger keys to smaller.
-    Backward,
-}

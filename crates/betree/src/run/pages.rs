@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use vfs::Site;
 
+use super::Run;
 use super::sites;
 use super::store::Manner;
-use super::{Fence, Run};
+use crate::block::Fence;
 use crate::error::{Error, Result};
 use crate::page::{self, Page};
 use crate::types::UNIT;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::filter::key_hash;
+use super::Run;
 use super::pages::PageReader;
 use super::sites::VERIFY_READ;
-use super::{Fence, Filter, Run};
+use crate::block::{Fence, Filter, key_hash};
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::types::{Entry, Op, Seq};

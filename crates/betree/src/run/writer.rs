@@ -18,12 +18,10 @@ use std::sync::Arc;
 
 use vfs::Site;
 
-use super::block::{BlockIdent, BlockKind};
-use super::fence::FenceBuilder;
-use super::filter::key_hash;
 use super::leftover::Leftovers;
 use super::meta::MAX_PAGES;
-use super::{Fence, Filter, Run, RunMeta, RunStore};
+use super::{Run, RunMeta, RunStore};
+use crate::block::{BlockIdent, BlockKind, Fence, FenceBuilder, Filter, key_hash};
 use crate::error::Result;
 use crate::page::{Codec, PageBuilder, PageIdent};
 use crate::types::{Entry, Extent, Op, RunId, Seq, TreeId, UNIT};

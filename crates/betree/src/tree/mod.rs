@@ -9,5 +9,4 @@ mod routing;
 
 pub(crate) use bucket::{Bucket, State};
 pub(crate) use named::Tree;
-pub use named::TreeOptions;
 pub(crate) use routing::Routing;

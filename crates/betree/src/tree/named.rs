@@ -6,23 +6,10 @@ use arc_swap::ArcSwap;
 
 use super::bucket::Bucket;
 use super::routing::Routing;
+use crate::counter::Counter;
 use crate::cursor::{At, Buckets, View};
-use crate::db::Counter;
 use crate::error::Result;
-use crate::types::{Seq, TreeId};
-
-/// How a tree is created. Hints; every tree takes every key.
-#[doc(alias = "column family options")]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TreeOptions {
-    /// Keys arrive mostly in ascending order (default: false). Trades nothing: the engine finds out
-    /// by itself, bucket by bucket.
-    pub ascending: bool,
-    /// Point lookups of absent keys are common (default: false). With `filter = auto` the runs of
-    /// this tree get filters; trades memory and about 10 bits of disk space a key for lookups that
-    /// skip runs.
-    pub point_lookups: bool,
-}
+use crate::types::{Seq, TreeId, TreeOptions};
 
 /// A tree.
 pub(crate) struct Tree {

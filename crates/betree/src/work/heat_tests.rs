@@ -7,12 +7,9 @@ use std::time::Duration;
 use sim::{SimOptions, SimVfs};
 use vfs::Vfs;
 
-use crate::batch::Batch;
 use crate::db::Core;
-use crate::durability::Durability;
 use crate::options::Options;
-use crate::tree::TreeOptions;
-use crate::types::{Seq, TreeId};
+use crate::types::{Batch, Durability, Seq, TreeId, TreeOptions};
 
 fn put(core: &Core, tree: TreeId, numbers: impl Iterator<Item = u32>) {
     let mut batch = Batch::new();

@@ -8,12 +8,9 @@ use std::time::Duration;
 use sim::{SimOptions, SimVfs};
 use vfs::Vfs;
 
-use crate::batch::Batch;
 use crate::db::{Db, Snapshot};
-use crate::durability::Durability;
 use crate::options::{Codec, Options};
-use crate::tree::TreeOptions;
-use crate::types::{Seq, TreeId};
+use crate::types::{Batch, Durability, KeyRange, Seq, TreeId, TreeOptions};
 
 const ROWS: u32 = 12_000;
 const LONG: Duration = Duration::from_secs(3600);
@@ -68,7 +65,7 @@ impl Store {
 
     fn delete_all(&self) {
         let mut batch = Batch::new();
-        batch.delete_range(self.tree, Bound::Unbounded, Bound::Unbounded);
+        batch.delete_range(self.tree, KeyRange::ALL);
         self.db.write(&batch, Durability::None).unwrap();
     }
 
@@ -380,7 +377,7 @@ fn filled_and_emptied_again_and_again_a_tree_stays_small() {
         for round in 0..4 {
             put(&db, tree, 0..ROWS, round);
             let mut batch = Batch::new();
-            batch.delete_range(tree, Bound::Unbounded, Bound::Unbounded);
+            batch.delete_range(tree, KeyRange::ALL);
             db.write(&batch, Durability::None).unwrap();
             assert!(db.settle(LONG).unwrap());
             let stats = db.stats().unwrap();
@@ -436,7 +433,7 @@ fn empty_buckets_go_when_their_neighbours_share_nothing_any_more() {
         parts_that_share_a_run(&store);
         let mut batch = Batch::new();
         let from = (ROWS / 3).to_be_bytes();
-        batch.delete_range(store.tree, Bound::Included(&from), Bound::Unbounded);
+        batch.delete_range(store.tree, KeyRange::from(&from));
         store.db.write(&batch, Durability::None).unwrap();
         // From the right: each one's left neighbour still shares the run.
         for row in (ROWS / 3..ROWS).rev().step_by(50) {

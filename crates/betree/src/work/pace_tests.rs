@@ -12,12 +12,10 @@ use stdx::sync::{Mutex, OnceLock};
 use vfs::{File, Held, Open, Site, Vfs};
 
 use super::pace;
-use crate::batch::Batch;
 use crate::db::{Core, MOST_SLEEP, Transaction};
-use crate::durability::Durability;
 use crate::options::Options;
-use crate::tree::{State, TreeOptions};
-use crate::types::TreeId;
+use crate::tree::State;
+use crate::types::{Batch, Durability, TreeId, TreeOptions};
 
 /// A device that writes 100 MB/s.
 const FAST: u64 = 10;

@@ -9,13 +9,10 @@ use sim::{SimOptions, SimVfs};
 use vfs::Vfs;
 
 use super::pick::Zeal;
-use crate::batch::Batch;
 use crate::db::{Changes, Chunks, Core};
-use crate::durability::Durability;
 use crate::error::Result;
 use crate::options::{Codec, Options};
-use crate::tree::TreeOptions;
-use crate::types::{Seq, TreeId};
+use crate::types::{Batch, Durability, Seq, TreeId, TreeOptions};
 
 const DIRECTORY: &str = "/store";
 

@@ -8,7 +8,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use betree::{Batch, Db, Durability, TreeId, TreeOptions};
+use betree::{Batch, Db, Durability, KeyRange, TreeId, TreeOptions};
 use sim::{SimOptions, SimVfs};
 
 use crate::rig::DIRECTORY;
@@ -84,7 +84,7 @@ fn deleted_keys_stay_deleted_when_their_buckets_are_given_up() {
         shared_delta(&db, tree);
         let mut batch = Batch::new();
         let first = key(DELETED);
-        batch.delete_range(tree, Bound::Included(&first), Bound::Unbounded);
+        batch.delete_range(tree, KeyRange::from(&first));
         db.write(&batch, Durability::None).expect("nothing fails");
         db.flush().expect("nothing fails");
         for number in (DELETED..KEYS).rev().step_by(20) {

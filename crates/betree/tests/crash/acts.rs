@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use betree::{Batch, Db, Durability, Error, TreeOptions};
+use betree::{Batch, Db, Durability, Error, KeyRange, TreeOptions};
 use sim::checker::Change;
 
 use crate::rig::{Step, World, say};
@@ -26,7 +26,8 @@ impl World {
                 Change::Put(tree, key, value) => batch.put(self.id(tree), key, value),
                 Change::Delete(tree, key) => batch.delete(self.id(tree), key),
                 Change::DeleteRange(tree, start, end) => {
-                    batch.delete_range(self.id(tree), bound(start), bound(end));
+                    let (start, end) = (bound(start), bound(end));
+                    batch.delete_range(self.id(tree), KeyRange { start, end });
                 }
                 Change::CreateTree(_) | Change::DropTree(_) => unreachable!("not of a batch"),
             }

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use betree::fuzzing::Target;
 use betree::{
-    Batch, Codec, Db, Direction, Durability, ErrorKind, Options, Seq, Snapshot, TreeId, TreeOptions,
+    Batch, Codec, Db, Direction, Durability, ErrorKind, KeyRange, Options, Seq, Snapshot, TreeId,
+    TreeOptions,
 };
 use sim::{Crash, Outcome, Profile, SimOptions, SimVfs};
 use stdx::tape::Tape;
@@ -260,7 +261,7 @@ impl World {
             std::mem::swap(&mut start, &mut end);
         }
         let mut batch = Batch::new();
-        batch.delete_range(self.tree, Bound::Included(&start), Bound::Excluded(&end));
+        batch.delete_range(self.tree, KeyRange::half_open(&start, &end));
         let mut next = self.model.clone();
         next.retain(|key, _| *key < start || end <= *key);
         let durability = level(tape);

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, TreeId, TreeOptions};
+use betree::{Batch, Db, Direction, Durability, ErrorKind, KeyRange, Options, TreeId, TreeOptions};
 use sim::{Crash, Fault, FaultKind, SimOptions, SimVfs};
 use stdx::rng::Rng;
 
@@ -201,7 +201,7 @@ fn workload(db: &Db, tree: TreeId) -> betree::Result<()> {
     }
     transaction.commit(Durability::Sync)?;
     let mut batch = Batch::new();
-    batch.delete_range(tree, Bound::Unbounded, Bound::Unbounded);
+    batch.delete_range(tree, KeyRange::ALL);
     db.write(&batch, Durability::Sync)
 }
 

@@ -141,9 +141,9 @@ fn a_snapshot_that_was_given_up_gives_its_space_back_though_cursors_rest() {
     );
     for cursor in &mut resting {
         let error = cursor.advance().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TooOld, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
         let error = cursor.seek(&[0]).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TooOld, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use betree::TreeOptions;
-use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, Transaction, TreeId};
+use betree::{Batch, Db, Direction, Durability, ErrorKind, KeyRange, Options, Transaction, TreeId};
 use sim::{SimOptions, SimVfs};
 use stdx::tape::Tape;
 
@@ -255,8 +255,7 @@ impl World {
                 }
                 1 => {
                     let (tree, low, high) = range(tape);
-                    let bounds = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
-                    batch.delete_range(self.trees[tree], bounds.0, bounds.1);
+                    batch.delete_range(self.trees[tree], KeyRange::half_open(&low, &high));
                     for key in within(&view, tree, &low, &high) {
                         view.remove(&key);
                     }

@@ -6,8 +6,8 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use betree::{
-    Batch, Cursor, Db, Direction, Durability, ErrorKind, Options, Snapshot, Stats, Transaction,
-    TreeId, TreeOptions,
+    Batch, Cursor, Db, Direction, Durability, ErrorKind, KeyRange, Options, Snapshot, Stats,
+    Transaction, TreeId, TreeOptions,
 };
 use stdx::tape::Tape;
 
@@ -201,7 +201,8 @@ fn delete_range(tape: &mut Tape, tree: TreeId, model: &mut Model) -> Batch {
         Bound::Excluded(to.as_slice())
     };
     let mut batch = Batch::new();
-    batch.delete_range(tree, Bound::Included(&from), end);
+    let start = Bound::Included(from.as_slice());
+    batch.delete_range(tree, KeyRange { start, end });
     model.retain(|key, _| *key < from || end == Bound::Excluded(&to) && to <= *key);
     batch
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use betree::{Db, Durability, ErrorKind, Options, TreeId, TreeOptions};
+use betree::{Batch, Db, Durability, ErrorKind, Options, TreeId, TreeOptions};
 use sim::{Crash, Fault, FaultKind, Outcome, Pages, Profile, SimOptions, SimVfs};
 
 fn open(disk: &SimVfs) -> Db {
@@ -20,6 +20,23 @@ fn commit(db: &Db, tree: TreeId, key: &[u8], durability: Durability) -> betree::
 fn has(db: &Db, tree: TreeId, key: &[u8]) -> bool {
     let snapshot = db.begin_read().unwrap();
     snapshot.get(tree, key).unwrap().is_some()
+}
+
+#[test]
+fn levels_that_need_the_log_are_unsupported_without_it() {
+    let disk = SimVfs::new(SimOptions::default());
+    let options = Options::default().with_threads(0).with_log(false);
+    let db = Db::open_with(Arc::new(disk), Path::new("/store"), options).unwrap();
+    let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+    for level in [Durability::Interval, Durability::Group, Durability::Sync] {
+        let error = commit(&db, tree, b"k", level).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        let error = db.write(&Batch::new(), level).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+    assert!(!has(&db, tree, b"k"), "nothing of them was applied");
+    commit(&db, tree, b"k", Durability::None).unwrap();
+    assert!(has(&db, tree, b"k"));
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_snapshot_beyond_the_age_limit_fails_and_gives_its_space_back() {
         after < alone * 5 / 4,
         "{alone} alone, {after} after the snapshot was given up"
     );
-    let too_old = |error: betree::Error| assert_eq!(error.kind(), ErrorKind::TooOld, "{error}");
+    let too_old = |error: betree::Error| assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     too_old(held.get(tree, &7_u32.to_be_bytes()).unwrap_err());
     too_old(
         held.cursor(tree, all, all, Direction::Forward)

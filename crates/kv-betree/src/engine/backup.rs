@@ -7,8 +7,7 @@ use std::path::Path;
 
 use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
-use super::errors::convert;
-use super::{Betree, ended, watching};
+use super::{Betree, ended, named, watching};
 use crate::settings::NAME;
 
 pub(super) fn backup(
@@ -16,10 +15,7 @@ pub(super) fn backup(
     directory: &Path,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Compaction> {
-    let fail = |path: &Path, e| {
-        let error = Error::io(path, e).with_engine(NAME);
-        error.with_operation("backup")
-    };
+    let fail = |path: &Path, e| Error::io("backup", path, e).with_engine(NAME);
     if !vfs::is_empty(directory).map_err(|e| fail(directory, e))? {
         let message = "the directory of the backup holds files; name an empty one";
         let error = Error::new(ErrorKind::Exists, message).with_engine(NAME);
@@ -27,7 +23,7 @@ pub(super) fn backup(
     }
     vfs::ensure_private_dir(directory).map_err(|e| fail(directory, e))?;
     let copied = engine.db.backup(directory, &mut watching(watch));
-    let copied = copied.map(ended).map_err(convert)?;
+    let copied = copied.map(ended).map_err(named)?;
     if copied == Compaction::Complete {
         let own = engine.directory.join(identity::FILE);
         let text = fs::read(&own).map_err(|e| fail(&own, e))?;

@@ -7,9 +7,7 @@ use betree::{Db, Options};
 use kv::{Engine, Result};
 use vfs::Vfs;
 
-use super::Betree;
-use super::errors::convert;
-use super::pool::Pool;
+use super::{Betree, named};
 use crate::factory::capabilities;
 use crate::settings::NAME;
 
@@ -24,12 +22,10 @@ pub(crate) fn open(
     // No option is fixed for the life of a store: every sorted run records its own format.
     kv::identity::claim(directory, NAME, FORMAT, "")?;
     let log = options.log();
-    let db = Db::open_with(vfs, directory, options).map_err(convert)?;
+    let db = Db::open_with(vfs, directory, options).map_err(named)?;
     Ok(Box::new(Betree {
         db,
         directory: directory.to_owned(),
         capabilities: capabilities(log),
-        log,
-        batches: Pool::default(),
     }))
 }

@@ -1,7 +1,7 @@
 //! Converts statistics and the storage map to those of `kv`.
 
 use kv::{CacheStats, Count, EngineStats, IoCount, IoReason, Region, RegionKind, StallCount};
-use kv::{StorageMap, TreeId, TreeStats};
+use kv::{StorageMap, TreeStats};
 
 /// The name of the data file.
 pub(crate) const DATA: &str = "data.betree";
@@ -146,7 +146,7 @@ fn region(region: &betree::Region) -> Region {
         offset: region.offset,
         length: region.len,
         kind,
-        tree: region.tree.map(|tree| TreeId(tree.0)),
+        tree: region.tree,
         level,
         used: Some(region.used),
     }

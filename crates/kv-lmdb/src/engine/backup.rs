@@ -19,7 +19,7 @@ pub(super) fn backup(
     directory: &Path,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Compaction> {
-    let fail = |e| Error::io(directory, e).with_engine(NAME);
+    let fail = |e| Error::io("backup", directory, e).with_engine(NAME);
     if !vfs::is_empty(directory).map_err(fail)? {
         let message = "the directory of the backup holds files; name an empty one";
         let error = Error::new(ErrorKind::Exists, message);
@@ -43,13 +43,13 @@ pub(super) fn backup(
     };
     let file = store.env.copy_to_path(directory.join(DATA), option);
     let file = file.map_err(|e| match e {
-        heed::Error::Io(e) => fail(e).with_operation("backup"),
+        heed::Error::Io(e) => fail(e),
         e => store.error(e, "backup"),
     })?;
     file.sync_all().map_err(fail)?;
     let done_bytes = file.metadata().map_err(fail)?.len();
     let text = fs::read(store.directory.join(identity::FILE));
-    let text = text.map_err(|e| Error::io(&store.directory, e).with_engine(NAME))?;
+    let text = text.map_err(|e| Error::io("backup", &store.directory, e).with_engine(NAME))?;
     vfs::write_atomic(&directory.join(identity::FILE), &text).map_err(fail)?;
     let end = Progress {
         done_bytes,

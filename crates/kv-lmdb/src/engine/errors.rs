@@ -44,9 +44,7 @@ impl Place<'_> {
     }
 
     fn io(&self, error: std::io::Error, operation: &'static str) -> Error {
-        Error::io(self.directory, error)
-            .with_engine(NAME)
-            .with_operation(operation)
+        Error::io(operation, self.directory, error).with_engine(NAME)
     }
 
     fn words(&self, error: MdbError) -> (ErrorKind, String) {

@@ -61,13 +61,13 @@ pub(crate) fn open(
     }
     let catalog = Catalog::load(&store.env, settings.trees, &store.place())?;
     // LMDB syncs its file but not the directory: a new file could disappear with all its commits.
-    vfs::sync_dir(directory).map_err(|e| Error::io(directory, e).with_engine(NAME))?;
+    vfs::sync_dir(directory).map_err(|e| Error::io("open", directory, e).with_engine(NAME))?;
     let store = Arc::new(store);
     let syncer = {
         let (store, interval) = (Arc::clone(&store), options.interval);
         stdx::sync::spawn("lmdb-sync", move || store.run(interval))
     };
-    let syncer = syncer.map_err(|e| Error::io(directory, e).with_engine(NAME))?;
+    let syncer = syncer.map_err(|e| Error::io("open", directory, e).with_engine(NAME))?;
     Ok(Box::new(Lmdb {
         store,
         catalog,
@@ -87,7 +87,7 @@ fn lock(directory: &Path) -> Result<vfs::DirLock> {
         )
         .with_engine(NAME)
         .with_path(directory),
-        _ => Error::io(directory, e).with_engine(NAME),
+        _ => Error::io("open", directory, e).with_engine(NAME),
     })
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use heed::{MdbError, PutFlags, RwTxn};
 use kv::{
-    Batch, Cursor, Direction, Durability, Error, ErrorKind, KeyRange, Op, Result, Snapshot,
+    Batch, Change, Cursor, Direction, Durability, Error, ErrorKind, KeyRange, Result, Snapshot,
     Transaction, TreeId,
 };
 
@@ -67,13 +67,13 @@ impl<'e> Writer<'e> {
 
     /// Refuse a batch that cannot be applied whole.
     pub(super) fn check_batch(&self, batch: &Batch) -> Result<()> {
-        for op in batch.ops() {
-            match op {
-                Op::Put { tree, key, value } => {
+        for change in batch.ops() {
+            match change {
+                Change::Put { tree, key, value } => {
                     check_entry(key, value).map_err(|e| self.in_tree(e, tree))?;
                     self.trees.get(tree)?;
                 }
-                Op::Delete { tree, .. } | Op::DeleteRange { tree, .. } => {
+                Change::Delete { tree, .. } | Change::DeleteRange { tree, .. } => {
                     self.trees.get(tree)?;
                 }
             }
@@ -83,11 +83,11 @@ impl<'e> Writer<'e> {
 
     /// Apply the changes of `batch` in order.
     pub(super) fn apply(&mut self, batch: &Batch) -> Result<()> {
-        for op in batch.ops() {
-            match op {
-                Op::Put { tree, key, value } => self.put(tree, key, value)?,
-                Op::Delete { tree, key } => self.delete_blind(tree, key)?,
-                Op::DeleteRange { tree, range } => self.delete_range(tree, range)?,
+        for change in batch.ops() {
+            match change {
+                Change::Put { tree, key, value } => self.put(tree, key, value)?,
+                Change::Delete { tree, key } => self.delete_blind(tree, key)?,
+                Change::DeleteRange { tree, range } => self.delete_range(tree, range)?,
             }
         }
         Ok(())

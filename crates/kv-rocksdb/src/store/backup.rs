@@ -10,7 +10,7 @@ use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::SUBDIRECTORY;
 use super::engine::Store;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Copy `store` into `directory`. RocksDB makes the copy in one call, mostly of hard links; `watch`
 /// can cancel only before that.
@@ -19,11 +19,7 @@ pub(super) fn backup(
     directory: &Path,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Compaction> {
-    let io = |path: &Path, e| {
-        Error::io(path, e)
-            .with_engine(NAME)
-            .with_operation("backup")
-    };
+    let io = |path: &Path, e| Error::io("backup", path, e).with_engine(NAME);
     if !vfs::is_empty(directory).map_err(|e| io(directory, e))? {
         let message = "the directory holds something; name an empty one";
         return Err(Error::new(ErrorKind::Exists, message)

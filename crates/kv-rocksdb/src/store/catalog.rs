@@ -16,7 +16,7 @@ use std::sync::Arc;
 use kv::{Error, ErrorKind, Result, TreeId, TreeOptions, check_name};
 
 use super::raw::Family;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// A tree that exists, or existed when a reader began.
 pub(super) struct Tree {

@@ -12,7 +12,7 @@ use super::bounds::Bounds;
 use super::engine::Store;
 use super::error::error;
 use super::raw::Status;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// How often progress is reported.
 const REPORT: Duration = Duration::from_millis(50);
@@ -50,7 +50,7 @@ pub(super) fn compact(
         }
     };
     let thread = stdx::sync::spawn("rocksdb-compact", body)
-        .map_err(|e| Error::io(&store.directory, e).with_engine(NAME))?;
+        .map_err(|e| Error::io("compact", &store.directory, e).with_engine(NAME))?;
     let read = || store.tuning.db.get_ticker_count(Ticker::CompactReadBytes);
     let before = read();
     let result = follow(&told, &cancelled, || {

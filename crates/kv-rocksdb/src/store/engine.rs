@@ -23,7 +23,7 @@ use super::syncer::Syncer;
 use super::transaction;
 use super::tuning::Tuning;
 use super::{backup, compact, map, snapshot, stats, write};
-use crate::factory::{KEY_MAX, NAME, VALUE_MAX};
+use crate::support::{KEY_MAX, NAME, VALUE_MAX};
 
 /// An open store.
 ///

@@ -6,7 +6,7 @@
 use kv::{Error, ErrorKind};
 
 use super::raw::Status;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 pub(super) fn kind(status: &Status) -> ErrorKind {
     let text = status.0.as_str();

@@ -9,7 +9,7 @@ use super::SUBDIRECTORY;
 use super::catalog::parse_family_name;
 use super::engine::Store;
 use super::raw::LiveFile;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The storage map. RocksDB reports the length of a file, not the layout inside; `used` is the
 /// share of its entries that are not deletions.
@@ -32,7 +32,7 @@ pub(super) fn storage_map(store: &Store) -> Result<StorageMap> {
         regions.insert(path, region);
     }
     let directory = store.directory.join(SUBDIRECTORY);
-    let io = |e| Error::io(&directory, e).with_engine(NAME);
+    let io = |e| Error::io("map", &directory, e).with_engine(NAME);
     for entry in fs::read_dir(&directory).map_err(io)? {
         let entry = entry.map_err(io)?;
         // A file may be removed after it was listed.

@@ -46,7 +46,7 @@ use rocksdb::Options;
 use stdx::sync::{Mutex, RwLock};
 use vfs::DirLock;
 
-use crate::factory::{NAME, capabilities};
+use crate::support::{NAME, capabilities};
 use catalog::{Catalog, DEFAULT, parse_family_name};
 use engine::Store;
 use error::error;
@@ -92,13 +92,13 @@ pub(crate) fn open(
     settings.fix(&identity.options, options.own.contains_key(FIXED))?;
     let lock = lock(directory)?;
     let path = directory.join(SUBDIRECTORY);
-    vfs::ensure_private_dir(&path).map_err(|e| Error::io(&path, e).with_engine(NAME))?;
+    vfs::ensure_private_dir(&path).map_err(|e| Error::io("open", &path, e).with_engine(NAME))?;
     let tuning = Tuning::new(settings, options, info_log::logger(&path));
     let (db, catalog) = open_trees(&path, &tuning)?;
     let syncer = if options.log {
         let db = Arc::clone(&db);
         let started = Syncer::start(options.interval, move || db.sync_log());
-        Some(started.map_err(|e| Error::io(directory, e).with_engine(NAME))?)
+        Some(started.map_err(|e| Error::io("open", directory, e).with_engine(NAME))?)
     } else {
         None
     };
@@ -132,7 +132,7 @@ fn lock(directory: &Path) -> Result<DirLock> {
                 .with_path(directory)
                 .with_source(e)
         }
-        _ => Error::io(directory, e).with_engine(NAME),
+        _ => Error::io("open", directory, e).with_engine(NAME),
     })
 }
 
@@ -180,6 +180,6 @@ fn is_created(path: &Path) -> Result<bool> {
     match fs::metadata(&current) {
         Ok(_) => Ok(true),
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(e) => Err(Error::io(current, e).with_engine(NAME)),
+        Err(e) => Err(Error::io("open", &current, e).with_engine(NAME)),
     }
 }

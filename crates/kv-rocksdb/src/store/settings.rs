@@ -6,7 +6,7 @@ use std::str::FromStr;
 use kv::{EngineOptions, Error, ErrorKind, NamedCodec, Result};
 use stdx::ByteSize;
 
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// How runs are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn every_documented_option_is_read() {
-        for doc in crate::factory::OPTIONS {
+        for doc in crate::support::OPTIONS {
             let value = "not a value of anything";
             assert!(
                 with(&[(doc.name, value)]).is_err(),

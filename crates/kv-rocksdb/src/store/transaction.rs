@@ -12,7 +12,7 @@ use super::error::error;
 use super::gate::Kind;
 use super::raw::{Status, Txn};
 use super::snapshot::{Held, copy, tree_of};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// How many keys a range delete collects before it deletes them.
 const CHUNK: usize = 1024;

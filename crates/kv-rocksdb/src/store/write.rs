@@ -6,7 +6,7 @@
 
 use std::ops::Bound;
 
-use kv::{Batch, Durability, Op, Result, TreeId};
+use kv::{Batch, Change, Durability, Result, TreeId};
 
 use super::bounds::{Bounds, after};
 use super::catalog::Catalog;
@@ -24,7 +24,7 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
     }
     store.prepare_write("write")?;
     let catalog = store.catalog();
-    let (raw, deleted, pass) = if batch.ops().any(|op| is_open_ended(&op)) {
+    let (raw, deleted, pass) = if batch.ops().any(|change| is_open_ended(&change)) {
         let pass = store.gate().enter(Kind::Exclusive);
         let (raw, deleted) = translate(store, &catalog, batch)?;
         (raw, deleted, pass)
@@ -44,13 +44,15 @@ pub(super) fn write(store: &Store, batch: &Batch, durability: Durability) -> Res
 }
 
 fn trees(batch: &Batch) -> impl Iterator<Item = TreeId> {
-    batch.ops().map(|op| match op {
-        Op::Put { tree, .. } | Op::Delete { tree, .. } | Op::DeleteRange { tree, .. } => tree,
+    batch.ops().map(|change| match change {
+        Change::Put { tree, .. }
+        | Change::Delete { tree, .. }
+        | Change::DeleteRange { tree, .. } => tree,
     })
 }
 
-fn is_open_ended(op: &Op<'_>) -> bool {
-    matches!(op, Op::DeleteRange { range, .. } if range.end == Bound::Unbounded)
+fn is_open_ended(change: &Change<'_>) -> bool {
+    matches!(change, Change::DeleteRange { range, .. } if range.end == Bound::Unbounded)
 }
 
 /// The batch in RocksDB's form, and the ranges it deletes.
@@ -58,18 +60,18 @@ fn translate(store: &Store, catalog: &Catalog, batch: &Batch) -> Result<(WriteBa
     // RocksDB's record of a change has a tag, a tree number and two lengths: at most 16 bytes.
     let mut raw = WriteBatch::with_capacity(batch.byte_len() + 16 * batch.len() + 16);
     let mut deleted = Vec::new();
-    for (index, op) in batch.ops().enumerate() {
-        match op {
-            Op::Put { tree, key, value } => {
+    for (index, change) in batch.ops().enumerate() {
+        match change {
+            Change::Put { tree, key, value } => {
                 check_key(key)?;
                 check_value(value)?;
                 raw.put(&catalog.need(tree)?.family, key, value);
             }
-            Op::Delete { tree, key } => {
+            Change::Delete { tree, key } => {
                 check_key(key)?;
                 raw.delete(&catalog.need(tree)?.family, key);
             }
-            Op::DeleteRange { tree, range } => {
+            Change::DeleteRange { tree, range } => {
                 let family = &catalog.need(tree)?.family;
                 let Some(bounds) = Bounds::of(range) else {
                     continue;
@@ -103,8 +105,8 @@ fn end_of_tree(
     iter.seek_to_last();
     iter.status().map_err(|status| error(status, "write"))?;
     let stored = iter.valid().then(|| after(iter.key()));
-    let written = batch.ops().take(count).filter_map(|op| match op {
-        Op::Put { tree: at, key, .. } if at == tree => Some(key),
+    let written = batch.ops().take(count).filter_map(|change| match change {
+        Change::Put { tree: at, key, .. } if at == tree => Some(key),
         _ => None,
     });
     Ok(written.max().map(after).max(stored).unwrap_or_default())

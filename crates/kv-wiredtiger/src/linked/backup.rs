@@ -13,7 +13,7 @@ use std::path::Path;
 use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::shared::{HOME, Shared};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Bytes copied between two reports of progress.
 const CHUNK: usize = 1 << 20;
@@ -130,7 +130,5 @@ fn copy_file(
 }
 
 fn failed(path: &Path, source: io::Error) -> Error {
-    Error::io(path, source)
-        .with_engine(NAME)
-        .with_operation("backup")
+    Error::io("backup", path, source).with_engine(NAME)
 }

@@ -15,7 +15,7 @@ use kv::{Error, Result, TreeId};
 use super::config::TreeType;
 use super::error::Called;
 use super::session::Session;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 #[derive(Debug)]
 pub(super) struct Tree {

@@ -10,7 +10,7 @@ use stdx::ByteSize;
 
 use super::compressors::{LOG, LOG_PLAIN};
 use super::trampoline;
-use crate::factory::{LSM, NAME};
+use crate::support::{LSM, NAME};
 
 /// Sessions for the engine's own work (checkpoints, statistics, batches) in addition to those of
 /// callers, and the same number for the library's threads: at most 20 for eviction, 20 for LSM, 3

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kv::{
-    Batch, Capabilities, Compaction, Durability, Engine, EngineOptions, EngineStats, Error,
-    ErrorKind, Flow, KeyRange, Op, Progress, Result, Snapshot, StatScope, StorageMap, Transaction,
+    Batch, Capabilities, Change, Compaction, Durability, Engine, EngineOptions, EngineStats, Error,
+    ErrorKind, Flow, KeyRange, Progress, Result, Snapshot, StatScope, StorageMap, Transaction,
     TreeId, TreeOptions, TreeStats, identity,
 };
 use vfs::DirLock;
@@ -26,7 +26,7 @@ use super::shared::{HOME, Shared};
 use super::stats;
 use super::transaction::WtTransaction;
 use super::view::View;
-use crate::factory::{self, NAME};
+use crate::support::{self, NAME};
 
 /// The version of the layout described above.
 const FORMAT: u32 = 1;
@@ -68,7 +68,7 @@ fn open_with(directory: &Path, options: &EngineOptions, config: Config) -> Resul
     }
     let lock = DirLock::acquire(directory).map_err(|source| locked(directory, source))?;
     let home = directory.join(HOME);
-    vfs::ensure_private_dir(&home).map_err(|e| Error::io(&home, e).with_engine(NAME))?;
+    vfs::ensure_private_dir(&home).map_err(|e| Error::io("open", &home, e).with_engine(NAME))?;
 
     let connection = Connection::open(&home, &config.connection());
     let connection = connection.map_err(|fault| opening(fault).with_path(&home))?;
@@ -84,7 +84,7 @@ fn open_with(directory: &Path, options: &EngineOptions, config: Config) -> Resul
         None
     };
     Ok(Box::new(Wiredtiger {
-        capabilities: factory::capabilities(options),
+        capabilities: support::capabilities(options),
         directory: directory.to_owned(),
         flusher,
         shared: Some(shared),
@@ -104,7 +104,7 @@ fn locked(directory: &Path, source: std::io::Error) -> Error {
             .with_path(directory)
             .with_source(source);
     }
-    Error::io(directory, source).with_engine(NAME)
+    Error::io("open", directory, source).with_engine(NAME)
 }
 
 impl Wiredtiger {
@@ -118,11 +118,11 @@ impl Wiredtiger {
     fn check_batch(&self, batch: &Batch) -> Result<()> {
         let catalog = self.shared().catalog.read();
         let mut known = None;
-        for op in batch.ops() {
-            let (tree, entry) = match op {
-                Op::Put { tree, key, value } => (tree, Some((key, value))),
-                Op::Delete { tree, key } => (tree, Some((key, &b""[..]))),
-                Op::DeleteRange { tree, .. } => (tree, None),
+        for change in batch.ops() {
+            let (tree, entry) = match change {
+                Change::Put { tree, key, value } => (tree, Some((key, value))),
+                Change::Delete { tree, key } => (tree, Some((key, &b""[..]))),
+                Change::DeleteRange { tree, .. } => (tree, None),
             };
             if known != Some(tree) {
                 catalog.by_id(tree)?;
@@ -139,11 +139,11 @@ impl Wiredtiger {
     fn try_write(&self, batch: &Batch, durability: Durability) -> Result<()> {
         let shared = self.shared();
         let view = View::begin(shared, Purpose::Own)?;
-        for op in batch.ops() {
-            match op {
-                Op::Put { tree, key, value } => view.put(tree, key, value)?,
-                Op::Delete { tree, key } => view.remove_blind(tree, key)?,
-                Op::DeleteRange { tree, range } => view.remove_range(tree, range)?,
+        for change in batch.ops() {
+            match change {
+                Change::Put { tree, key, value } => view.put(tree, key, value)?,
+                Change::Delete { tree, key } => view.remove_blind(tree, key)?,
+                Change::DeleteRange { tree, range } => view.remove_range(tree, range)?,
             }
         }
         view.commit(durability)

@@ -6,7 +6,7 @@ use std::io;
 use kv::{Error, ErrorKind};
 
 use super::{handler, sys};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// The failure of a call of the library: one of its own codes (negative) or an `errno` (positive),
 /// with its message, if any.

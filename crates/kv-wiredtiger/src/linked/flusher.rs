@@ -8,7 +8,7 @@ use kv::{Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
 use super::shared::Shared;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 #[derive(Default)]
 struct Signal {
@@ -26,9 +26,10 @@ impl Flusher {
     /// Start syncing.
     pub(super) fn start(shared: &Arc<Shared>) -> Result<Flusher> {
         let signal = Arc::new(Signal::default());
+        let home = &shared.home;
         let (theirs, shared) = (Arc::clone(&signal), Arc::clone(shared));
         let spawned = stdx::sync::spawn("wt-log-sync", move || run(&theirs, &shared));
-        let thread = spawned.map_err(|e| Error::io("", e).with_engine(NAME))?;
+        let thread = spawned.map_err(|e| Error::io("open", home, e).with_engine(NAME))?;
         Ok(Flusher { signal, thread })
     }
 

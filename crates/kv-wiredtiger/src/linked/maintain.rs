@@ -15,7 +15,7 @@ use super::error::Called;
 use super::session::Session;
 use super::shared::Shared;
 use super::{stats, sys};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// How long to wait for a table that only the library itself can use.
 const PATIENCE_ALONE: Duration = Duration::from_secs(20);

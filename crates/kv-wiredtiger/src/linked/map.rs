@@ -11,11 +11,11 @@ use super::catalog;
 use super::connection::c_string;
 use super::shared::Shared;
 use super::{shared, stats};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 pub(super) fn draw(shared: &Shared) -> Result<StorageMap> {
     let mut files = Vec::new();
-    let failed = |e| Error::io(&shared.home, e).with_engine(NAME);
+    let failed = |e| Error::io("map", &shared.home, e).with_engine(NAME);
     for entry in fs::read_dir(&shared.home).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         // A file that was removed meanwhile (a log, an LSM chunk) is no longer part of the store.

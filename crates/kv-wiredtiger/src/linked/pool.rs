@@ -19,7 +19,7 @@ use super::connection::Connection;
 use super::cursor::Cursor;
 use super::error::Called;
 use super::session::Session;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Cursors kept per session. More trees than this are rarely used in one transaction, and finding
 /// a cursor in the list is linear.

@@ -17,7 +17,7 @@ use super::error::Fault;
 use super::group::Group;
 use super::pool::{Lease, Pool, Purpose};
 use super::session::{LogSync, Session};
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// WiredTiger's home below the store's directory.
 pub(super) const HOME: &str = "db";

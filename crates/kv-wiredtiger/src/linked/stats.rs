@@ -17,7 +17,7 @@ use super::session::Session;
 use super::shared::Shared;
 use super::sys;
 use super::view::View;
-use crate::factory::NAME;
+use crate::support::NAME;
 
 /// Entries that `StatScope::Quick` reads before it estimates the rest.
 const QUICK_ENTRIES: u64 = 2_000;

@@ -10,15 +10,14 @@ use std::collections::btree_map::Range;
 use std::mem;
 use std::ops::Bound;
 
+use kv_types::{Direction, KeyRange, Result, TreeId};
+
 use super::NAME;
 use super::snapshot::MemorySnapshot;
 use super::store::CHUNK;
 use super::transaction::{Write, WriteSet};
 use super::tree::Key;
 use crate::engine::Cursor;
-use crate::error::Result;
-use crate::range::{Direction, KeyRange};
-use crate::tree::TreeId;
 
 /// The entries of a first chunk. Each chunk has twice the entries of the one before, so that a seek
 /// for one entry costs little and a long scan takes few locks.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use kv_types::{Batch, Durability, Error, ErrorKind, KeyRange, Result, TreeId, TreeOptions};
 use vfs::DirLock;
 
 use super::NAME;
@@ -12,16 +13,11 @@ use super::chain::Tally;
 use super::snapshot::MemorySnapshot;
 use super::store::{CHUNK, SWEEP_AT_COMMIT, Store};
 use super::transaction::MemoryTransaction;
-use crate::batch::Batch;
 use crate::capabilities::Capabilities;
 use crate::compact::{Compaction, Flow, Progress};
-use crate::durability::Durability;
 use crate::engine::{Engine, Snapshot, Transaction};
-use crate::error::{Error, ErrorKind, Result};
 use crate::map::StorageMap;
-use crate::range::KeyRange;
 use crate::stats::{Count, EngineStats, StatScope, TreeStats};
-use crate::tree::{TreeId, TreeOptions};
 
 /// An open in-memory store.
 #[derive(Debug)]

@@ -3,15 +3,15 @@
 use std::io;
 use std::path::Path;
 
+use kv_types::{Error, Limits, Result};
 use stdx::ByteSize;
 use vfs::DirLock;
 
 use super::engine::MemoryEngine;
 use super::store::Store;
 use super::{KEY_MAX, NAME, VALUE_MAX};
-use crate::capabilities::{Capabilities, Limits};
+use crate::capabilities::Capabilities;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
 use crate::factory::Factory;
 use crate::identity;
 use crate::options::{EngineOptions, OptionDoc};
@@ -137,7 +137,7 @@ fn limit(options: &EngineOptions) -> Result<Option<u64>> {
 
 fn refused(directory: &Path, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::WouldBlock {
-        return Error::io(directory, error).with_engine(NAME);
+        return Error::io("open", directory, error).with_engine(NAME);
     }
     let message = format!(
         "the directory {} is open in another process or by another handle of this one; close it \

@@ -1,12 +1,11 @@
 //! Snapshots: a registered sequence number.
 
+use kv_types::{Direction, KeyRange, Result, TreeId};
+
 use super::NAME;
 use super::cursor::MergeCursor;
 use super::store::Store;
 use crate::engine::{Cursor, Snapshot};
-use crate::error::Result;
-use crate::range::{Direction, KeyRange};
-use crate::tree::TreeId;
 
 /// How many keys of `get_many` are read under one lock.
 const KEYS_PER_LOCK: usize = 64;

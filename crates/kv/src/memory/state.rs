@@ -3,14 +3,14 @@
 use std::collections::btree_map::BTreeMap;
 use std::collections::vec_deque::VecDeque;
 
+use kv_types::{Batch, Change, Error, ErrorKind, Result, TreeId, TreeOptions};
+
 use super::chain::{Tally, put_cost};
 use super::live::Live;
-use super::store::Change;
+use super::store::Commit;
 use super::tree::{Garbage, Moment, Tree};
 use super::{KEY_MAX, NAME, VALUE_MAX};
-use crate::batch::{Batch, Op};
-use crate::error::{Error, ErrorKind, Result};
-use crate::tree::{TreeId, TreeOptions, check_name};
+use crate::tree::check_name;
 
 /// How many names of dropped trees are remembered, so that errors about their handles name them.
 const FORGOTTEN_MAX: usize = 64;
@@ -213,22 +213,22 @@ impl State {
     }
 }
 
-impl Change for &Batch {
+impl Commit for &Batch {
     fn check(&self, state: &State) -> Result<u64> {
         let mut incoming = 0;
-        for op in self.ops() {
-            match op {
-                Op::Put { tree, key, value } => {
+        for change in self.ops() {
+            match change {
+                Change::Put { tree, key, value } => {
                     let tree = state.tree(tree)?;
                     check_key(key).map_err(|e| e.with_tree(&tree.name))?;
                     check_value(key, value).map_err(|e| e.with_tree(&tree.name))?;
                     incoming += put_cost(key.len(), value.len());
                 }
-                Op::Delete { tree, key } => {
+                Change::Delete { tree, key } => {
                     let tree = state.tree(tree)?;
                     check_key(key).map_err(|e| e.with_tree(&tree.name))?;
                 }
-                Op::DeleteRange { tree, .. } => {
+                Change::DeleteRange { tree, .. } => {
                     state.tree(tree)?;
                 }
             }
@@ -237,16 +237,16 @@ impl Change for &Batch {
     }
 
     fn apply(self, state: &mut State, live: &mut Live) {
-        for op in self.ops() {
-            match op {
-                Op::Put { tree, key, value } => {
+        for change in self.ops() {
+            match change {
+                Change::Put { tree, key, value } => {
                     let value = Some(Box::from(value));
                     state.change(tree, live, |t, moment| t.set(key.into(), value, moment));
                 }
-                Op::Delete { tree, key } => {
+                Change::Delete { tree, key } => {
                     state.change(tree, live, |t, moment| t.set(key.into(), None, moment));
                 }
-                Op::DeleteRange { tree, range } => {
+                Change::DeleteRange { tree, range } => {
                     state.change(tree, live, |t, moment| t.remove_range(range, moment));
                 }
             }

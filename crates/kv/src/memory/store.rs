@@ -2,13 +2,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use kv_types::{Durability, Error, ErrorKind, Result};
 use stdx::sync::{Mutex, MutexGuard, RwLock};
 
 use super::NAME;
 use super::live::Live;
 use super::state::State;
-use crate::durability::Durability;
-use crate::error::{Error, ErrorKind, Result};
 
 /// How many keys are visited under one lock: about 100 microseconds.
 pub(super) const CHUNK: usize = 1024;
@@ -34,7 +33,7 @@ pub(super) struct Store {
 }
 
 /// What a commit changes.
-pub(super) trait Change {
+pub(super) trait Commit {
     /// Check the change; returns by how many bytes the store may grow.
     fn check(&self, state: &State) -> Result<u64>;
 
@@ -88,7 +87,7 @@ impl Store {
     }
 
     /// Apply `change`, visit up to `budget` queued keys, and count a commit.
-    pub(super) fn commit(&self, budget: usize, change: impl Change) -> Result<()> {
+    pub(super) fn commit(&self, budget: usize, change: impl Commit) -> Result<()> {
         let mut state = self.state.write();
         let incoming = change.check(&state)?;
         self.make_room(&mut state, incoming)?;

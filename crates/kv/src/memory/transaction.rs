@@ -7,19 +7,17 @@
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::mem;
 
+use kv_types::{Direction, Durability, Error, ErrorKind, KeyRange, Result, TreeId};
+
 use super::NAME;
 use super::chain::{Value, put_cost};
 use super::cursor::MergeCursor;
 use super::live::Live;
 use super::snapshot::MemorySnapshot;
 use super::state::{State, check_key, check_value};
-use super::store::{Change, SWEEP_AT_COMMIT, Store};
+use super::store::{Commit, SWEEP_AT_COMMIT, Store};
 use super::tree::Key;
-use crate::durability::Durability;
 use crate::engine::{Cursor, Snapshot, Transaction};
-use crate::error::{Error, ErrorKind, Result};
-use crate::range::{Direction, KeyRange};
-use crate::tree::TreeId;
 
 /// The writes of a transaction to one tree.
 pub(super) type WriteSet = BTreeMap<Key, Write>;
@@ -245,7 +243,7 @@ struct Changes {
     incoming: u64,
 }
 
-impl Change for Changes {
+impl Commit for Changes {
     /// M4, for all writes.
     fn check(&self, state: &State) -> Result<u64> {
         let seq = self.seq;

@@ -4,10 +4,10 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::collections::vec_deque::VecDeque;
 use std::ops::Bound;
 
+use kv_types::{KeyRange, TreeId};
+
 use super::chain::{Chain, Tally, Value};
 use super::live::Live;
-use crate::range::KeyRange;
-use crate::tree::TreeId;
 
 /// An owned key.
 pub(super) type Key = Box<[u8]>;

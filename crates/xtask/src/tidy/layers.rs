@@ -41,11 +41,12 @@ const fn test_only(name: &'static str, layer: u8, may_use: &'static [&'static st
 const ADAPTER: &[&str] = &["kv", "stdx", "vfs"];
 
 const PLACES: &[Place] = &[
+    place("kv-types", 0, &[]),
     place("stdx", 0, &[]),
     place("vfs", 0, &["stdx"]),
     test_only("sim", 0, &["stdx", "vfs"]),
-    place("betree", 1, &["stdx", "vfs"]),
-    place("kv", 1, &["stdx", "vfs"]),
+    place("betree", 1, &["kv-types", "stdx", "vfs"]),
+    place("kv", 1, &["kv-types", "stdx", "vfs"]),
     place("kv-betree", 2, &["betree", "kv", "stdx", "vfs"]),
     place("kv-lmdb", 2, ADAPTER),
     place("kv-rocksdb", 2, ADAPTER),

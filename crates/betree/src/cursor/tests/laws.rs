@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::{At, Buckets, MergeCursor, View};
 use super::town::Town;
 use crate::error::{Error, ErrorKind, Result};
-use crate::run::Direction::{self, Backward, Forward};
+use crate::types::Direction::{self, Backward, Forward};
 use crate::types::{Op, Seq};
 
 type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
@@ -208,7 +208,7 @@ struct Broken;
 
 impl Buckets for Broken {
     fn view(&self, _: At<'_>) -> Result<Option<View>> {
-        Err(Error::new(ErrorKind::TooOld, "as it happens"))
+        Err(Error::new(ErrorKind::Conflict, "as it happens"))
     }
 }
 
@@ -216,8 +216,8 @@ impl Buckets for Broken {
 fn an_error_is_not_taken_for_the_end() {
     let mut cursor = MergeCursor::new(Arc::new(Broken), None, Seq(1), ALL.0, ALL.1, Forward);
     for _ in 0..3 {
-        assert_eq!(cursor.advance().unwrap_err().kind(), ErrorKind::TooOld);
+        assert_eq!(cursor.advance().unwrap_err().kind(), ErrorKind::Conflict);
         assert_eq!(cursor.key(), b"");
     }
-    assert_eq!(cursor.seek(b"a").unwrap_err().kind(), ErrorKind::TooOld);
+    assert_eq!(cursor.seek(b"a").unwrap_err().kind(), ErrorKind::Conflict);
 }

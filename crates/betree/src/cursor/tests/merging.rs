@@ -8,7 +8,7 @@ use stdx::rng::Rng;
 use super::super::bounds;
 use super::super::merge::Merge;
 use super::super::testing::{Memory, Version};
-use crate::run::Direction::{self, Backward, Forward};
+use crate::types::Direction::{self, Backward, Forward};
 use crate::types::Op;
 
 type Model = BTreeMap<Vec<u8>, Version>;

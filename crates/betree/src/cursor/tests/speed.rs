@@ -8,8 +8,8 @@ use super::super::{At, Buckets, MergeCursor, View};
 use super::fixture::Runs;
 use crate::buffer::Buffer;
 use crate::error::Result;
-use crate::run::Direction::{self, Backward, Forward};
 use crate::run::Run;
+use crate::types::Direction::{self, Backward, Forward};
 use crate::types::{Entry, Op, Seq};
 
 const ENTRIES: u64 = if cfg!(debug_assertions) {

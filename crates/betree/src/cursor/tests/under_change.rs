@@ -10,7 +10,7 @@ use super::super::{At, Buckets, MergeCursor, get};
 use super::town::{Change, Town, within};
 use crate::buffer::WriteSet;
 use crate::cursor::Own;
-use crate::run::Direction::{self, Backward, Forward};
+use crate::types::Direction::{self, Backward, Forward};
 use crate::types::{Op, Seq};
 
 /// A cursor, and what it has to find.

@@ -8,8 +8,8 @@ use stdx::Rng;
 use super::rig::{DATA_START, Rig, Shape, Version, random};
 use crate::error::{Error, ErrorKind};
 use crate::merge::Source;
-use crate::run::{Direction, Run, RunMeta, sites};
-use crate::types::{Extent, RunId, Seq, UNIT};
+use crate::run::{Run, RunMeta, sites};
+use crate::types::{Direction, Extent, RunId, Seq, UNIT};
 
 /// What the run says, by one way of reading after another: right, or `Corrupt`.
 fn read_all(rig: &Rig, run: &Arc<Run>, versions: &[Version]) -> Vec<Error> {

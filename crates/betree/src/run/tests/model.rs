@@ -7,8 +7,8 @@ use stdx::Rng;
 
 use super::rig::{Rig, Shape, Version, random, random_key};
 use crate::merge::Source;
-use crate::run::{Direction, Run, RunCursor, RunScan, sites};
-use crate::types::{Op, Seq};
+use crate::run::{Run, RunCursor, RunScan, sites};
+use crate::types::{Direction, Op, Seq};
 
 const SHAPES: [Shape; 5] = [
     Shape {

@@ -10,9 +10,9 @@ use super::rig::{DATA_START, Rig, TREE, Version, options};
 use crate::cache::Cache;
 use crate::error::ErrorKind;
 use crate::merge::Source;
-use crate::run::{Direction, RunStore, RunWriter, sites};
+use crate::run::{RunStore, RunWriter, sites};
 use crate::space::Space;
-use crate::types::{Op, RunId, Seq, UNIT};
+use crate::types::{Direction, Op, RunId, Seq, UNIT};
 
 fn incompressible(seed: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![0; len];

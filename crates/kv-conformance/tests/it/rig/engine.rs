@@ -8,9 +8,10 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use kv::{
-    Batch, CacheStats, Capabilities, Compaction, Durability, Engine, EngineOptions, EngineStats,
-    Error, ErrorKind, Factory, Flow, KeyRange, Limits, Op, OptionDoc, Progress, Region, RegionKind,
-    Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
+    Batch, CacheStats, Capabilities, Change, Compaction, Durability, Engine, EngineOptions,
+    EngineStats, Error, ErrorKind, Factory, Flow, KeyRange, Limits, OptionDoc, Progress, Region,
+    RegionKind, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions,
+    TreeStats,
 };
 use stdx::sync::{Condvar, Mutex};
 
@@ -122,9 +123,9 @@ impl Rig {
     }
 
     fn write_one_by_one(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        for op in batch.ops() {
+        for change in batch.ops() {
             let mut one = Batch::new();
-            push(&mut one, op);
+            push(&mut one, change);
             self.check_batch(&one)?;
             self.inner().write(&one, durability)?;
         }
@@ -132,20 +133,21 @@ impl Rig {
     }
 
     fn check_batch(&self, batch: &Batch) -> Result<()> {
-        batch.ops().try_for_each(|op| match op {
-            Op::Put { key, value, .. } => self.check(key, value),
-            Op::Delete { .. } | Op::DeleteRange { .. } => Ok(()),
+        batch.ops().try_for_each(|change| match change {
+            Change::Put { key, value, .. } => self.check(key, value),
+            Change::Delete { .. } | Change::DeleteRange { .. } => Ok(()),
         })
     }
 
     /// `batch` with the effect of the bugs about batches.
     fn twisted(&self, batch: &Batch) -> Result<Batch> {
         let mut twisted = Batch::new();
-        let late = |op: &Op<'_>| self.has(Plant::BatchReordered) && matches!(op, Op::Delete { .. });
-        for op in batch.ops().filter(|op| !late(op)) {
-            push(&mut twisted, op);
-            if let (Op::DeleteRange { tree, range }, Some(Plant::RangeDeleteLeavesOne)) =
-                (op, self.plant)
+        let reordered = self.has(Plant::BatchReordered);
+        let late = |change: &Change<'_>| reordered && matches!(change, Change::Delete { .. });
+        for change in batch.ops().filter(|change| !late(change)) {
+            push(&mut twisted, change);
+            if let (Change::DeleteRange { tree, range }, Some(Plant::RangeDeleteLeavesOne)) =
+                (change, self.plant)
             {
                 let now = self.inner().begin_read()?;
                 let mut cursor = now.cursor(tree, range, kv::Direction::Backward)?;
@@ -157,16 +159,16 @@ impl Rig {
         batch
             .ops()
             .filter(late)
-            .for_each(|op| push(&mut twisted, op));
+            .for_each(|change| push(&mut twisted, change));
         Ok(twisted)
     }
 }
 
-fn push(batch: &mut Batch, op: Op<'_>) {
-    match op {
-        Op::Put { tree, key, value } => batch.put(tree, key, value),
-        Op::Delete { tree, key } => batch.delete(tree, key),
-        Op::DeleteRange { tree, range } => batch.delete_range(tree, range),
+fn push(batch: &mut Batch, change: Change<'_>) {
+    match change {
+        Change::Put { tree, key, value } => batch.put(tree, key, value),
+        Change::Delete { tree, key } => batch.delete(tree, key),
+        Change::DeleteRange { tree, range } => batch.delete_range(tree, range),
     }
 }
 
@@ -247,7 +249,7 @@ impl Engine for Rig {
         self.inner().write(&self.twisted(batch)?, durability)?;
         let last = batch.ops().last();
         self.wrote(match last {
-            Some(Op::Put { key, .. }) => Some(key.to_vec()),
+            Some(Change::Put { key, .. }) => Some(key.to_vec()),
             _ => None,
         });
         Ok(())

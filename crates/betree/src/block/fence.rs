@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 use std::mem;
 use std::ops::Range;
 
-use super::block::{self, BlockIdent};
+use super::BlockIdent;
 use crate::types::head;
 
 /// The longest separator a block from disk may have: more than the longest key.
@@ -51,7 +51,7 @@ struct Separator {
 
 impl Fence {
     /// The fences of a run of one page, which needs none.
-    pub(super) fn single(page_len: u64) -> Fence {
+    pub(crate) fn single(page_len: u64) -> Fence {
         Fence {
             prefix: Box::default(),
             heads: Box::default(),
@@ -62,13 +62,13 @@ impl Fence {
     }
 
     /// Decode a fence block of `pages` pages that end at `end`.
-    pub(super) fn decode(
+    pub(crate) fn decode(
         ident: BlockIdent,
         stored: &[u8],
         pages: u32,
         end: u64,
     ) -> Result<Fence, &'static str> {
-        let block = block::decode(ident, stored)?;
+        let block = super::decode(ident, stored)?;
         if block.count != pages || pages == 0 {
             return Err("it does not have the pages of its run");
         }
@@ -137,7 +137,7 @@ impl Fence {
     }
 
     /// The separator before `page`, if there is one, and whether it is continued.
-    pub(super) fn separator(&self, page: u32) -> Option<(Vec<u8>, bool)> {
+    pub(crate) fn separator(&self, page: u32) -> Option<(Vec<u8>, bool)> {
         let at = usize::try_from(page).ok()?.checked_sub(1)?;
         let separator = *self.separators.get(at)?;
         let mut key = self.prefix.to_vec();
@@ -208,7 +208,7 @@ fn number(page: usize) -> u32 {
 
 /// Collects the fences of a run being written.
 #[derive(Debug, Default)]
-pub(super) struct FenceBuilder {
+pub(crate) struct FenceBuilder {
     body: Vec<u8>,
     pages: u32,
     last: Vec<u8>,
@@ -217,7 +217,7 @@ pub(super) struct FenceBuilder {
 
 impl FenceBuilder {
     /// A page begins with `first_key`; `last_key` ends the page before, if there is one.
-    pub(super) fn begin(&mut self, last_key: Option<&[u8]>, first_key: &[u8]) {
+    pub(crate) fn begin(&mut self, last_key: Option<&[u8]>, first_key: &[u8]) {
         assert!(self.next.is_none(), "the page before has ended");
         assert_eq!(
             last_key.is_none(),
@@ -240,7 +240,7 @@ impl FenceBuilder {
     }
 
     /// That page ends; it takes `stored` bytes.
-    pub(super) fn end(&mut self, stored: u32) {
+    pub(crate) fn end(&mut self, stored: u32) {
         let (separator, continued) = self.next.take().expect("a page has begun");
         assert!(0 < stored, "I3: pages are not empty");
         let shared = shared(&self.last, &separator);
@@ -257,14 +257,14 @@ impl FenceBuilder {
     }
 
     /// The number of pages that have ended.
-    pub(super) fn pages(&self) -> u32 {
+    pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
 
     /// Append the block to `out` and say how long it is.
-    pub(super) fn finish(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
+    pub(crate) fn finish(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
         assert!(self.next.is_none(), "the last page has ended");
-        block::encode(ident, 0, self.pages, &self.body, out)
+        super::encode(ident, 0, self.pages, &self.body, out)
     }
 }
 

@@ -1,11 +1,11 @@
-//! One error for all engines: a kind that says what to do, and context as data.
+//! One error: a kind that says what to do, and context as data.
 
 use std::error;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A result of this API.
+/// A result with this [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong: one kind for each reaction of the caller.
@@ -16,13 +16,14 @@ pub enum ErrorKind {
     NotFound,
     /// The key (insert-if-absent) or the tree (create) already exists.
     Exists,
-    /// Another transaction wrote a key of this one, and committed first: retry.
+    /// Another transaction wrote a key of this one and committed first, or the engine gave up the
+    /// snapshot because of its age: retry with a new one.
     Conflict,
     /// The caller's mistake: a key that is too long, a bad name or option, a dropped tree's handle.
     Invalid,
-    /// The engine does not support the call; its `Capabilities` say so.
+    /// The engine does not support the call with the options with which it was opened.
     Unsupported,
-    /// No space: disk, memory limit or map size. Reads continue.
+    /// No space: disk, memory limit or map size. Reads continue; free space and retry.
     Full,
     /// The engine is closed, or closed for writes after a failed sync: open it again.
     Closed,
@@ -91,13 +92,13 @@ impl Error {
 
     /// The engine that reported it.
     #[must_use]
-    pub fn engine(&self) -> Option<&str> {
+    pub fn engine(&self) -> Option<&'static str> {
         self.context.engine
     }
 
     /// The operation that failed, such as `commit`.
     #[must_use]
-    pub fn operation(&self) -> Option<&str> {
+    pub fn operation(&self) -> Option<&'static str> {
         self.context.operation
     }
 
@@ -161,18 +162,28 @@ impl Error {
         self
     }
 
-    /// An error of the operating system at `path`: `Full` for a full disk or quota, `NotFound` for
-    /// a missing file, else `Io`.
+    /// An error of the operating system in `operation` at `path`: `Full` for a full disk or quota,
+    /// `NotFound` for a missing file, else `Io`. If `source` carries an [`Error`] of this crate,
+    /// the kind is that of the carried one.
     #[must_use]
-    pub fn io(path: impl Into<PathBuf>, source: io::Error) -> Error {
-        let kind = match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::Full,
-            io::ErrorKind::NotFound => ErrorKind::NotFound,
-            _ => ErrorKind::Io,
+    pub fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        let carried = source.get_ref().and_then(|e| e.downcast_ref::<Error>());
+        let kind = match (carried, source.kind()) {
+            (Some(carried), _) => carried.kind,
+            (None, io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => ErrorKind::Full,
+            (None, io::ErrorKind::NotFound) => ErrorKind::NotFound,
+            (None, _) => ErrorKind::Io,
         };
         Error::new(kind, source.to_string())
+            .with_operation(operation)
             .with_path(path)
             .with_source(source)
+    }
+
+    /// `Corrupt`: `message` says which stored bytes are wrong, and where.
+    #[must_use]
+    pub fn corrupt(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Corrupt, message)
     }
 
     /// `Invalid`, with a sentence.
@@ -239,9 +250,21 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_full() {
-        let e = Error::io("/x", io::Error::from(io::ErrorKind::StorageFull));
-        assert_eq!(e.kind(), ErrorKind::Full);
-        assert_eq!(e.path(), Some(Path::new("/x")));
+    fn errors_of_the_system_have_the_kind_of_the_reaction() {
+        let carried = Error::new(ErrorKind::Closed, "the store is closed");
+        for (source, kind) in [
+            (io::ErrorKind::StorageFull.into(), ErrorKind::Full),
+            (io::ErrorKind::QuotaExceeded.into(), ErrorKind::Full),
+            (io::ErrorKind::NotFound.into(), ErrorKind::NotFound),
+            (io::ErrorKind::PermissionDenied.into(), ErrorKind::Io),
+            (io::Error::other("a cable"), ErrorKind::Io),
+            (io::Error::other(carried), ErrorKind::Closed),
+        ] {
+            let error = Error::io("open", Path::new("/x"), source);
+            assert_eq!(error.kind(), kind, "{error}");
+            assert_eq!(error.operation(), Some("open"));
+            assert_eq!(error.path(), Some(Path::new("/x")));
+            assert!(error::Error::source(&error).is_some(), "the cause is kept");
+        }
     }
 }

@@ -1,4 +1,5 @@
-//! The frame of a fence block and of a filter block: a header with a checksum before a body.
+//! The blocks of a run besides its pages: fences and filter, each a header with a checksum before a
+//! body.
 //!
 //! ```text
 //! 0      4         5           6      8       12         16         24
@@ -7,24 +8,30 @@
 //! Numbers are little-endian. The checksum is XXH3 of the bytes before it and of the body, seeded
 //! by tree, run and kind, so that a block of another run, or of another kind, does not pass.
 
+mod fence;
+mod filter;
+
 use stdx::hash;
+
+pub(crate) use fence::{Fence, FenceBuilder};
+pub(crate) use filter::{Filter, key_hash};
 
 use crate::types::{RunId, TreeId};
 
-pub(super) const HEADER_LEN: usize = 24;
+pub(crate) const HEADER_LEN: usize = 24;
 const CHECKED_LEN: usize = 16;
 const VERSION: u8 = 1;
 
 /// What a block is of.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct BlockIdent {
-    pub(super) tree: TreeId,
-    pub(super) run: RunId,
-    pub(super) kind: BlockKind,
+pub(crate) struct BlockIdent {
+    pub(crate) tree: TreeId,
+    pub(crate) run: RunId,
+    pub(crate) kind: BlockKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockKind {
+pub(crate) enum BlockKind {
     Fence,
     Filter,
 }
@@ -32,10 +39,10 @@ pub(super) enum BlockKind {
 /// A block that has passed its checksum. `count` is of pages in a fence block and of 64-byte
 /// blocks in a filter block.
 #[derive(Debug)]
-pub(super) struct Block<'a> {
-    pub(super) parameter: u8,
-    pub(super) count: u32,
-    pub(super) body: &'a [u8],
+pub(crate) struct Block<'a> {
+    pub(crate) parameter: u8,
+    pub(crate) count: u32,
+    pub(crate) body: &'a [u8],
 }
 
 impl BlockIdent {
@@ -58,7 +65,7 @@ impl BlockIdent {
 }
 
 /// Append the block of `body` to `out` and say how long it is.
-pub(super) fn encode(
+pub(crate) fn encode(
     ident: BlockIdent,
     parameter: u8,
     count: u32,
@@ -87,7 +94,7 @@ pub(super) fn encode(
 }
 
 /// The block that `stored` is, the whole of it.
-pub(super) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Block<'_>, &'static str> {
+pub(crate) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Block<'_>, &'static str> {
     let short = "it is shorter than its header";
     let (checked, rest) = stored.split_first_chunk::<CHECKED_LEN>().ok_or(short)?;
     let (checksum, body) = rest.split_first_chunk::<8>().ok_or(short)?;

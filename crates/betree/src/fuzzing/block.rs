@@ -1,9 +1,7 @@
-//! Entry points for fuzzing; see [`crate::fuzzing`].
+//! The decoders of a run's fence block and filter block.
 
-use super::block::{self, BlockIdent, BlockKind};
-use super::fence::{Fence, FenceBuilder};
-use super::filter::{Filter, key_hash};
-use crate::fuzzing::kind_of;
+use super::kind_of;
+use crate::block::{self, BlockIdent, BlockKind, Fence, FenceBuilder, Filter, key_hash};
 use crate::types::{RunId, TreeId};
 
 fn ident(kind: BlockKind) -> BlockIdent {
@@ -20,7 +18,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// The input: where the pages end, 8 bytes; the block.
-pub(crate) fn fence(bytes: &[u8]) -> u64 {
+pub(super) fn fence(bytes: &[u8]) -> u64 {
     let Some((end, stored)) = bytes.split_first_chunk::<8>() else {
         return 0;
     };
@@ -48,7 +46,7 @@ pub(crate) fn fence(bytes: &[u8]) -> u64 {
     kind_of(&pages.checked_ilog2())
 }
 
-pub(crate) fn repair_fence(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair_fence(bytes: &[u8]) -> Vec<u8> {
     let mut repaired = bytes.to_vec();
     repaired.resize(bytes.len().max(8), 0);
     let stored = repaired.split_off(8);
@@ -56,7 +54,7 @@ pub(crate) fn repair_fence(bytes: &[u8]) -> Vec<u8> {
     repaired
 }
 
-pub(crate) fn fence_seeds() -> Vec<Vec<u8>> {
+pub(super) fn fence_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for step in [1, 300, 70_000_u32] {
         let mut builder = FenceBuilder::default();
@@ -78,7 +76,7 @@ pub(crate) fn fence_seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-pub(crate) fn filter(bytes: &[u8]) -> u64 {
+pub(super) fn filter(bytes: &[u8]) -> u64 {
     let filter = match Filter::decode(ident(BlockKind::Filter), bytes) {
         Err(error) => return kind_of(&error),
         Ok(filter) => filter,
@@ -93,11 +91,11 @@ pub(crate) fn filter(bytes: &[u8]) -> u64 {
     kind_of(&filter.memory())
 }
 
-pub(crate) fn repair_filter(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair_filter(bytes: &[u8]) -> Vec<u8> {
     repair(BlockKind::Filter, bytes)
 }
 
-pub(crate) fn filter_seeds() -> Vec<Vec<u8>> {
+pub(super) fn filter_seeds() -> Vec<Vec<u8>> {
     let hashes: Vec<u64> = (0..100_u64).map(|n| key_hash(&n.to_be_bytes())).collect();
     let seed = |bits| {
         let mut stored = Vec::new();

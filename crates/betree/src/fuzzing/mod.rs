@@ -4,14 +4,15 @@
 //! memory out of proportion. What it accepts can be read, and means the same after being encoded
 //! again.
 
+mod block;
+mod checkpoint;
+mod log;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::batch::{Batch, Change};
-use crate::checkpoint::fuzz as checkpoint;
-use crate::log::fuzz as log;
+use crate::limits::LIMITS;
 use crate::page::{Codec, Page, PageBuilder, PageIdent, stored_len};
-use crate::run::fuzz as run;
-use crate::types::{Entry, Op, RunId, Seq, TreeId};
+use crate::types::{Batch, Change, Entry, KeyRange, Op, RunId, Seq, TreeId};
 
 /// A decoder to be fuzzed.
 #[derive(Clone, Copy)]
@@ -43,15 +44,15 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "fence",
-        decode: run::fence,
-        repair: run::repair_fence,
-        seeds: run::fence_seeds,
+        decode: block::fence,
+        repair: block::repair_fence,
+        seeds: block::fence_seeds,
     },
     Target {
         name: "filter",
-        decode: run::filter,
-        repair: run::repair_filter,
-        seeds: run::filter_seeds,
+        decode: block::filter,
+        repair: block::repair_filter,
+        seeds: block::filter_seeds,
     },
     Target {
         name: "superblock",
@@ -74,14 +75,14 @@ pub const TARGETS: &[Target] = &[
 ];
 
 /// The kind of an outcome.
-pub(crate) fn kind_of(outcome: &impl Hash) -> u64 {
+fn kind_of(outcome: &impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     outcome.hash(&mut hasher);
     hasher.finish()
 }
 
 /// The kind of an error: what it says, but for numbers.
-pub(crate) fn kind_of_error(error: &impl std::fmt::Debug) -> u64 {
+fn kind_of_error(error: &impl std::fmt::Debug) -> u64 {
     let text = format!("{error:?}");
     kind_of(&text.replace(|c: char| c.is_ascii_digit(), ""))
 }
@@ -168,7 +169,7 @@ fn page_seeds() -> Vec<Vec<u8>> {
 }
 
 fn batch(bytes: &[u8]) -> u64 {
-    let changes: Vec<Change<'_>> = match Batch::decode(bytes) {
+    let changes: Vec<Change<'_>> = match Batch::decode(bytes, LIMITS) {
         Err(error) => return kind_of_error(&error),
         Ok(changes) => changes.collect(),
     };
@@ -177,10 +178,10 @@ fn batch(bytes: &[u8]) -> u64 {
         match *change {
             Change::Put { tree, key, value } => again.put(tree, key, value),
             Change::Delete { tree, key } => again.delete(tree, key),
-            Change::DeleteRange { tree, start, end } => again.delete_range(tree, start, end),
+            Change::DeleteRange { tree, range } => again.delete_range(tree, range),
         }
     }
-    let twice = Batch::decode(again.payload()).expect("what was encoded decodes");
+    let twice = Batch::decode(again.payload(), LIMITS).expect("what was encoded decodes");
     assert!(twice.eq(changes.iter().cloned()), "the same changes");
     kind_of(&changes.len().min(20))
 }
@@ -191,7 +192,13 @@ fn batch_seeds() -> Vec<Vec<u8>> {
     batch.put(TreeId(1), b"key", b"value");
     batch.put(TreeId(1), &[9; 300], &[8; 200]);
     batch.delete(TreeId(400), b"gone");
-    batch.delete_range(TreeId(2), Bound::Included(b"a"), Bound::Excluded(b"b"));
-    batch.delete_range(TreeId(2), Bound::Unbounded, Bound::Included(b"z"));
+    batch.delete_range(TreeId(2), KeyRange::half_open(b"a", b"b"));
+    batch.delete_range(
+        TreeId(2),
+        KeyRange {
+            start: Bound::Unbounded,
+            end: Bound::Included(b"z"),
+        },
+    );
     vec![batch.payload().to_vec()]
 }

@@ -1,18 +1,18 @@
-//! Entry points for fuzzing; see [`crate::fuzzing`].
+//! The decoders of the log's segments, groups and records.
 
-use super::format::{
+use super::{kind_of, kind_of_error};
+use crate::log::format::{
     self, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, SEGMENT_HEADER, SegmentHeader,
     decode_group, decode_record, decode_segment, decompress, encode_group, encode_segment,
     record_fields, seal_records,
 };
-use crate::fuzzing::{kind_of, kind_of_error};
 use crate::types::Seq;
 
 const STORE: u128 = 11;
 const SEGMENT: u64 = 5;
 
 /// The input: a segment header, a group at once behind it.
-pub(crate) fn group(bytes: &[u8]) -> u64 {
+pub(super) fn group(bytes: &[u8]) -> u64 {
     let segment = decode_segment(bytes);
     let seed = format::seed(STORE, SEGMENT);
     let rest = bytes.get(SEGMENT_HEADER..).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn group(bytes: &[u8]) -> u64 {
 
 /// Checksums of both headers, and of the records as far as their lengths fit; not of compressed
 /// ones.
-pub(crate) fn repair_group(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     let seed = format::seed(STORE, SEGMENT);
     let mut repaired = bytes.to_vec();
     repaired.resize(bytes.len().max(SEGMENT_HEADER + GROUP_HEADER), 0);
@@ -94,7 +94,7 @@ fn whole_records(records: &[u8]) -> usize {
     }
 }
 
-pub(crate) fn group_seeds() -> Vec<Vec<u8>> {
+pub(super) fn group_seeds() -> Vec<Vec<u8>> {
     let seed = format::seed(STORE, SEGMENT);
     let mut records = Vec::new();
     for number in 0..4_u32 {

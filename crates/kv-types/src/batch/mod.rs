@@ -1,4 +1,5 @@
-//! Write batches: changes gathered without the engine, in the very bytes the log will hold.
+//! Write batches: changes collected without an engine, in bytes that a redo log can store as they
+//! are.
 //!
 //! A batch is a sequence of changes. Each begins with one byte:
 //!
@@ -23,8 +24,8 @@
 use std::ops::Bound;
 
 use crate::error::{Error, Result};
-use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
-use crate::types::TreeId;
+use crate::range::{KeyRange, Limits};
+use crate::tree::TreeId;
 
 const KIND: u8 = 0b11;
 const PUT: u8 = 0;
@@ -37,10 +38,10 @@ const END: u32 = 6;
 /// The longest head of a change: its byte, and three varints of at most 5 bytes.
 const HEAD_MAX: usize = 1 + 3 * 5;
 
-/// One change of a batch, borrowed.
+/// One change of a [`Batch`], borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change<'a> {
-    /// Set `key` to `value`.
+    /// Set `key` to `value` in `tree`, whether or not `key` exists.
     Put {
         /// The tree.
         tree: TreeId,
@@ -49,21 +50,19 @@ pub enum Change<'a> {
         /// The value.
         value: &'a [u8],
     },
-    /// Remove `key`.
+    /// Remove `key` from `tree`; has no effect if it does not exist.
     Delete {
         /// The tree.
         tree: TreeId,
         /// The key.
         key: &'a [u8],
     },
-    /// Remove every key between two bounds.
+    /// Remove every key of `range` from `tree`.
     DeleteRange {
         /// The tree.
         tree: TreeId,
-        /// Where the range begins.
-        start: Bound<&'a [u8]>,
-        /// Where the range ends.
-        end: Bound<&'a [u8]>,
+        /// The keys to remove.
+        range: KeyRange<'a>,
     },
 }
 
@@ -86,9 +85,9 @@ impl Counts {
     }
 }
 
-/// Changes to any number of trees, applied in order and atomically by `Db::write`. Nothing is
-/// checked here: lengths and trees are when the batch is written. A batch can be cleared and used
-/// again; its memory is kept.
+/// Changes to any number of trees, applied in order and atomically by an engine, without reading.
+/// Nothing is checked here: lengths and trees are checked when the batch is written. A batch can be
+/// cleared and reused; it keeps its memory.
 #[doc(alias = "write batch")]
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -96,6 +95,8 @@ pub struct Batch {
     /// The tree of the last change.
     tree: Option<TreeId>,
     counts: Counts,
+    /// Bytes of keys and values.
+    content: usize,
     key_max: usize,
     value_max: usize,
 }
@@ -105,6 +106,15 @@ impl Batch {
     #[must_use]
     pub fn new() -> Batch {
         Batch::default()
+    }
+
+    /// An empty batch with memory for a payload of `bytes`.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> Batch {
+        Batch {
+            bytes: Vec::with_capacity(bytes),
+            ..Batch::default()
+        }
     }
 
     /// Set `key` to `value`.
@@ -119,13 +129,14 @@ impl Batch {
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
         self.counts.puts += 1;
+        self.content += key.len() + value.len();
         self.key_max = self.key_max.max(key.len());
         self.value_max = self.value_max.max(value.len());
         debug_assert!(key.len() <= self.key_max, "the longest key is known");
         debug_assert!(value.len() <= self.value_max, "so is the longest value");
     }
 
-    /// Remove `key`; nothing happens if it does not exist.
+    /// Remove `key`; has no effect if it does not exist.
     #[inline]
     pub fn delete(&mut self, tree: TreeId, key: &[u8]) {
         let mut head = Head::new();
@@ -134,12 +145,14 @@ impl Batch {
         self.bytes.extend_from_slice(head.bytes());
         self.bytes.extend_from_slice(key);
         self.counts.deletes += 1;
+        self.content += key.len();
         self.key_max = self.key_max.max(key.len());
         debug_assert!(key.len() <= self.key_max, "the longest key is known");
     }
 
-    /// Remove every key between `start` and `end`; crossed bounds hold nothing.
-    pub fn delete_range(&mut self, tree: TreeId, start: Bound<&[u8]>, end: Bound<&[u8]>) {
+    /// Remove every key of `range`; a range with crossed bounds holds none.
+    pub fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) {
+        let KeyRange { start, end } = range;
         let mut head = Head::new();
         let kind = DELETE_RANGE | bound_bits(start) << START | bound_bits(end) << END;
         self.begin(&mut head, kind, tree);
@@ -152,6 +165,7 @@ impl Batch {
             head.length(key);
             self.bytes.extend_from_slice(head.bytes());
             self.bytes.extend_from_slice(key);
+            self.content += key.len();
             self.key_max = self.key_max.max(key.len());
         }
         self.counts.range_deletes += 1;
@@ -192,10 +206,14 @@ impl Batch {
         self.counts
     }
 
-    /// The bytes the batch takes in the log: keys, values, and a few for each change.
+    /// The sum of the lengths of all keys, values and bounds, in bytes.
     #[must_use]
     pub fn byte_len(&self) -> usize {
-        self.bytes.len()
+        debug_assert!(
+            self.content <= self.bytes.len(),
+            "I1: content is in the bytes"
+        );
+        self.content
     }
 
     /// The length of the longest key (or bound of a range), in bytes.
@@ -210,7 +228,7 @@ impl Batch {
         self.value_max
     }
 
-    /// Forget all changes; keep the memory.
+    /// Remove all changes; keep the memory.
     pub fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -227,31 +245,27 @@ impl Batch {
         Ops::new(&self.bytes)
     }
 
-    /// The bytes for the log.
-    pub(crate) fn payload(&self) -> &[u8] {
+    /// The encoded changes, for a log: a few bytes for each change besides keys and values.
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The changes of a batch read from a log. Nothing is given out unless all of `payload` is
-    /// sound and within the limits.
+    /// sound and within `limits`.
     ///
     /// # Errors
     /// `Corrupt`, saying what is wrong and where in `payload`.
-    pub(crate) fn decode(payload: &[u8]) -> Result<Ops<'_>> {
-        if COMMIT_MAX < payload.len() {
-            let len = payload.len();
-            return Err(Error::corrupt(format!(
-                "a batch of {len} bytes, above {COMMIT_MAX}"
-            )));
-        }
+    pub fn decode(payload: &[u8], limits: Limits) -> Result<Ops<'_>> {
         let mut ops = Ops::new(payload);
         while !ops.rest.is_empty() {
             let at = payload.len() - ops.rest.len();
             let change = ops.step();
-            let change = change.and_then(|c| within_limits(&c).map(|()| c));
-            change.map_err(|e| {
-                Error::corrupt(format!("{e}, in the change at byte {at} of a batch"))
-            })?;
+            change
+                .and_then(|change| within(limits, &change))
+                .map_err(|e| {
+                    Error::corrupt(format!("{e}, in the change at byte {at} of a batch"))
+                })?;
         }
         debug_assert!(ops.rest.is_empty(), "I2: walked through to the end");
         Ok(Ops::new(payload))
@@ -302,7 +316,8 @@ impl<'a> Ops<'a> {
             DELETE_RANGE => {
                 let start = self.bound(bounds & 0b11)?;
                 let end = self.bound(bounds >> (END - START))?;
-                Ok(Change::DeleteRange { tree, start, end })
+                let range = KeyRange { start, end };
+                Ok(Change::DeleteRange { tree, range })
             }
             _ => Err("an unknown kind of change"),
         }
@@ -330,8 +345,8 @@ impl<'a> Ops<'a> {
 
     #[inline]
     fn length(&mut self) -> Result<usize, &'static str> {
-        // u32 to usize: the engine is built for 64-bit machines only.
-        Ok(self.varint()? as usize)
+        let length = usize::try_from(self.varint()?);
+        length.map_err(|_| "a length is above the memory of this machine")
     }
 
     #[inline]
@@ -427,7 +442,7 @@ fn bound_bits(bound: Bound<&[u8]>) -> u8 {
     }
 }
 
-fn within_limits(change: &Change<'_>) -> Result<(), &'static str> {
+fn within(limits: Limits, change: &Change<'_>) -> Result<(), &'static str> {
     let end_of = |bound: Bound<&[u8]>| match bound {
         Bound::Unbounded => 0,
         Bound::Included(key) | Bound::Excluded(key) => key.len(),
@@ -435,12 +450,12 @@ fn within_limits(change: &Change<'_>) -> Result<(), &'static str> {
     let (key, value) = match *change {
         Change::Put { key, value, .. } => (key.len(), value.len()),
         Change::Delete { key, .. } => (key.len(), 0),
-        Change::DeleteRange { start, end, .. } => (end_of(start).max(end_of(end)), 0),
+        Change::DeleteRange { range, .. } => (end_of(range.start).max(end_of(range.end)), 0),
     };
-    if KEY_MAX < key {
+    if limits.key_max < key {
         return Err("a key above the limit");
     }
-    if VALUE_MAX < value {
+    if limits.value_max < value {
         return Err("a value above the limit");
     }
     Ok(())

@@ -1,14 +1,15 @@
-//! Entry points for fuzzing; see [`crate::fuzzing`].
+//! The decoders of superblocks and images.
 
 use stdx::hash;
 
-use super::image::{BucketImage, Image, TreeFlags, TreeImage};
-use super::superblock::{ImagePlace, SLOT_LEN, Superblock};
-use crate::fuzzing::{kind_of, kind_of_error};
+use super::{kind_of, kind_of_error};
+use crate::checkpoint::{
+    BucketImage, Image, ImagePlace, SLOT_LEN, Superblock, TreeFlags, TreeImage,
+};
 use crate::run::RunMeta;
 use crate::types::{Extent, RunId, Seq, TreeId, UNIT};
 
-pub(crate) fn superblock(bytes: &[u8]) -> u64 {
+pub(super) fn superblock(bytes: &[u8]) -> u64 {
     let found = match Superblock::decode(bytes) {
         Err(bad) => return kind_of_error(&bad),
         Ok(found) => found,
@@ -18,13 +19,13 @@ pub(crate) fn superblock(bytes: &[u8]) -> u64 {
     kind_of(&found.image.is_some())
 }
 
-pub(crate) fn repair_superblock(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair_superblock(bytes: &[u8]) -> Vec<u8> {
     let mut slot = bytes.to_vec();
     slot.resize(SLOT_LEN, 0);
     seal(slot)
 }
 
-pub(crate) fn superblock_seeds() -> Vec<Vec<u8>> {
+pub(super) fn superblock_seeds() -> Vec<Vec<u8>> {
     let first = Superblock::first(77);
     let image = ImagePlace {
         offset: 16 * UNIT,
@@ -39,7 +40,7 @@ pub(crate) fn superblock_seeds() -> Vec<Vec<u8>> {
     vec![first.encode(), later.encode()]
 }
 
-pub(crate) fn image(bytes: &[u8]) -> u64 {
+pub(super) fn image(bytes: &[u8]) -> u64 {
     let found = match Image::decode(bytes) {
         Err(error) => return kind_of_error(&error),
         Ok(found) => found,
@@ -49,7 +50,7 @@ pub(crate) fn image(bytes: &[u8]) -> u64 {
     kind_of(&(found.trees.len().min(9), found.runs.len().min(9)))
 }
 
-pub(crate) fn repair_image(bytes: &[u8]) -> Vec<u8> {
+pub(super) fn repair_image(bytes: &[u8]) -> Vec<u8> {
     let mut image = bytes.to_vec();
     image.resize(bytes.len().max(8), 0);
     seal(image)
@@ -79,7 +80,7 @@ fn run(id: u64, min: &[u8], max: &[u8]) -> RunMeta {
     }
 }
 
-pub(crate) fn image_seeds() -> Vec<Vec<u8>> {
+pub(super) fn image_seeds() -> Vec<Vec<u8>> {
     let bucket = |lo: &[u8], deltas: &[u64], base: &[u64]| BucketImage {
         lo: lo.into(),
         flushed: Seq(6),

@@ -1,23 +1,24 @@
-//! How durable a commit is when the call that made it returns.
+//! How durable a commit is when it returns.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What a power loss may take of a commit that has returned. Every level is atomic, and what is
-/// lost is always the youngest: the store opens with a prefix of its commits. The levels differ in
-/// nothing else; commits of all levels may be mixed.
+/// What a commit survives when the call returns. Commits at every level are atomic, and what a
+/// power loss takes is always the newest: a store opens with a prefix of its commits. The levels
+/// differ in how much that is; commits of all levels may be mixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum Durability {
-    /// Nothing is promised before the next checkpoint. With a log, the commit is in it soon; the
-    /// end of the process may take the youngest.
+    /// No promise before the next checkpoint. With a log the commit is soon in it; the end of the
+    /// process may take the newest. The log may be switched off.
     None,
-    /// In the log, handed to the operating system before the call returns, so that the end of the
-    /// process takes nothing, and synced every [`crate::Options::interval`].
+    /// In the log, which is synced at an interval that is an option of the engine: a power loss
+    /// loses at most the newest commits of about that time.
     Interval,
-    /// Synced before the call returns; the sync may wait for [`crate::Options::group_delay`] to be
-    /// shared with other commits.
+    /// Synced before the call returns; the sync may wait a little to be shared with other commits.
     Group,
-    /// Synced before the call returns, at once.
+    /// Synced before the call returns, without waiting for other commits.
     Sync,
 }
 
@@ -58,8 +59,9 @@ impl FromStr for Durability {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Durability, String> {
-        let known = Durability::ALL.into_iter().find(|d| d.name() == text);
-        known
+        Durability::ALL
+            .into_iter()
+            .find(|d| d.name() == text)
             .ok_or_else(|| format!("not a durability: {text:?}; use sync, group, interval or none"))
     }
 }

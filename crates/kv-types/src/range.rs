@@ -1,4 +1,4 @@
-//! Key ranges and directions.
+//! Which keys, in which order, and how long they may be.
 
 use std::ops::Bound;
 
@@ -9,6 +9,26 @@ pub struct KeyRange<'a> {
     pub start: Bound<&'a [u8]>,
     /// Where the range ends.
     pub end: Bound<&'a [u8]>,
+}
+
+/// The way a cursor goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Ascending byte order.
+    Forward,
+    /// Descending byte order.
+    Backward,
+}
+
+/// Maximum lengths of keys and values, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Limits {
+    /// The longest key. A longer one is refused with `Invalid`. The shortest key is empty (0 bytes)
+    /// in engines that have empty keys, else 1 byte.
+    pub key_max: usize,
+    /// The longest value. A longer one is refused with `Invalid`.
+    pub value_max: usize,
 }
 
 impl<'a> KeyRange<'a> {
@@ -81,15 +101,6 @@ impl<'a> KeyRange<'a> {
     pub fn to_owned(&self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
         (self.start.map(<[u8]>::to_vec), self.end.map(<[u8]>::to_vec))
     }
-}
-
-/// The way a cursor goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// Ascending byte order.
-    Forward,
-    /// Descending byte order.
-    Backward,
 }
 
 #[cfg(test)]

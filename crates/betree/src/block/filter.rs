@@ -11,7 +11,7 @@
 
 use stdx::hash;
 
-use super::block::{self, BlockIdent};
+use super::BlockIdent;
 use crate::plant::{Plant, planted};
 
 const BLOCK_LEN: usize = 64;
@@ -39,7 +39,7 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
 
 impl Filter {
     /// The filter of keys with these hashes, `bits_per_key` bits for each.
-    pub(super) fn new(hashes: &[u64], bits_per_key: u8) -> Filter {
+    pub(crate) fn new(hashes: &[u64], bits_per_key: u8) -> Filter {
         assert!(0 < bits_per_key, "no bits make no filter");
         let bits = (hashes.len() as u64).saturating_mul(u64::from(bits_per_key));
         let count = bits.div_ceil(BLOCK_BITS).clamp(1, u64::from(u32::MAX) >> 8);
@@ -64,8 +64,8 @@ impl Filter {
     }
 
     /// Decode a filter block.
-    pub(super) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Filter, &'static str> {
-        let block = block::decode(ident, stored)?;
+    pub(crate) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Filter, &'static str> {
+        let block = super::decode(ident, stored)?;
         let probes = block.parameter;
         if probes == 0 || MAX_PROBES < probes {
             return Err("its number of probes is wrong");
@@ -86,13 +86,13 @@ impl Filter {
     }
 
     /// Append the block of this filter to `out` and say how long it is.
-    pub(super) fn encode(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
+    pub(crate) fn encode(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
         let mut body = Vec::with_capacity(self.blocks.len() * BLOCK_LEN);
         for word in self.blocks.iter().flat_map(|block| &block.0) {
             body.extend_from_slice(&word.to_le_bytes());
         }
         let count = u32::try_from(self.blocks.len()).expect("at most 2^24");
-        block::encode(ident, self.probes, count, &body, out)
+        super::encode(ident, self.probes, count, &body, out)
     }
 
     /// False when the key with this hash is not in the run.
@@ -145,7 +145,7 @@ mod tests {
     use stdx::Rng;
 
     use super::*;
-    use crate::run::block::BlockKind;
+    use crate::block::BlockKind;
     use crate::types::{RunId, TreeId};
 
     #[test]
