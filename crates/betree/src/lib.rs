@@ -74,7 +74,7 @@ mod types;
 mod work;
 
 pub use batch::{Batch, Change, Counts, Ops};
-pub use db::{Cursor, Db, Snapshot, Transaction};
+pub use db::{Cursor, Db, Iter, KeyRange, Snapshot, Transaction, Tree};
 pub use durability::Durability;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::map_at_rest;
