@@ -10,6 +10,7 @@ mod bounds;
 mod bulk;
 mod close;
 mod compact;
+mod examples;
 mod handles;
 mod histories;
 mod idle;
