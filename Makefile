@@ -4,6 +4,7 @@
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
 .PHONY: help demo test all-tests bench cross-check all-engines fmt clean-results
+.PHONY: publish-check
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -83,6 +84,9 @@ all-tests:
 	cargo test -p betree --features shuttle,plants --test shuttle
 	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture
 	cargo test --workspace --lib --bins --tests --features $(engines)
+
+publish-check: ## package betree and the crates it needs as for a registry, and build the packages
+	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-vfs -p betree
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))
