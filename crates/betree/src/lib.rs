@@ -60,6 +60,11 @@ mod plant;
 #[doc(hidden)]
 pub mod plant;
 
+/// The programs of the page "Embed betree", run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embed.md")]
+struct Embed;
+
 pub use batch::{Batch, Change, Counts, Ops};
 pub use db::{Cursor, Db, Iter, KeyRange, Snapshot, Transaction, Tree};
 pub use durability::Durability;
