@@ -4,6 +4,7 @@
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
 .PHONY: help demo test all-tests bench cross-check all-engines fmt clean-results
+.PHONY: publish-check python-test
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -83,6 +84,23 @@ all-tests:
 	cargo test -p betree --features shuttle,plants --test shuttle
 	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture
 	cargo test --workspace --lib --bins --tests --features $(engines)
+
+publish-check: ## package betree and the crates it needs as for a registry, and build the packages
+	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-vfs -p betree
+
+# The wheel and what builds it stay outside of the source, as the build does.
+python := $(cache)/romanesco/python
+wheels := $(CARGO_TARGET_DIR)/wheels
+
+python-test: ## build the Python binding as a wheel and test it (tools come from PyPI)
+	python3 -m venv "$(python)"
+	"$(python)/bin/pip" install --quiet 'maturin>=1.9,<2' 'pytest>=8,<10'
+	rm -rf "$(wheels)"
+	"$(python)/bin/maturin" build --release --locked --out "$(wheels)" \
+		--manifest-path bindings/python/Cargo.toml
+	"$(python)/bin/pip" install --quiet --force-reinstall --no-deps "$(wheels)"/betree-*.whl
+	PYTHONDONTWRITEBYTECODE=1 "$(python)/bin/pytest" -p no:cacheprovider bindings/python
+	@echo "wheel: $$(ls "$(wheels)"/*.whl)"
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
 	$(call lab_run,bench,iibench-classic --preset standard -t $(bench_targets))

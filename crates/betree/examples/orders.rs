@@ -4,10 +4,10 @@
 
 use std::error::Error;
 use std::ops::Bound;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use betree::{Db, Direction, Durability, Options, TreeOptions};
+use betree::{Db, Direction, Durability, Options};
 
 const ORDERS: u64 = 10_000;
 
@@ -16,12 +16,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let directory = std::env::args()
         .nth(1)
         .map_or(temporary.path().join("orders"), PathBuf::from);
-    let db = Db::open(&directory, Options::ingest().with_memory(64 << 20))?;
-    let tree = |name| {
-        db.open_tree(name)
-            .or_else(|_| db.create_tree(name, TreeOptions::default()))
-    };
-    let (orders, by_price) = (tree("orders")?, tree("orders.price")?);
+    let found = run(&directory)?;
+    println!("{found} of {ORDERS} orders cost from 500 up to 600");
+    Ok(())
+}
+
+/// Write the orders and count those that cost from 500 up to 600.
+pub(crate) fn run(directory: &Path) -> Result<usize, Box<dyn Error>> {
+    let db = Db::open(directory, Options::ingest().with_memory(64 << 20))?;
+    let (orders, by_price) = (db.tree("orders")?.id(), db.tree("orders.price")?.id());
 
     for number in 0..ORDERS {
         let price = number * 7919 % 100_000;
@@ -43,7 +46,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     while cursor.advance()? {
         found += 1;
     }
-    println!("{found} of {ORDERS} orders cost from 500 up to 600");
 
     drop((cursor, snapshot));
     db.settle(Duration::from_secs(10))?;
@@ -56,5 +58,5 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     db.verify()?;
     db.close()?;
-    Ok(())
+    Ok(found)
 }

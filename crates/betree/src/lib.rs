@@ -1,79 +1,71 @@
-//! A transactional key-value engine for rows that arrive with several random indexes while the data
-//! are far larger than memory.
+//! An embeddable, transactional key-value engine for rows that arrive with several random indexes
+//! while the data are far larger than memory.
 //!
-//! A store has one redo log and any number of trees. A tree is divided into key ranges, called
-//! buckets. Per bucket the engine keeps a buffer in memory (a memtable), a stack of delta runs
-//! (sorted, immutable runs of changes, as SSTables of level 0) and one sorted base. It is a
-//! range-partitioned, log-structured engine; its write path is that of a Be-tree of height one
-//! (Brodal and Fagerberg 2003). It has no inner nodes, no levels and no pages changed in place.
+#![doc = include_str!("../README.md")]
 //!
-//! - A commit appends to the log and to the buffers of its buckets; nothing is sorted.
-//! - A flush sorts a frozen buffer and writes it as a delta run.
-//! - A merge folds the runs of a bucket into its base, and splits buckets that grow.
-//! - A checkpoint writes the catalog of all runs (the image) and frees log and replaced runs.
-//! - A read asks the buffers, then the deltas from the newest to the oldest, then the base.
+//! ## Where to read on
 //!
-//! ```
-//! use betree::{Db, Durability, Options, TreeOptions};
+//! In the order in which a newcomer needs them: [`Db`] (opening, trees, operation), [`Tree`] and
+//! [`Iter`] (one tree), [`Snapshot`], [`Transaction`] and [`Batch`] (several reads or writes as
+//! one), [`Cursor`] (scans without copies), [`Durability`], [`Options`], [`Error`], [`Stats`].
 //!
-//! # let directory = std::env::temp_dir().join(format!("betree-doc-{}", std::process::id()));
-//! let db = Db::open(&directory, Options::ingest().with_memory(64 << 20))?;
-//! let rows = db.create_tree("rows", TreeOptions::default())?;
-//! let by_price = db.create_tree("rows.price", TreeOptions::default())?;
-//!
-//! let mut transaction = db.begin()?;
-//! transaction.insert(rows, b"17", b"an apple")?; // fails if the key exists
-//! transaction.put_blind(by_price, b"9.95/17", b"")?; // reads nothing, conflicts with nothing
-//! transaction.commit(Durability::Group)?;
-//!
-//! let snapshot = db.begin_read()?;
-//! assert_eq!(snapshot.get(rows, b"17")?.as_deref(), Some(&b"an apple"[..]));
-//! # drop(snapshot);
-//! db.close()?;
-//! # std::fs::remove_dir_all(&directory).unwrap();
-//! # Ok::<(), betree::Error>(())
-//! ```
-//!
-//! Modules in the order in which a write meets them: `db` (handle, transactions, commits), `log`
-//! (redo log and recovery), `buffer`, `tree` and `map` (buckets and routing), `run`, `page` and
-//! `block` (sorted runs), `merge` and `work` (background jobs), `checkpoint` and `space` (images
-//! and extents), then for reads `cursor` and `cache`, and `inspect` (statistics, verification,
-//! backup).
-//! `docs/betree.md` in the repository explains the engine, `docs/format.md` its files.
+//! The modules below follow a call from the outside to the inside. `db` is the store as an embedder
+//! sees it. A write passes `log` and ends in a `buffer`; `tree` finds its bucket. In
+//! the background `work` flushes and merges (`merge`) buffers into runs (`run`, of `page`s read
+//! through `cache`) in the data file (`space`), and makes a `checkpoint`. A read is a `cursor` over
+//! buffers and runs. `inspect` looks at a store at work. `docs/betree.md` in the repository
+//! explains the engine, `docs/format.md` its files.
 
+// What an embedder uses.
+mod db;
+
+mod error;
+mod limits;
+mod options;
+mod stats;
+mod types;
+
+// The path of a write: log, bucket, buffer.
 mod arena;
+mod buffer;
+mod log;
+mod tree;
+
+// Background work: from buffers to runs in the data file.
+mod block;
+mod checkpoint;
+mod merge;
+mod page;
+mod run;
+mod space;
+mod work;
+
+// The path of a read.
+mod cache;
+mod cursor;
+
+// A store at work, seen from outside.
+mod counter;
+mod inspect;
+mod map;
+
+// For benchmarks, the fuzzer and tests of the tests.
 #[doc(hidden)]
 pub mod bench_kernel;
-mod block;
-mod buffer;
-mod cache;
-mod checkpoint;
-mod counter;
-mod cursor;
-mod db;
-mod error;
 #[doc(hidden)]
 pub mod fuzzing;
-mod inspect;
-mod limits;
-mod log;
-mod map;
-mod merge;
-mod options;
-mod page;
 #[cfg(not(feature = "plants"))]
 mod plant;
 #[cfg(feature = "plants")]
 #[doc(hidden)]
 pub mod plant;
-mod run;
-mod space;
-mod stats;
-mod tree;
-mod types;
-mod work;
 
-pub use db::{Cursor, Db, Snapshot, Transaction};
+/// The programs of the page "Embed betree", run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embed.md")]
+struct Embed;
+
+pub use db::{AsKeyRange, Cursor, Db, Iter, Snapshot, Transaction, Tree};
 pub use inspect::map_at_rest;
 #[doc(inline)]
 pub use kv_types::{

@@ -3,10 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
 /// A number of bytes. Written `512M`, `1.5G`, `4096`; K, M, G, T are powers of 1024, and a
-/// trailing `B` or `iB` is allowed. Serialised as a plain number of bytes.
+/// trailing `B` or `iB` is allowed. With the feature `serde` it is serialised as a plain number of
+/// bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(pub u64);
 
@@ -87,23 +86,31 @@ impl FromStr for ByteSize {
     }
 }
 
-impl Serialize for ByteSize {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u64(self.0)
-    }
-}
+#[cfg(feature = "serde")]
+mod in_records {
+    use serde::de::Error;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-impl<'de> Deserialize<'de> for ByteSize {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(u64),
-            Text(String),
+    use super::ByteSize;
+
+    impl Serialize for ByteSize {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.serialize_u64(self.0)
         }
-        match Either::deserialize(deserializer)? {
-            Either::Number(n) => Ok(ByteSize(n)),
-            Either::Text(t) => t.parse().map_err(serde::de::Error::custom),
+    }
+
+    impl<'de> Deserialize<'de> for ByteSize {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ByteSize, D::Error> {
+            #[derive(Deserialize)]
+            #[serde(untagged)]
+            enum Either {
+                Number(u64),
+                Text(String),
+            }
+            match Either::deserialize(deserializer)? {
+                Either::Number(n) => Ok(ByteSize(n)),
+                Either::Text(t) => t.parse().map_err(Error::custom),
+            }
         }
     }
 }

@@ -11,7 +11,8 @@ use vfs::{Held, RealVfs, Vfs};
 use super::core::Core;
 use super::snapshot::Snapshot;
 use super::transaction::Transaction;
-use crate::error::{Error, Result};
+use super::tree_handle::Tree;
+use crate::error::{Error, ErrorKind, Result};
 use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
@@ -22,15 +23,13 @@ use crate::work::Threads;
 /// read at snapshots. Shared by any number of threads.
 ///
 /// ```
-/// use betree::{Db, Durability, Options, TreeOptions};
+/// use betree::{Db, Durability, Options};
 ///
 /// # let directory = tempfile::tempdir()?;
 /// let db = Db::open(directory.path(), Options::balanced().with_memory(64 << 20))?;
-/// let tree = db.create_tree("fruit", TreeOptions::default())?;
-/// let mut transaction = db.begin()?;
-/// transaction.insert(tree, b"apple", b"red")?;
-/// transaction.commit(Durability::Sync)?;
-/// assert_eq!(db.begin_read()?.get(tree, b"apple")?, Some(b"red".to_vec()));
+/// let fruit = db.tree("fruit")?;
+/// fruit.put("apple", "red", Durability::Sync)?;
+/// assert_eq!(fruit.get("apple")?, Some(b"red".to_vec()));
 /// db.close()?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -42,13 +41,14 @@ pub struct Db {
 }
 
 impl Db {
-    /// Open the store in `directory`, making both when missing.
+    /// Open the store in `directory`, making both when missing. One handle of one process has a
+    /// store open at a time.
     ///
     /// # Errors
     /// `Invalid` for options out of range (named), a directory that is open elsewhere, or a store
     /// of another format; `Corrupt` when what must be there is not; `Io`, `Full`.
-    pub fn open(directory: &Path, options: Options) -> Result<Db> {
-        Db::open_with(Arc::new(RealVfs::new()), directory, options)
+    pub fn open(directory: impl AsRef<Path>, options: Options) -> Result<Db> {
+        Db::open_with(Arc::new(RealVfs::new()), directory.as_ref(), options)
     }
 
     /// Open a store on a file system and clock of the caller's: for simulations.
@@ -69,6 +69,35 @@ impl Db {
             threads: Mutex::new(Some(threads)),
             _held: held,
         })
+    }
+
+    /// The tree of that name; if it is missing, it is created with the default options and is
+    /// durable when this returns.
+    ///
+    /// # Errors
+    /// As [`Db::create_tree`], but not `Exists`.
+    pub fn tree(&self, name: &str) -> Result<Tree> {
+        self.tree_with(name, TreeOptions::default())
+    }
+
+    /// As [`Db::tree`], but a tree that is created gets `options`. One that exists keeps its own.
+    ///
+    /// # Errors
+    /// As [`Db::tree`].
+    pub fn tree_with(&self, name: &str, options: TreeOptions) -> Result<Tree> {
+        // Other threads may create or drop the tree between the two calls.
+        loop {
+            let found = match self.open_tree(name) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    self.create_tree(name, options)
+                }
+                found => found,
+            };
+            match found {
+                Err(error) if error.kind() == ErrorKind::Exists => {}
+                found => return found.map(|id| Tree::new(&self.core, id, name)),
+            }
+        }
     }
 
     /// Create a tree; durable when this returns (without a log: with the next checkpoint).
@@ -227,10 +256,10 @@ impl Db {
     /// `Exists`: the directory is not empty; `Full`, `Io`, `Closed`.
     pub fn backup(
         &self,
-        directory: &Path,
+        directory: impl AsRef<Path>,
         watch: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool> {
-        self.core.backup(directory, watch)
+        self.core.backup(directory.as_ref(), watch)
     }
 
     /// One unit of background work, for a store opened with no threads: false when there is none

@@ -8,10 +8,13 @@ mod commit;
 mod core;
 mod counters;
 mod ddl;
+mod debug;
 mod expand;
 mod gate;
 mod handle;
 mod health;
+mod iter;
+mod key_range;
 mod memory;
 mod open;
 mod own_writes;
@@ -24,12 +27,15 @@ mod replay;
 mod snapshot;
 mod snapshots;
 mod transaction;
+mod tree_handle;
 mod tuning;
 
 pub(crate) use self::core::{Committer, Core, DATA_FILE};
 #[cfg(test)]
 pub(crate) use bulk::{Changes, Chunks};
 pub use handle::Db;
+pub use iter::Iter;
+pub use key_range::AsKeyRange;
 pub(crate) use memory::MOST_SLEEP;
 #[cfg(test)]
 pub(crate) use open::open;
@@ -37,3 +43,4 @@ pub use reader::Cursor;
 pub(crate) use reader::Reader;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
+pub use tree_handle::Tree;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::core::Core;
 use super::snapshots::Ticket;
-use crate::cursor::{self, At, Buckets, MergeCursor, Own};
+use crate::cursor::{self, At, Buckets, MergeCursor, Own, View};
 use crate::error::Result;
 use crate::types::{Direction, Seq, TreeId};
 
@@ -50,6 +50,43 @@ impl Reader {
         let found = found.map_err(|e| e.with_tree(&tree.name))?;
         self.check()?;
         Ok(found)
+    }
+
+    /// Read `keys`, as of one snapshot: a value, or none, for each in the order given.
+    pub(crate) fn get_many<K: AsRef<[u8]>>(
+        &self,
+        tree: TreeId,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut values = vec![None; keys.len()];
+        let asked = keys.iter().map(AsRef::as_ref).zip(&mut values);
+        self.fill(tree, asked.collect())?;
+        Ok(values)
+    }
+
+    /// Read the value of each key that is asked for into its place. In key order, so that keys of
+    /// one bucket are looked up in one view of it.
+    pub(crate) fn fill(
+        &self,
+        tree: TreeId,
+        mut asked: Vec<(&[u8], &mut Option<Vec<u8>>)>,
+    ) -> Result<()> {
+        self.core.counters.gets.add(asked.len() as u64);
+        let tree = self.core.catalog.tree_at(tree, self.seq())?;
+        asked.sort_unstable_by_key(|(key, _)| *key);
+        let mut held: Option<View> = None;
+        let mut value = Vec::new();
+        for (key, place) in asked {
+            let view = match held.take() {
+                Some(view) if view.holds(key) => view,
+                _ => tree.view(At::Key(key))?.expect("every key has a bucket"),
+            };
+            let found = cursor::get(&view, key, self.seq(), &mut value);
+            let found = found.map_err(|e| e.with_tree(&tree.name))?;
+            *place = found.then(|| std::mem::take(&mut value));
+            held = Some(view);
+        }
+        self.check()
     }
 
     /// A walk through a tree with `own` writes on top.

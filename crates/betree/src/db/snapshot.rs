@@ -4,6 +4,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::core::Core;
+use super::iter::{Iter, Span};
+use super::key_range::AsKeyRange;
 use super::reader::{Cursor, Reader};
 use crate::error::Result;
 use crate::types::{Direction, Seq, TreeId};
@@ -43,6 +45,37 @@ impl Snapshot {
     /// ([`crate::Options::with_snapshot_max_age`]); `Corrupt`, `Io`, `Closed`.
     pub fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.reader.get_into(tree, key, value)
+    }
+
+    /// Read several keys: a value, or none, for each key in the order given. Keys may repeat. They
+    /// are looked up in key order, so that those close to one another share the search for their
+    /// bucket and the pages read.
+    ///
+    /// # Errors
+    /// As [`Snapshot::get_into`].
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        tree: TreeId,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        self.reader.get_many(tree, keys)
+    }
+
+    /// The entries of `tree` within `range`, in the order of their keys. The iterator keeps the
+    /// snapshot alive by itself.
+    ///
+    /// # Errors
+    /// As [`Snapshot::cursor`].
+    pub fn range(&self, tree: TreeId, range: impl AsKeyRange) -> Result<Iter<'static>> {
+        Iter::new(&self.reader, None, Span::of(tree, &range))
+    }
+
+    /// The entries of `tree` whose keys begin with `prefix`, in the order of their keys.
+    ///
+    /// # Errors
+    /// As [`Snapshot::cursor`].
+    pub fn prefix(&self, tree: TreeId, prefix: impl AsRef<[u8]>) -> Result<Iter<'static>> {
+        Iter::new(&self.reader, None, Span::with_prefix(tree, prefix.as_ref()))
     }
 
     /// A cursor before the first entry between `start` and `end` in `direction`. It keeps the

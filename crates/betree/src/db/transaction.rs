@@ -8,6 +8,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::core::{Committer, Core};
+use super::iter::{Iter, Span};
+use super::key_range::AsKeyRange;
 use super::own_writes::OwnWrites;
 use super::reader::{Cursor, Reader};
 use crate::cursor::{self, At, Buckets};
@@ -80,6 +82,49 @@ impl Transaction {
             }
             None => self.reader.get_into(tree, key, value),
         }
+    }
+
+    /// Read several keys, as by [`crate::Snapshot::get_many`], of the snapshot with the own writes
+    /// on top.
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::get_into`].
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        tree: TreeId,
+        keys: &[K],
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        let mut values = vec![None; keys.len()];
+        let mut asked = Vec::new();
+        let mut value = Vec::new();
+        for (key, place) in keys.iter().map(AsRef::as_ref).zip(&mut values) {
+            match self.writes.get(tree, key, &mut value)? {
+                Some(Op::Put) => *place = Some(std::mem::take(&mut value)),
+                Some(Op::Delete) => {}
+                None => asked.push((key, place)),
+            }
+        }
+        self.reader.fill(tree, asked)?;
+        Ok(values)
+    }
+
+    /// The entries of `tree` within `range`, in the order of their keys: those of the snapshot with
+    /// the own writes on top. The transaction can write again when the iterator is dropped.
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::cursor`].
+    pub fn range(&self, tree: TreeId, range: impl AsKeyRange) -> Result<Iter<'_>> {
+        let own = self.writes.of(tree);
+        Iter::new(&self.reader, own, Span::of(tree, &range))
+    }
+
+    /// The entries of `tree` whose keys begin with `prefix`, as by [`Transaction::range`].
+    ///
+    /// # Errors
+    /// As [`crate::Snapshot::cursor`].
+    pub fn prefix(&self, tree: TreeId, prefix: impl AsRef<[u8]>) -> Result<Iter<'_>> {
+        let own = self.writes.of(tree);
+        Iter::new(&self.reader, own, Span::with_prefix(tree, prefix.as_ref()))
     }
 
     /// A cursor as by [`crate::Snapshot::cursor`], over the snapshot with the own writes on top.

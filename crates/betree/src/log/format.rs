@@ -28,7 +28,8 @@
 //! The checksums of groups and records are seeded with the store and the number of the segment, so
 //! what a recycled file held in an earlier life never passes for new (I3).
 
-use thiserror::Error;
+use std::error;
+use std::fmt;
 
 use crate::types::Seq;
 
@@ -56,30 +57,41 @@ const VERSION: u32 = 2;
 const OLDEST_VERSION: u32 = 1;
 
 /// Why bytes are not what was looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     /// The bytes end before.
-    #[error("the file ends")]
     Short,
     /// Never written, or overwritten.
-    #[error("no log data")]
     Magic,
     /// Changed since it was written.
-    #[error("the checksum is wrong")]
     Checksum,
     /// Written by another version.
-    #[error("format version {0} is unknown to this version")]
     Version(u32),
     /// Compressed records that are not what they say.
-    #[error("the compressed group does not decode")]
     Compressed,
     /// The records before it are not there.
-    #[error("a later commit follows")]
     Gap,
     /// The checksum is right, what it covers is not.
-    #[error("the {0} is impossible")]
     Field(&'static str),
 }
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Flaw::Short => f.write_str("the file ends"),
+            Flaw::Magic => f.write_str("no log data"),
+            Flaw::Checksum => f.write_str("the checksum is wrong"),
+            Flaw::Version(version) => {
+                write!(f, "format version {version} is unknown to this version")
+            }
+            Flaw::Compressed => f.write_str("the compressed group does not decode"),
+            Flaw::Gap => f.write_str("a later commit follows"),
+            Flaw::Field(name) => write!(f, "the {name} is impossible"),
+        }
+    }
+}
+
+impl error::Error for Flaw {}
 
 /// What block 0 of a segment says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

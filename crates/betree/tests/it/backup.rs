@@ -86,7 +86,7 @@ fn newest(directory: &Path, options: Options) -> u64 {
 
 fn copies_are_prefixes(options: &Options, copy_options: &Options) {
     let home = tempfile::tempdir().unwrap();
-    let db = Db::open(&home.path().join("store"), options.clone()).unwrap();
+    let db = Db::open(home.path().join("store"), options.clone()).unwrap();
     let make = |name| db.create_tree(name, TreeOptions::default()).unwrap();
     let trees = [make("a"), make("b")];
     let (committed, stop) = (AtomicU64::new(0), AtomicBool::new(false));
@@ -149,7 +149,7 @@ fn a_copy_is_made_without_threads_beside_a_writer() {
 #[test]
 fn a_copy_that_is_stopped_leaves_no_file() {
     let home = tempfile::tempdir().unwrap();
-    let db = Db::open(&home.path().join("store"), tiny(0)).unwrap();
+    let db = Db::open(home.path().join("store"), tiny(0)).unwrap();
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
     (1..50).for_each(|number| commit(&db, &[tree], number));
     for stop_at in 0..3 {
@@ -171,7 +171,7 @@ fn a_copy_that_is_stopped_leaves_no_file() {
 #[test]
 fn an_empty_store_can_be_copied() {
     let home = tempfile::tempdir().unwrap();
-    let db = Db::open(&home.path().join("store"), tiny(0)).unwrap();
+    let db = Db::open(home.path().join("store"), tiny(0)).unwrap();
     let copy = home.path().join("copy");
     assert!(db.backup(&copy, &mut |_, _| true).unwrap());
     let copy = Db::open(&copy, tiny(0)).unwrap();
@@ -182,7 +182,7 @@ fn an_empty_store_can_be_copied() {
 #[test]
 fn a_copy_beside_bulk_commits_holds_all_of_each_or_nothing() {
     let home = tempfile::tempdir().unwrap();
-    let db = Db::open(&home.path().join("store"), tiny(2)).unwrap();
+    let db = Db::open(home.path().join("store"), tiny(2)).unwrap();
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {

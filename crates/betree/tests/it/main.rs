@@ -11,6 +11,8 @@ mod bulk;
 mod close;
 mod compact;
 mod crossed;
+mod examples;
+mod handles;
 mod histories;
 mod idle;
 mod idle_cursors;

@@ -1,10 +1,14 @@
 //! Third-party crates: pinned in the workspace, used, and with a decision.
 
 use super::Finding;
+use super::manifest::Kind;
 use super::repository::Repository;
 
 /// The document with the reason for each third-party crate.
 const DECISION: &str = "docs/decisions/0002-dependencies.md";
+
+/// Crates with procedural macros that take long to build.
+const HEAVY: &[&str] = &["bson", "clap", "serde", "serde_json", "thiserror"];
 
 /// Every dependency comes from the table of the workspace.
 pub(super) fn inherited(repository: &Repository) -> Vec<Finding> {
@@ -45,6 +49,27 @@ pub(super) fn decisions(repository: &Repository) -> Vec<Finding> {
             Finding::new("Cargo.toml", line, message)
         })
         .collect()
+}
+
+/// A published crate is light for those that depend on it, and complete without this repository.
+pub(super) fn published(repository: &Repository) -> Vec<Finding> {
+    let own = |name: &str| repository.crates().find(|m| m.folder == name);
+    let mut findings = Vec::new();
+    for manifest in repository.crates().filter(|m| m.is_published()) {
+        let needed = manifest.dependencies().into_iter();
+        for dependency in needed.filter(|d| d.kind == Kind::Normal && !d.optional) {
+            let name = dependency.name;
+            let message = if HEAVY.contains(&name) {
+                format!("a published crate does without {name}: make it optional")
+            } else if own(name).is_some_and(|m| !m.is_published()) {
+                format!("a published crate needs {name}, which is not published")
+            } else {
+                continue;
+            };
+            findings.push(Finding::new(&manifest.path, dependency.line, message));
+        }
+    }
+    findings
 }
 
 /// Every crate takes the lints of the workspace.
@@ -118,6 +143,26 @@ mod tests {
         let found = decisions(&Repository::of(&[("Cargo.toml", ROOT), (DECISION, table)]));
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].line, 3);
+    }
+
+    #[test]
+    fn what_a_published_crate_needs_is_light_and_published() {
+        let check = |publish: &str, dependency: &str| {
+            let text = format!("[package]\npublish = {publish}\n[dependencies]\n{dependency}\n");
+            published(&Repository::of(&[
+                ("crates/a/Cargo.toml", &text),
+                ("crates/kv/Cargo.toml", "[package]\nname = \"kv\"\n"),
+            ]))
+            .len()
+        };
+        assert_eq!(check("true", "serde.workspace = true"), 1);
+        assert_eq!(check("false", "serde.workspace = true"), 0);
+        assert_eq!(
+            check("true", "serde = { workspace = true, optional = true }"),
+            0
+        );
+        assert_eq!(check("true", "kv.workspace = true"), 1);
+        assert_eq!(check("true", "snap.workspace = true"), 0);
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Dependency<'a> {
     pub(super) kind: Kind,
     /// Whether it says `workspace = true`.
     pub(super) inherited: bool,
+    /// Whether a feature turns it on.
+    pub(super) optional: bool,
     /// The line of the manifest.
     pub(super) line: usize,
 }
@@ -60,6 +62,12 @@ impl Manifest {
         Some(table)
     }
 
+    /// Whether the package is made to be published.
+    pub(super) fn is_published(&self) -> bool {
+        let publish = self.table_at(&["package"]).and_then(|t| t.get("publish"));
+        publish.and_then(Value::as_bool) == Some(true)
+    }
+
     /// The name of the package.
     pub(super) fn package(&self) -> Option<&str> {
         self.table_at(&["package"])?.get("name")?.as_str()
@@ -85,6 +93,7 @@ impl Manifest {
                         name,
                         kind,
                         inherited: value.get("workspace").and_then(Value::as_bool) == Some(true),
+                        optional: value.get("optional").and_then(Value::as_bool) == Some(true),
                         line: self.line_of(section, name),
                     });
                 }

@@ -67,6 +67,7 @@ const CHECKS: &[Check] = &[
     dependencies::decisions,
     dependencies::inherited,
     dependencies::lints,
+    dependencies::published,
     dependencies::unused,
     engines::confined,
     engines::default_features,

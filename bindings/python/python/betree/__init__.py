@@ -1,0 +1,41 @@
+"""An embeddable, transactional key-value engine: ordered trees of bytes in one directory."""
+
+from betree._betree import (
+    Batch,
+    ClosedError,
+    ConflictError,
+    CorruptError,
+    Database,
+    Error,
+    ExistsError,
+    FullError,
+    InvalidError,
+    Items,
+    NotFoundError,
+    Snapshot,
+    StorageError,
+    TooOldError,
+    Transaction,
+    Tree,
+    open,
+)
+
+__all__ = [
+    "Batch",
+    "ClosedError",
+    "ConflictError",
+    "CorruptError",
+    "Database",
+    "Error",
+    "ExistsError",
+    "FullError",
+    "InvalidError",
+    "Items",
+    "NotFoundError",
+    "Snapshot",
+    "StorageError",
+    "TooOldError",
+    "Transaction",
+    "Tree",
+    "open",
+]
