@@ -101,6 +101,7 @@ const PLACES: &[Place] = &[
             "server",
             "stdx",
             "vfs",
+            "wire",
         ],
     ),
     test_only(
