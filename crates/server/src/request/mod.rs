@@ -5,6 +5,6 @@ pub(crate) mod failure;
 mod shown;
 mod transaction;
 
-pub(crate) use call::{Call, Request, Run, run};
+pub(crate) use call::{Brief, Call, Request, Run, run};
 pub(crate) use shown::{is_secret, namespace, shown};
 pub(crate) use transaction::outside_of_server;
