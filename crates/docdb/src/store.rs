@@ -181,6 +181,14 @@ impl Store {
         self.engine.sync_log().map_err(error::engine)
     }
 
+    /// Make everything committed so far survive a power loss.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub fn sync(&self) -> Result<()> {
+        self.engine.sync_log().map_err(error::engine)
+    }
+
     /// Write everything committed so far into the files of the trees.
     ///
     /// # Errors

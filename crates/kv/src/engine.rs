@@ -20,6 +20,14 @@ pub trait Engine: Send + Sync {
     /// What it supports with the options with which it was opened.
     fn capabilities(&self) -> &Capabilities;
 
+    /// Whether its calls announce (see [`stdx::blocking`]) every wait that may be long: for other
+    /// calls, for room in memory, for the log, for a page from the device. A thread that serves
+    /// many clients can then make them itself. An engine in another language, which waits where
+    /// this program does not see it, does not.
+    fn announces_waits(&self) -> bool {
+        false
+    }
+
     /// Create a tree.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use bson::RawDocument;
 pub(crate) enum Lane {
     /// At once, on the thread of the socket: never touches storage and never waits.
     Inline,
-    /// On a thread of the pool, after admission.
+    /// After admission, on a thread of the pool, or on the thread of the socket if it is brief.
     Storage,
     /// On a thread of the pool without admission: it ends what other commands wait for, or reports
     /// why they wait.

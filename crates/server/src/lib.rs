@@ -1,10 +1,12 @@
 //! The document server.
 //!
-//! The async world ends at command dispatch: commands run on a bounded pool of blocking threads.
-//! A message comes in by `net`, becomes a request in `dispatch`, and is run by the function its row
-//! in `commands` names; `state` is what lives as long as the server.
+//! The async world ends at command dispatch: commands run on a bounded pool of blocking threads;
+//! those on single documents run where they arrive. A message comes in by `net`, becomes a request
+//! in `dispatch`, and is run by the function its row in `commands` names; `state` is what lives as
+//! long as the server.
 //!
 //! - S1. No thread of the sockets waits for storage: greetings are answered while an engine stalls.
+//!   A thread that runs a command hands its sockets to another one before it waits.
 //! - S2. A command exists by its row in the table and by nothing else.
 
 mod access;

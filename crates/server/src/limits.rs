@@ -10,6 +10,17 @@ pub(crate) const WORKERS: usize = 256;
 /// reads still find a worker.
 pub(crate) const WRITERS: usize = 192;
 
+/// Bytes of the message of a command that runs on the thread of its connection: some hundred
+/// microseconds of work.
+pub(crate) const BRIEF_MESSAGE: usize = 64 * 1_024;
+
+/// Documents that such a command inserts: as much work, with some indexes.
+pub(crate) const BRIEF_DOCUMENTS: usize = 16;
+
+/// Average bytes of a document in a collection that such commands read and change: decoding it
+/// takes some hundred microseconds.
+pub(crate) const BRIEF_AVERAGE: i64 = 64 * 1_024;
+
 /// Threads beside [`WORKERS`] for commands that others may wait for, or that show why they wait:
 /// commit, abort, kill, `currentOp`.
 pub(crate) const RESERVED: usize = 32;

@@ -135,6 +135,10 @@ pub(crate) struct Metrics {
     pub(crate) user_errors: Counter,
     /// Greetings that wait for a change of the topology.
     pub(crate) awaiting: Counter,
+    /// Brief commands that ran on the thread of their connection.
+    pub(crate) inline: Counter,
+    /// Of these, those that waited: the thread's duties passed to another one.
+    pub(crate) inline_waited: Counter,
     /// Commands that wait for a worker.
     pub(crate) waiting: Counter,
     pub(crate) waiting_writes: Counter,

@@ -9,13 +9,15 @@ use bson::RawDocument;
 
 use crate::access::{Needs, Privilege, Rule};
 use crate::command::{Class, Command, Kind, Lane, OPEN, Written};
-use crate::request::Run;
+use crate::request::{Brief, Run};
 
 /// A command, and how it is run.
 pub(crate) struct Row {
     pub(crate) command: Command,
     /// What it does.
     pub(crate) run: Run,
+    /// Which of its requests are brief.
+    pub(crate) brief: Option<Brief>,
     /// Who may run it.
     pub(crate) rule: Rule,
 }
@@ -34,6 +36,7 @@ impl Row {
         Row {
             command: Command::new(name, help),
             run,
+            brief: None,
             rule: Rule {
                 privilege: Privilege::Authenticated,
                 needs: None,
@@ -43,6 +46,11 @@ impl Row {
 
     pub(crate) const fn aliases(mut self, aliases: &'static [&'static str]) -> Row {
         self.command.aliases = aliases;
+        self
+    }
+
+    pub(crate) const fn brief(mut self, brief: Brief) -> Row {
+        self.brief = Some(brief);
         self
     }
 

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 use crate::command::Commands;
 use crate::commands;
 use crate::config::Config;
-use crate::limits::{DROP, END, GRACE};
+use crate::limits::{DROP, END, GRACE, RESERVED, WORKERS};
 use crate::net;
 use crate::prometheus;
 use crate::server::Server;
@@ -44,6 +44,7 @@ impl Running {
     pub fn start(config: Config, engine: Arc<dyn Engine>) -> Result<Running> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(threads())
+            .max_blocking_threads(WORKERS + RESERVED)
             .thread_name("net")
             .enable_all()
             .build()

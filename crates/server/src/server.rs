@@ -31,7 +31,9 @@ use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
+use crate::state::syncs::Syncs;
 use crate::state::topology::Topology;
+use crate::state::trust::Trust;
 use crate::state::usage::Usages;
 use crate::state::versions;
 use crate::tls::Tls;
@@ -77,6 +79,10 @@ pub(crate) struct Server {
     pub(crate) operations: Operations,
     /// Threads that may block.
     pub(crate) pool: Pool,
+    /// Whether brief commands may run on the threads of connections.
+    pub(crate) trust: Trust,
+    /// Syncs of the log for writes that ran there.
+    pub(crate) syncs: Syncs,
     /// Permits for commands in these threads.
     pub(crate) admission: Semaphore,
     /// Permits for writes, taken before the one in `admission`.
@@ -143,6 +149,8 @@ impl Server {
             failpoints: FailPoints::new(u64::from(std::process::id())),
             operations: Operations::default(),
             pool: Pool::default(),
+            trust: Trust::default(),
+            syncs: Syncs::default(),
             admission: Semaphore::new(WORKERS),
             writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),

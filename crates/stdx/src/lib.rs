@@ -1,9 +1,10 @@
-//! The foundation of all other crates: locks and threads, the clock, seeded randomness, the byte
-//! tape that drives random tests, units, and settings of the allocator.
+//! The foundation of all other crates: locks and threads, announced waits, the clock, seeded
+//! randomness, the byte tape that drives random tests, units, and settings of the allocator.
 //!
 //! Nothing here knows about storage. Locks, time, threads and randomness are reached only through
 //! this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace them.
 
+pub mod blocking;
 pub mod hash;
 pub mod memory;
 pub mod rng;

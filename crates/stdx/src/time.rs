@@ -22,7 +22,7 @@ pub fn wall() -> Duration {
         .unwrap_or_default()
 }
 
-/// Block this thread for `duration`.
+/// Block this thread for `duration`; see [`crate::blocking`].
 pub fn sleep(duration: Duration) {
-    thread::sleep(duration);
+    crate::blocking::call(|| thread::sleep(duration));
 }

@@ -23,7 +23,7 @@
 
 use std::time::Duration;
 
-use stdx::sync::MutexGuard;
+use stdx::sync::{MutexGuard, lock_announced};
 
 use super::commit::{RECORD_BATCH, RECORD_LAST, RECORD_PART};
 use super::core::{Committer, Core};
@@ -114,7 +114,8 @@ impl Drop for Turn<'_> {
 impl Core {
     /// The commit lock, for a commit: waits for the end of a bulk commit.
     pub(crate) fn committer(&self) -> MutexGuard<'_, Committer> {
-        let mut committer = self.commit.lock();
+        // It may be held while the log is written.
+        let mut committer = lock_announced(&self.commit);
         while committer.bulk {
             self.turn.wait(&mut committer);
         }

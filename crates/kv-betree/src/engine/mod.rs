@@ -63,6 +63,11 @@ impl Engine for Betree {
         &self.capabilities
     }
 
+    /// It waits only in `stdx` and in the system calls of `vfs`.
+    fn announces_waits(&self) -> bool {
+        true
+    }
+
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
         kv::check_name(name).map_err(|e| Error::invalid(e).with_engine(NAME))?;
         self.db.create_tree(name, *options).map_err(named)

@@ -68,6 +68,11 @@ impl Engine for MemoryEngine {
         &self.capabilities
     }
 
+    /// It never waits for anything but a lock that is held for a moment.
+    fn announces_waits(&self) -> bool {
+        true
+    }
+
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
         let created = self.store.state.write().create_tree(name, options);
         created.map_err(named("create_tree"))

@@ -5,6 +5,7 @@ use docdb::DeleteStatement;
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use super::brief;
 use super::find::{collation, variables};
 use super::update::integer;
 use super::write::{command_error, errors, hint, retried, statements};
@@ -18,6 +19,7 @@ use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[Row::new("delete", delete, "Delete documents")
     .lane(Lane::Storage)
+    .brief(brief::delete)
     .class(Class::Write)
     .kind(Kind::Remove)
     .written(Written::Deleted)

@@ -5,8 +5,8 @@ use docdb::{CountRequest, DistinctRequest, FindRequest};
 use query::{Error, Result};
 use wire::Builder;
 
-use super::cursor;
 use super::write::hint;
+use super::{brief, cursor};
 use crate::access::Privilege;
 use crate::arguments::Arguments;
 use crate::command::{ABANDON, API, Class, Kind, Lane, READS, SNAPSHOT, TRANSACTION};
@@ -65,6 +65,7 @@ const DISTINCT: &[&str] = &["key", "query", "hint", "collation", "mirrored"];
 pub(super) const ROWS: &[Row] = &[
     Row::new("find", find, "Find documents")
         .lane(Lane::Storage)
+        .brief(brief::find)
         .class(Class::Read)
         .flags(API | TRANSACTION | READS | ABANDON | SNAPSHOT)
         .kind(Kind::Query)

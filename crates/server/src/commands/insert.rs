@@ -4,6 +4,7 @@ use docdb::InsertOptions;
 use query::Result;
 use wire::Builder;
 
+use super::brief;
 use super::write::{command_error, errors, retried, statements};
 use crate::access::Privilege;
 use crate::command::{
@@ -14,6 +15,7 @@ use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[Row::new("insert", insert, "Insert documents")
     .lane(Lane::Storage)
+    .brief(brief::insert)
     .class(Class::Write)
     .kind(Kind::Insert)
     .written(Written::Inserted)

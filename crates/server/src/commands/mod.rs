@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod apply_ops;
+mod brief;
 mod build;
 mod bulk_write;
 mod concerns;

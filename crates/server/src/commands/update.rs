@@ -7,6 +7,7 @@ use query::update::Update;
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use super::brief;
 use super::find::{collation, tree};
 use super::write::{command_error, errors, hint, retried, statements};
 use crate::access::{Asked, Needed};
@@ -19,6 +20,7 @@ use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[Row::new("update", update, "Update documents")
     .lane(Lane::Storage)
+    .brief(brief::update)
     .class(Class::Write)
     .kind(Kind::Update)
     .written(Written::Updated)

@@ -1,6 +1,7 @@
 //! From a message to its reply: find the command, check it, run it where it belongs, finish.
 
 mod check;
+mod inline;
 mod prepare;
 mod run;
 mod slow;

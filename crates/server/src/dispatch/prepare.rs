@@ -1,7 +1,7 @@
 //! Makes a request of a message, or an error.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32};
+use std::sync::atomic::AtomicI32;
 
 use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
@@ -87,13 +87,10 @@ pub(crate) fn prepare(
         origin: OnceLock::new(),
     };
     Ok(Arc::new(Request {
-        server: Arc::clone(server),
-        operation: Arc::new(operation),
-        run: row.run,
-        more: AtomicBool::new(false),
-        repeated: AtomicBool::new(false),
+        brief: row.brief,
         needs: cell(wanted),
         understood,
+        ..Request::new(server, operation, row.run)
     }))
 }
 

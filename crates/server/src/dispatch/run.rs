@@ -9,8 +9,8 @@ use query::{Code, Error, Result};
 use tokio::sync::{OwnedRwLockReadGuard, Semaphore, oneshot};
 use wire::Builder;
 
-use super::slow;
 use super::transact::call;
+use super::{inline, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
@@ -127,6 +127,9 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         false => None,
     };
     let permit = admit(request, admission).await?;
+    if inline::takes(request) {
+        return inline::run(request).await;
+    }
     let (answer, done) = oneshot::channel();
     let job = Arc::clone(request);
     let taken = server.pool.submit(move || {
@@ -138,10 +141,13 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     }
     let outcome = done.await;
     drop(permit);
-    outcome.unwrap_or_else(|_| {
-        let message = format!("the command {} failed inside the server", request.name());
-        Err(Error::new(Code::INTERNAL_ERROR, message))
-    })
+    outcome.unwrap_or_else(|_| Err(failed_inside(request)))
+}
+
+/// The error of a command that panicked.
+pub(super) fn failed_inside(request: &Request) -> Error {
+    let message = format!("the command {} failed inside the server", request.name());
+    Error::new(Code::INTERNAL_ERROR, message)
 }
 
 /// Wait until writes are allowed (see `fsync`).

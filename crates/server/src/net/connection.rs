@@ -1,7 +1,7 @@
 //! One connection: messages in, replies out, in order.
 //!
 //! - C1. One command of a connection is in work at a time. While it is, the socket is read a little
-//!   ahead, so that a client that hangs up is noticed.
+//!   ahead, so that a client that hangs up is noticed. A brief command ends sooner than that.
 //! - C2. A client may be silent for as long as it likes, but it must finish what it began: a
 //!   message that stops in its middle and a reply that is not read end the connection.
 //! - C3. Where authentication is required, a connection is a guest until it has authenticated: its

@@ -23,6 +23,9 @@ use crate::state::Operation;
 /// The function of a command. It fills the reply but for `ok` and the times.
 pub(crate) type Run = fn(&Call<'_>, &mut Builder) -> Result<()>;
 
+/// Whether a request is brief: it may run on the thread of its connection.
+pub(crate) type Brief = fn(&Request) -> bool;
+
 /// An operation on a server.
 pub(crate) struct Request {
     pub(crate) server: Arc<Server>,
@@ -30,6 +33,10 @@ pub(crate) struct Request {
     pub(crate) operation: Arc<Operation>,
     /// What it does.
     pub(crate) run: Run,
+    /// Whether it is brief; never without this.
+    pub(crate) brief: Option<Brief>,
+    /// Its writes are committed without a sync, and the log is synced before the reply.
+    pub(crate) synced_later: AtomicBool,
     /// Another reply follows, for a client that accepts a stream of replies.
     pub(crate) more: AtomicBool,
     /// It is a retry: some of its statements were done before.
@@ -64,6 +71,21 @@ impl Deref for Call<'_> {
 }
 
 impl Request {
+    /// A request that is not brief and needed no privileges.
+    pub(crate) fn new(server: &Arc<Server>, operation: Operation, run: Run) -> Request {
+        Request {
+            server: Arc::clone(server),
+            operation: Arc::new(operation),
+            run,
+            brief: None,
+            synced_later: AtomicBool::new(false),
+            more: AtomicBool::new(false),
+            repeated: AtomicBool::new(false),
+            needs: OnceLock::new(),
+            understood: None,
+        }
+    }
+
     /// Whether another reply of a stream follows.
     pub(crate) fn has_more(&self) -> bool {
         self.more.load(Ordering::Relaxed)
@@ -82,7 +104,10 @@ impl Request {
                 self.server.user_of(&self.client).as_deref(),
             ))),
             examined: Some(Arc::clone(&self.examined)),
-            ..Op::new(self.durability())
+            ..Op::new(match self.synced_later.load(Ordering::Relaxed) {
+                true => Durability::None,
+                false => self.durability(),
+            })
         }
     }
 
@@ -102,7 +127,7 @@ impl Request {
     /// What a write survives once it is acknowledged. Without a write concern a member of a
     /// replica set writes for the majority, and the majority has it in its logs; a standalone
     /// server acknowledges earlier. So does `w: 1`.
-    fn durability(&self) -> Durability {
+    pub(crate) fn durability(&self) -> Durability {
         if !self.command.has(WRITES) {
             return Durability::Interval;
         }

@@ -15,7 +15,9 @@ pub(crate) mod operations;
 pub(crate) mod parameters;
 pub(crate) mod pool;
 pub(crate) mod profiler;
+pub(crate) mod syncs;
 pub(crate) mod topology;
+pub(crate) mod trust;
 pub(crate) mod usage;
 pub(crate) mod versions;
 

@@ -1,4 +1,5 @@
-//! Threads for what may block: storage is synchronous and never runs on the threads of the sockets.
+//! Threads for what may block: storage is synchronous, and of its commands only brief ones run on
+//! the threads of the sockets (`dispatch::inline`).
 //!
 //! Threads start as they are needed and end when idle. Admission comes first: a job is handed in
 //! only with a permit, and there are as many permits as threads, so that the queue is never longer

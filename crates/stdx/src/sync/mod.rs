@@ -18,14 +18,14 @@ mod real;
 #[cfg(feature = "shuttle")]
 pub use model::{
     Condvar, JoinHandle, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, atomic,
-    spawn,
+    lock_announced, spawn,
 };
 #[cfg(not(feature = "shuttle"))]
 pub use once::OnceLock;
 #[cfg(not(feature = "shuttle"))]
 pub use real::{
     Condvar, JoinHandle, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard,
-    RwLockWriteGuard, atomic, spawn,
+    RwLockWriteGuard, WaitTimeoutResult, atomic, lock_announced, spawn,
 };
 #[cfg(feature = "shuttle")]
 pub use shuttle;

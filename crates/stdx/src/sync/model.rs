@@ -28,6 +28,11 @@ pub fn spawn<T: Send + 'static>(
     Builder::new().name(name.to_owned()).spawn(body)
 }
 
+/// Lock a mutex. A run announces no waits.
+pub fn lock_announced<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
 /// As `parking_lot::Mutex`.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized>(sync::Mutex<T>);

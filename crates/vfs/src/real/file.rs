@@ -9,6 +9,8 @@
 //!   the write; aligned writers share it and do not wait for each other).
 //! - I2: after a file system refused a direct request (`EINVAL`), this file makes no more of them;
 //!   the request is repeated buffered, so callers never see the refusal.
+//! - I3: reads that must wait for a device, syncs and reservations are announced
+//!   (`stdx::blocking`). A read of cached pages is not, nor a write, mostly a copy into memory.
 //!
 //! Scattered reads of a file that is not direct use a separate descriptor, for which read-ahead is
 //! off. On the common descriptor, the kernel treats a read whose preceding pages happen to be
@@ -17,7 +19,7 @@
 //! from a small page cache.
 
 use std::fs;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
@@ -25,7 +27,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate, fdatasync};
-use rustix::io::{Errno, pread, pwrite, retry_on_intr};
+use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite, retry_on_intr};
+use stdx::blocking;
 use stdx::sync::{OnceLock, RwLock};
 
 use super::bounce::{BLOCK, LARGE, Pool, is_aligned};
@@ -116,19 +119,19 @@ impl RealFile {
 impl File for RealFile {
     fn read_at(&self, _site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if let Some(direct) = self.direct() {
-            match direct.read(buffer, offset) {
+            match blocking::call(|| direct.read(&mut *buffer, offset)) {
                 Err(e) if refuses(&e) => direct.refused.store(true, Ordering::Relaxed),
                 done => return done,
             }
         }
-        self.buffered.read_exact_at(buffer, offset)
+        read(&self.buffered, buffer, offset)
     }
 
     fn read_scattered_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         if self.direct().is_some() {
             return self.read_at(site, buffer, offset);
         }
-        self.scattered().read_exact_at(buffer, offset)
+        read(self.scattered(), buffer, offset)
     }
 
     fn write_at(&self, _site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -147,7 +150,8 @@ impl File for RealFile {
 
     fn sync(&self, _site: Site) -> io::Result<()> {
         // Both descriptors have one inode: this sync covers the writes of the other.
-        Ok(retry_on_intr(|| fdatasync(&self.buffered))?)
+        let sync = || retry_on_intr(|| fdatasync(&self.buffered));
+        Ok(blocking::call(sync)?)
     }
 
     fn set_len(&self, _site: Site, length: u64) -> io::Result<()> {
@@ -165,8 +169,12 @@ impl File for RealFile {
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;
         let _turn = self.turns.write();
         let mode = FallocateFlags::empty();
-        match retry_on_intr(|| fallocate(&self.buffered, mode, offset, length)) {
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.write_zeros(self.len()?, end),
+        let reserve = || retry_on_intr(|| fallocate(&self.buffered, mode, offset, length));
+        match blocking::call(reserve) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let from = self.len()?;
+                blocking::call(|| self.write_zeros(from, end))
+            }
             done => Ok(done?),
         }
     }
@@ -257,6 +265,24 @@ impl Direct {
         }
         Ok(())
     }
+}
+
+/// Read through the page cache; announced unless all of it is there (I3).
+fn read(file: &fs::File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    if blocking::is_handled() {
+        let length = buffer.len();
+        let cached = preadv2(
+            file,
+            &mut [IoSliceMut::new(buffer)],
+            offset,
+            ReadWriteFlags::NOWAIT,
+        );
+        // Where the file system cannot tell, or reads a part only, the read is repeated.
+        if cached.is_ok_and(|read| read == length) {
+            return Ok(());
+        }
+    }
+    blocking::call(|| file.read_exact_at(buffer, offset))
 }
 
 fn exact(got: usize, wanted: usize) -> io::Result<()> {

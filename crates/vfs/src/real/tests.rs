@@ -208,3 +208,25 @@ fn a_file_that_lost_its_name_is_still_the_one_that_is_read() {
     file.read_scattered_at(SITE, &mut found, 0).unwrap();
     assert_eq!(&found, b"mine");
 }
+
+/// I3.
+#[test]
+fn only_what_must_wait_for_the_device_is_announced() {
+    on_each_kind(|file| {
+        file.write_at(SITE, &[7; 100], 0).unwrap();
+        let (found, reads) = stdx::blocking::handled(
+            |call| call(),
+            || {
+                let mut found = [0; 100];
+                file.read_at(SITE, &mut found, 0).unwrap();
+                file.read_scattered_at(SITE, &mut found, 0).unwrap();
+                found
+            },
+        );
+        assert_eq!(found, [7; 100]);
+        assert!(reads <= 2, "one for each read at most");
+        let (synced, syncs) = stdx::blocking::handled(|call| call(), || file.sync(SITE));
+        synced.unwrap();
+        assert_eq!(syncs, 1);
+    });
+}

@@ -105,6 +105,7 @@ const PLACES: &[Place] = &[
             "server",
             "stdx",
             "vfs",
+            "wire",
         ],
     ),
     test_only(

@@ -1,7 +1,6 @@
 //! The command `applyOps`: applies the entries.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use docdb::{AppliedEntry, CollectionOptions};
@@ -279,14 +278,6 @@ fn run(
         examined: Arc::clone(&request.examined),
         origin: OnceLock::new(),
     };
-    let inner = Request {
-        server: Arc::clone(&request.server),
-        operation: Arc::new(inner),
-        run: row.run,
-        more: AtomicBool::new(false),
-        repeated: AtomicBool::new(false),
-        needs: OnceLock::new(),
-        understood: None,
-    };
+    let inner = Request::new(&request.server, inner, row.run);
     request.within(&inner, &mut Builder::new())
 }

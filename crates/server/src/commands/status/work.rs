@@ -91,6 +91,11 @@ fn slices(server: &Server, reply: &mut Builder) {
         .long("waiting", size(slots.waiting))
         .long("waits", whole(slots.waits))
         .close();
+    reply.open_document("inline");
+    reply
+        .long("commands", server.metrics.inline.get())
+        .long("waited", server.metrics.inline_waited.get())
+        .close();
 }
 
 /// Counters of commands, documents, cursors and expiry.
