@@ -12,7 +12,7 @@ use super::key_range::{AsKeyRange, beyond};
 use super::reader::{Cursor, Reader};
 use crate::cursor::Own;
 use crate::error::Result;
-use crate::run::Direction;
+use kv_types::Direction;
 use crate::types::TreeId;
 
 /// Which entries of which tree are walked through.

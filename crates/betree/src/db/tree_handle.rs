@@ -7,8 +7,7 @@ use super::core::Core;
 use super::iter::{Iter, Span};
 use super::key_range::AsKeyRange;
 use super::reader::Reader;
-use crate::batch::Batch;
-use crate::durability::Durability;
+use kv_types::{Batch, Durability};
 use crate::error::Result;
 use crate::types::TreeId;
 
