@@ -18,11 +18,19 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// The version that `--version` prints.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("ROMANESCO_COMMIT"),
+    ")"
+);
+
 /// Storage engines, measured and served.
 #[derive(Parser)]
 #[command(
     name = "romanesco",
-    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("ROMANESCO_COMMIT"), ")"),
+    version = VERSION,
     about = "Romanesco: a document database over swappable storage engines, and a laboratory",
     after_help = "Example: romanesco lab run iibench-classic -t betree --preset smoke --out \
 out/first"
@@ -72,9 +80,9 @@ fn main() -> ExitCode {
         },
         Command::Serve(args) => match serve::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                note!("romanesco serve: {error}");
-                ExitCode::from(serve::FAILED)
+            Err(failure) => {
+                note!("romanesco serve: {failure}");
+                ExitCode::from(failure.code)
             }
         },
     }
@@ -89,7 +97,7 @@ fn misused(error: &clap::Error) -> ExitCode {
         .is_some_and(|word| word == "serve");
     ExitCode::from(match error.use_stderr() {
         false => 0,
-        true if serve => serve::MISUSED,
+        true if serve => server::failure::CONFIGURATION,
         true => lab_report::USAGE,
     })
 }

@@ -21,6 +21,7 @@ mod foreign;
 mod greeting;
 mod guests;
 mod hostile;
+mod local;
 mod logins;
 mod maintenance;
 mod privileges;
