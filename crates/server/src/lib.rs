@@ -22,6 +22,7 @@ mod net;
 mod notify;
 mod own;
 mod prometheus;
+mod reference;
 mod request;
 mod row;
 mod running;
@@ -39,6 +40,7 @@ pub use config::{
     UnixSocket, all as settings, foreign_parameters,
 };
 pub use failure::Failure;
+pub use reference::{REFERENCE_HEADING, reference};
 pub use running::Running;
 pub use signals::Signals;
 pub use start::{Start, leave_in_log, problems};
