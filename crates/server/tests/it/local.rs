@@ -102,3 +102,11 @@ fn the_verbosity_of_components_is_shown_and_set() {
         "{refused}"
     );
 }
+
+#[test]
+fn dashboards_find_the_primary_by_both_names() {
+    let site = Site::new();
+    let status = site.client().ok("admin", doc! {"serverStatus": 1});
+    let set = status.get_document("repl").unwrap();
+    assert!(set.get_bool("ismaster").unwrap() && set.get_bool("isWritablePrimary").unwrap());
+}
