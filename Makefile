@@ -3,8 +3,8 @@
 .DEFAULT_GOAL := help
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
-.PHONY: help demo test all-tests bench cross-check all-engines fmt clean-results
-.PHONY: publish-check python-test
+.PHONY: help demo test all-tests bench cross-check all-engines package package-test fmt
+.PHONY: publish-check python-test clean-results
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -110,6 +110,14 @@ cross-check: packages-cross-check all-engines ## compare with sysbench, fio, db_
 
 all-engines: packages-all-engines ## build with every engine (RocksDB takes a quarter of an hour)
 	cargo build --release -p romanesco --features all-engines
+
+package: packages-demo ## build the Debian package, print its path
+	scripts/package
+
+package-test: packages-demo ## install, start, upgrade and remove the package in an overlay
+	cargo build --release -p romanesco
+	@set -e; old=$$(scripts/package --binary "$(release)" --version 0.0.1-1); \
+	new=$$(scripts/package --binary "$(release)"); scripts/package-test "$$old" "$$new"
 
 fmt: ## format the source
 	cargo fmt --all

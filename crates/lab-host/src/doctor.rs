@@ -315,7 +315,10 @@ pub fn worst(findings: &[Finding]) -> Status {
         .unwrap_or(Status::Ok)
 }
 
-/// Findings as a plain table, `width` columns wide (as the terminal is when `None`).
+/// The width of a table that goes to no terminal: what a terminal and a mail have at least.
+const COLUMNS: u16 = 80;
+
+/// Findings as a plain table, `width` columns wide: as the terminal when `None`, or 80 without one.
 #[must_use]
 pub fn render(findings: &[Finding], width: Option<u16>) -> String {
     let mut table = Table::new();
@@ -323,7 +326,7 @@ pub fn render(findings: &[Finding], width: Option<u16>) -> String {
         .load_style(presets::ASCII_MARKDOWN)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(["status", "area", "what", "so", "remedy"]);
-    if let Some(width) = width {
+    if let Some(width) = width.or(table.width().is_none().then_some(COLUMNS)) {
         table.set_width(width);
     }
     for finding in findings {

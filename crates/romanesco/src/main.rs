@@ -10,6 +10,7 @@ macro_rules! note {
     ($($text:tt)*) => { ::lab::display::note(&format!($($text)*)) };
 }
 
+mod install;
 mod lab;
 mod serve;
 
@@ -18,11 +19,19 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// The version that `--version` prints.
+const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (",
+    env!("ROMANESCO_COMMIT"),
+    ")"
+);
+
 /// Storage engines, measured and served.
 #[derive(Parser)]
 #[command(
     name = "romanesco",
-    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("ROMANESCO_COMMIT"), ")"),
+    version = VERSION,
     about = "Romanesco: a document database over swappable storage engines, and a laboratory",
     after_help = "Example: romanesco lab run iibench-classic -t betree --preset smoke --out \
 out/first"
@@ -36,6 +45,25 @@ struct Cli {
 enum Command {
     /// Run the document database server (MongoDB wire protocol)
     Serve(Box<serve::Args>),
+    /// Print a shell's completions of this command line
+    #[command(after_help = "Example: romanesco completions bash > \
+/usr/share/bash-completion/completions/romanesco")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages, one for each command
+    #[command(after_help = "Example: romanesco manual /usr/share/man/man1")]
+    Manual {
+        /// Existing directory
+        directory: PathBuf,
+    },
+    /// Print the list of settings, or write it into a documentation page
+    #[command(hide = true)]
+    Settings {
+        /// Documentation page; the text after the list's heading is replaced
+        page: Option<PathBuf>,
+    },
     /// Print the list of supported commands and operators, or write it into a documentation page
     #[command(hide = true)]
     Compatibility {
@@ -63,18 +91,23 @@ fn main() -> ExitCode {
                 ExitCode::from(error.kind().exit_code())
             }
         },
-        Command::Compatibility { page } => match compatibility(page.as_deref()) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                note!("romanesco compatibility: {error}");
-                ExitCode::FAILURE
-            }
-        },
+        Command::Completions { shell } => ended("completions", install::completions(shell)),
+        Command::Manual { directory } => ended("manual", install::manual(&directory)),
+        Command::Settings { page } => {
+            let list = server::reference();
+            let written = listed(&list, server::REFERENCE_HEADING, page.as_deref());
+            ended("settings", written)
+        }
+        Command::Compatibility { page } => {
+            let list = server::compatibility();
+            let written = listed(&list, server::HEADING, page.as_deref());
+            ended("compatibility", written)
+        }
         Command::Serve(args) => match serve::run(&args) {
             Ok(()) => ExitCode::SUCCESS,
-            Err(error) => {
-                note!("romanesco serve: {error}");
-                ExitCode::from(serve::FAILED)
+            Err(failure) => {
+                note!("romanesco serve: {failure}");
+                ExitCode::from(failure.code)
             }
         },
     }
@@ -89,21 +122,31 @@ fn misused(error: &clap::Error) -> ExitCode {
         .is_some_and(|word| word == "serve");
     ExitCode::from(match error.use_stderr() {
         false => 0,
-        true if serve => serve::MISUSED,
+        true if serve => server::failure::CONFIGURATION,
         true => lab_report::USAGE,
     })
 }
 
-fn compatibility(page: Option<&Path>) -> Result<(), String> {
-    let list = server::compatibility();
+/// The exit code of a command, after its error is printed.
+fn ended(name: &str, result: Result<(), String>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note!("romanesco {name}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Print a list, or write it into a documentation page from its heading on.
+fn listed(list: &str, heading: &str, page: Option<&Path>) -> Result<(), String> {
     let Some(path) = page else {
         say!("{}", list.trim_end());
         return Ok(());
     };
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     let old = std::fs::read_to_string(path).map_err(failed)?;
-    let Some((kept, _)) = old.split_once(server::HEADING) else {
-        let heading = server::HEADING;
+    let Some((kept, _)) = old.split_once(heading) else {
         return Err(format!(
             "{}: the heading {heading:?} is missing",
             path.display()

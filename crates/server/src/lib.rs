@@ -17,22 +17,33 @@ mod commands;
 mod compatibility;
 mod config;
 mod dispatch;
+pub mod failure;
 pub mod limits;
 mod metrics;
 mod net;
+mod notify;
 mod own;
 mod prometheus;
+mod reference;
 mod request;
 mod row;
 mod running;
 mod server;
 mod signals;
+mod start;
+mod startup;
 mod state;
 mod tls;
 mod version;
 
 pub use compatibility::{HEADING, compatibility};
-pub use config::{Config, EngineSetting, EngineSetup, Memory, TlsConfig, TlsMode};
+pub use config::{
+    Config, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing, Takes, TlsConfig, TlsMode,
+    UnixSocket, all as settings, foreign_parameters,
+};
+pub use failure::Failure;
+pub use reference::{REFERENCE_HEADING, reference};
 pub use running::Running;
 pub use signals::Signals;
+pub use start::{Start, leave_in_log, problems};
 pub use version::{MONGODB, ROMANESCO};

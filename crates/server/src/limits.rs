@@ -39,6 +39,9 @@ pub(crate) const WORKER_IDLE: Duration = Duration::from_secs(10);
 /// kilobytes and a file descriptor.
 pub const CONNECTIONS: usize = 65_536;
 
+/// Connections that the system keeps until they are accepted: a burst of clients that reconnect.
+pub(crate) const BACKLOG: i32 = 1_024;
+
 /// The longest a greeting waits for a change of the topology: MongoDB's drivers ask for 10 s.
 pub(crate) const AWAIT_MAX: Duration = Duration::from_secs(60);
 

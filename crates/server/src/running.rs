@@ -1,26 +1,24 @@
 //! A running server: its threads, its sockets, and its orderly shutdown.
 
-use std::fs;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use bson::doc;
-use docdb::{Options, Store};
 use kv::Engine;
 use query::{Code, Error, Result};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 
-use crate::command::Commands;
-use crate::commands;
 use crate::config::Config;
-use crate::limits::{DROP, END, GRACE, RESERVED, WORKERS};
-use crate::net;
+use crate::failure::Failure;
+use crate::limits::{DROP, END, GRACE};
+use crate::net::{self, SocketFile};
+use crate::notify;
 use crate::prometheus;
 use crate::server::Server;
 use crate::signals::Signals;
+use crate::start::{Listens, Start};
 
 /// How often shutdown checks whether connections are closed.
 const LOOK: Duration = Duration::from_millis(10);
@@ -34,66 +32,56 @@ pub struct Running {
     runtime: Option<Runtime>,
     addresses: Vec<SocketAddr>,
     metrics_address: Option<SocketAddr>,
+    /// Removed with it.
+    _files: Vec<SocketFile>,
 }
 
 impl Running {
-    /// Open the store in an engine, listen and serve.
+    /// Open the store in an engine, listen and serve, without the steps before it.
     ///
     /// # Errors
-    /// An address that cannot be bound, a parameter or a log file that is not right.
-    pub fn start(config: Config, engine: Arc<dyn Engine>) -> Result<Running> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads())
-            .max_blocking_threads(WORKERS + RESERVED)
-            .thread_name("net")
-            .enable_all()
-            .build()
-            .map_err(|error| system(&error))?;
-        let listeners = runtime
-            .block_on(net::listen(&config.bind_ip, config.port))
-            .map_err(|error| system(&error))?;
-        let addresses: Vec<SocketAddr> = listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect();
-        let port = addresses.first().map_or(config.port, SocketAddr::port);
-        let prometheus = match config.prometheus_port {
-            None => None,
-            Some(port) => {
-                let address = [config.prometheus_ip.clone()];
-                let listening = runtime.block_on(net::listen(&address, port));
-                listening.map_err(|error| system(&error))?.pop()
-            }
-        };
-        let options = store_options(&config);
-        clear_temporary(&options.temp_dir).map_err(|error| system(&error))?;
-        let store = Store::open(engine, options)?;
-        let commands = Commands::of(commands::rows().map(|row| &row.command));
-        let server = Arc::new(Server::new(config, port, store, commands)?);
+    /// As [`Start::begin`] and [`Start::serve`].
+    pub fn start(config: Config, engine: Arc<dyn Engine>) -> Result<Running, Failure> {
+        Start::begin(config)?.serve(engine)
+    }
+
+    /// Accept connections.
+    fn accept(listens: Listens) -> Running {
+        let Listens {
+            server,
+            runtime,
+            listening,
+        } = listens;
         server.log_expiry_failures();
-        for (listener, address) in listeners.into_iter().zip(&addresses) {
-            let attributes = doc! {"address": address.to_string()};
+        let mut addresses = Vec::new();
+        for listener in listening.clients {
+            let attributes = doc! {"address": listener.place()};
             server
                 .log
                 .info("NETWORK", 23_015, "listener", "Listening on", attributes);
+            addresses.extend(listener.address());
             runtime.spawn(net::accept(Arc::clone(&server), listener));
         }
-        let metrics_address = prometheus.as_ref().and_then(|l| l.local_addr().ok());
-        if let Some(listener) = prometheus {
+        let metrics = listening.metrics;
+        let metrics_address = metrics.as_ref().and_then(|l| l.local_addr().ok());
+        if let Some(listener) = metrics {
             runtime.spawn(prometheus::serve(Arc::clone(&server), listener));
         }
         runtime.spawn(housekeep(Arc::clone(&server)));
+        let port = addresses.first().map_or(0, SocketAddr::port);
         let attributes = doc! {"port": i32::from(port)};
         let message = "Waiting for connections";
         server
             .log
             .info("NETWORK", 23_016, "listener", message, attributes);
-        Ok(Running {
+        notify::ready();
+        Running {
             server,
             runtime: Some(runtime),
             addresses,
             metrics_address,
-        })
+            _files: listening.files,
+        }
     }
 
     /// Where it listens, in the order of `bind_ip`.
@@ -150,6 +138,7 @@ impl Running {
             "Shutting down",
             attributes,
         );
+        notify::stopping();
         server.stop();
         runtime.block_on(async {
             if !gone(server, GRACE).await {
@@ -175,6 +164,17 @@ impl Running {
         server
             .log
             .info("CONTROL", 20_565, "SignalHandler", message, doc! {});
+    }
+}
+
+impl Start {
+    /// Open the store in an engine, listen and serve.
+    ///
+    /// # Errors
+    /// An address that another process has taken meanwhile; a parameter or a file that is not
+    /// right; those of the storage.
+    pub fn serve(self, engine: Arc<dyn Engine>) -> Result<Running, Failure> {
+        self.listen(engine).map(Running::accept)
     }
 }
 
@@ -246,37 +246,6 @@ fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
         .log
         .info("STORAGE", 22_313, "SignalHandler", message, attributes);
     Ok(())
-}
-
-/// Number of threads for the sockets: they only parse and copy.
-fn threads() -> usize {
-    std::thread::available_parallelism()
-        .map_or(2, usize::from)
-        .clamp(2, 16)
-}
-
-/// Remove files that a process left in the folder of temporary files when it ended. Those have no
-/// names where the file system supports that; this is for where it does not.
-fn clear_temporary(directory: &Path) -> std::io::Result<()> {
-    let is_folder = fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir());
-    if !is_folder {
-        return Ok(());
-    }
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if !entry.file_type()?.is_dir() {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
-}
-
-fn store_options(config: &Config) -> Options {
-    Options {
-        temp_dir: config.db_path.join("_tmp"),
-        replica_set: config.replica_set.clone(),
-        ..Options::default()
-    }
 }
 
 fn system(error: &std::io::Error) -> Error {

@@ -15,7 +15,7 @@ use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
 use crate::auth::{User, Users};
 use crate::command::Commands;
-use crate::config::{Config, Memory, TlsMode};
+use crate::config::{Config, Memory};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::metrics::Metrics;
 use crate::state::Client;
@@ -41,6 +41,16 @@ use crate::tls::Tls;
 /// The name of the store's property that holds [`Server::secret`].
 const SECRET: &str = "scram-decoy-secret";
 
+/// What a server is made of, beside its store and its commands.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    /// The port that it will listen on.
+    pub(crate) port: u16,
+    pub(crate) log: Arc<Log>,
+    pub(crate) parameters: Parameters,
+    pub(crate) tls: Option<Tls>,
+}
+
 /// The state that all commands share.
 pub(crate) struct Server {
     /// Its settings.
@@ -53,7 +63,7 @@ pub(crate) struct Server {
     /// Makes salts for users that do not exist. Kept in the store, so that their salts stay the
     /// same over restarts as those of users do.
     pub(crate) secret: Zeroizing<Vec<u8>>,
-    pub(crate) log: Log,
+    pub(crate) log: Arc<Log>,
     pub(crate) parameters: Parameters,
     /// The memory of all queries together.
     pub(crate) memory: Arc<Budget>,
@@ -107,35 +117,26 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// A server that does not listen yet; `port` is the one it will listen on.
+    /// A server that does not listen yet.
     ///
     /// # Errors
-    /// A bad parameter, or a log file that cannot be opened.
-    pub(crate) fn new(
-        config: Config,
-        port: u16,
-        store: Arc<Store>,
-        commands: Commands,
-    ) -> Result<Server> {
-        let log = Log::open(&config).map_err(|error| {
-            let path = config.log_path.clone().unwrap_or_default();
-            let message = format!("cannot open the log {}: {error}", path.display());
-            Error::new(Code::LOG_WRITE_FAILED, message)
-        })?;
-        warn(&config, &log);
+    /// Those of the store.
+    pub(crate) fn new(parts: Parts, store: Arc<Store>, commands: Commands) -> Result<Server> {
+        let Parts {
+            config,
+            port,
+            log,
+            parameters,
+            tls,
+        } = parts;
         let topology = Topology::new(config.replica_set.clone(), address(&config, port));
-        config.tls.check().map_err(unusable)?;
-        let tls = match config.tls.mode {
-            TlsMode::Disabled => None,
-            _ => Some(Tls::open(&config.tls).map_err(unusable)?),
-        };
         let users = Users::default();
         users.load(&store)?;
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let server = Server {
             users,
             secret: secret(&store)?,
-            parameters: Parameters::new(&config)?,
+            parameters,
             memory: Budget::new(0),
             processors: Processors::new(2 * processors),
             metrics: Metrics::new(commands.iter().map(|command| command.name)),
@@ -264,7 +265,7 @@ impl Server {
             .set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
         tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
         tuning.set_no_table_scan(self.parameters.is_on("notablescan"));
-        self.profiler.set_verbose(number("logLevel") > 0);
+        self.profiler.set_verbose(self.parameters.logs_commands());
     }
 
     /// Reload users and roles if they may have changed. A failure is logged, and the next call
@@ -349,44 +350,18 @@ fn secret(store: &Store) -> Result<Zeroizing<Vec<u8>>> {
     Ok(secret)
 }
 
-/// Log warnings about the settings.
-fn warn(config: &Config, log: &Log) {
-    for warning in &config.warnings {
-        let attributes = doc! {"setting": warning};
-        let message = "A setting of the configuration does nothing";
-        log.warn_of_start("CONTROL", 9_000_001, message, attributes);
-    }
-    if !config.authorization {
-        let message = "Access control is not enabled for the database. Read and write access to \
-             data and configuration is unrestricted";
-        log.warn_of_start("ACCESS", 22_120, message, doc! {});
-    }
-    let others = vfs::permissions_of_others(&config.db_path);
-    if let Ok(others @ 1..) = others {
-        let attributes = doc! {
-            "path": config.db_path.display().to_string(),
-            "permissionsOfOthers": format!("{others:03o}"),
-        };
-        let message = "The data folder is open to other users of this machine; close it with \
-             chmod 700";
-        log.warn_of_start("STORAGE", 9_000_003, message, attributes);
-    }
-    if config.tls.mode != TlsMode::Disabled && config.tls.ca_file.is_none() {
-        let message = "No client certificate validation can be performed since no CA file has \
-             been provided. Please specify an sslCAFile parameter";
-        log.warn_of_start("NETWORK", 9_000_002, message, doc! {});
-    }
-}
-
 fn unusable(message: String) -> Error {
     Error::new(Code::INVALID_SSL_CONFIGURATION, message)
 }
 
 /// The address that clients are sent to. One that only this machine resolves is of no use.
 fn address(config: &Config, port: u16) -> String {
-    let host = config.bind_ip.first().map_or("127.0.0.1", String::as_str);
+    let mut names = config.bind_ip.iter().map(String::as_str);
+    let host = names.find(|name| !name.starts_with('/'));
+    let host = host.unwrap_or("localhost");
     match host {
         "0.0.0.0" | "::" | "*" => format!("{}:{port}", hostname()),
+        "localhost" => format!("127.0.0.1:{port}"),
         host => format!("{host}:{port}"),
     }
 }

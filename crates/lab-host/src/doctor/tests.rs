@@ -115,6 +115,14 @@ fn the_table_is_plain_and_json_keeps_everything() {
         "{table}"
     );
     assert!(table.lines().all(|line| line.chars().count() <= 100));
+    let real = Doctor::default().examine(Path::new("."), &[]);
+    for width in [Some(80), None] {
+        let table = render(&real, width);
+        // The terminal that runs the test may be wider.
+        let most = width.or(comfy_table::Table::new().width()).unwrap_or(80);
+        let widest = table.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(usize::from(most)), "{table}");
+    }
     let json = serde_json::to_string(&findings).unwrap();
     assert!(json.contains(r#""status":"fail""#), "{json}");
     assert_eq!(

@@ -5,7 +5,8 @@ use std::env;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Command, Stdio};
 
-use server::Config;
+use server::Failure;
+use server::failure::OTHER;
 
 /// The environment variable that is set for the process in the background.
 const VARIABLE: &str = "ROMANESCO_IN_BACKGROUND";
@@ -21,14 +22,10 @@ pub(super) fn is_here() -> bool {
 /// Start the process in the background, and wait until it listens.
 ///
 /// # Errors
-/// The reason why it does not listen.
-pub(super) fn start(config: &Config) -> Result<(), String> {
-    if config.log_path.is_none() {
-        let message = "processManagement.fork needs systemLog.path (--logpath), because standard \
-             output is closed";
-        return Err(message.to_owned());
-    }
-    let failed = |error: io::Error| format!("cannot start in the background: {error}");
+/// The reason why it does not listen, with its exit code.
+pub(super) fn start() -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::new(OTHER, format!("cannot start in the background: {error}"));
     let program = env::current_exe().map_err(failed)?;
     let mut child = Command::new(program)
         .args(env::args_os().skip(1))
@@ -52,17 +49,21 @@ pub(super) fn start(config: &Config) -> Result<(), String> {
     if let Some(mut error) = child.stderr.take() {
         error.read_to_string(&mut reason).map_err(failed)?;
     }
-    child.wait().map_err(failed)?;
+    let status = child.wait().map_err(failed)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
     let reason = reason.trim().trim_start_matches("romanesco serve: ");
-    Err(format!("the process in the background ended: {reason}"))
+    Err(Failure::new(
+        code.unwrap_or(OTHER),
+        format!("the process in the background ended: {reason}"),
+    ))
 }
 
 /// Start a new session, so that the end of the parent's session does not end the server.
 ///
 /// # Errors
 /// The operating system's.
-pub(super) fn leave() -> Result<(), String> {
-    let left = rustix::process::setsid().map_err(|error| error.to_string());
+pub(super) fn leave() -> Result<(), Failure> {
+    let left = rustix::process::setsid().map_err(|error| Failure::new(OTHER, error.to_string()));
     left.map(|_| ())
 }
 

@@ -139,7 +139,7 @@ fn a_server_starts_on_a_full_disk_and_data_can_be_dropped() {
     };
     fs::write(
         place.path("conf"),
-        "storage: {dbPath: db/data, cacheSizeGB: 0.0625}\nnet: {port: 0}\n\
+        "storage: {dbPath: db/data, createDbPath: true, cacheSizeGB: 0.0625}\nnet: {port: 0}\n\
          systemLog: {destination: file, path: server.log}\n",
     )
     .unwrap();

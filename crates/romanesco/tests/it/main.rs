@@ -9,6 +9,7 @@
 mod damage;
 mod experiments;
 mod full;
+mod install;
 mod interrupt;
 mod options;
 mod pages;

@@ -199,8 +199,8 @@ fn what_a_server_creates_is_its_owners_alone() {
     for engine in lab::targets::defaults() {
         let place = Place::new();
         let line = format!(
-            "umask 000 && exec \"$0\" serve --storageEngine {engine} --dbpath db --port 0 \
-             --logpath server.log --pidfilepath server.pid"
+            "umask 000 && exec \"$0\" serve --storageEngine {engine} --dbpath db --createDbPath \
+             --port 0 --logpath server.log --pidfilepath server.pid"
         );
         let mut command = place.outside("sh");
         command.args(["-c", &line, env!("CARGO_BIN_EXE_romanesco")]);
@@ -258,12 +258,136 @@ fn what_cannot_start_in_the_background_is_told_in_the_foreground() {
         place.run(&["serve", "--config", "conf"])
     };
     let fork = "processManagement: {fork: true}\n";
-    serve(fork).refuses(48, &["systemLog.path"]);
+    serve(fork).refuses(2, &["systemLog.path"]);
     let ran = serve(&format!(
         "{fork}systemLog: {{path: log}}\nsetParameter: {{speed: 9}}\n"
     ));
-    let ran = ran.exits(48);
+    let ran = ran.exits(2);
     assert!(ran.err.contains("[speed]"), "{}", ran.err);
+    // The reason stays in the log: the terminal may be gone.
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    assert!(log.contains("[speed]"), "{log}");
+    fs::remove_dir(place.path("data")).unwrap();
+    let missing = place.run(&["serve", "--fork", "--logpath", "log", "--dbpath", "data"]);
+    let missing = missing.exits(100);
+    assert!(missing.err.contains("--createDbPath"), "{}", missing.err);
+    let log = fs::read_to_string(place.path("log")).unwrap();
+    assert!(log.contains("--createDbPath"), "{log}");
+}
+
+#[test]
+fn a_data_directory_that_is_missing_is_created_only_on_request() {
+    let place = Place::new();
+    let line = ["serve", "--dbpath", "db", "--port", "0"];
+    place
+        .run(&line)
+        .refuses(100, &["db", "missing", "--createDbPath"]);
+    assert!(!place.path("db").exists());
+    fs::write(place.path("db"), "a file").unwrap();
+    place.run(&line).refuses(100, &["db", "no directory"]);
+    fs::remove_file(place.path("db")).unwrap();
+    let mut server = Foreign::listening(&place, {
+        let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
+        command
+            .args(line)
+            .args(["--createDbPath", "--logpath", "server.log"]);
+        command
+    });
+    let second = place.run(&["serve", "--dbpath", "db", "--port", "0"]);
+    second.refuses(100, &["db"]);
+    let port = server.port.to_string();
+    fs::create_dir(place.path("other")).unwrap();
+    let taken = place.run(&["serve", "--dbpath", "other", "--port", &port]);
+    taken.refuses(48, &["cannot listen on", &port]);
+    let ended = place
+        .run(&["serve", "--shutdown", "--dbpath", "db"])
+        .exits(0);
+    assert!(ended.out.contains("process ID"), "{}", ended.out);
+    wait_for("the server to end", || {
+        server.child.try_wait().unwrap().is_some()
+    });
+    let none = place.run(&["serve", "--shutdown", "--dbpath", "db"]);
+    none.refuses(1, &["no server"]);
+}
+
+/// The messages of a log, in order.
+fn messages(log: &str) -> Vec<String> {
+    let lines = log.lines().map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["msg"].as_str().unwrap().to_owned()
+    });
+    lines.collect()
+}
+
+#[test]
+fn the_log_begins_with_what_starts_and_an_old_one_is_kept() {
+    let place = Place::new();
+    let mut logs = Vec::new();
+    for start in 1..=2 {
+        // A log of the process before would have its port.
+        let before = place.path("server.log");
+        if before.exists() {
+            fs::rename(&before, place.path("before")).unwrap();
+        }
+        let mut server = Foreign::start(&place, "--cacheSizeGB 0.0625");
+        assert_eq!(terminated(&mut server), Some(0));
+        logs.push(place.text("server.log"));
+        let found = messages(&place.text("server.log"));
+        let expected = [
+            "Romanesco starting",
+            "Build Info",
+            "Operating System",
+            "Options set by command line and configuration file",
+            "Limits",
+            "Opening the storage engine",
+            "Storage engine opened",
+        ];
+        assert_eq!(found[..expected.len()], expected, "start {start}");
+    }
+    let first: serde_json::Value = serde_json::from_str(logs[0].lines().next().unwrap()).unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    assert_eq!(first["attr"]["version"], version, "{first}");
+    assert_eq!(first["attr"]["dbPath"], "db", "{first}");
+    assert!(first["attr"]["commit"].is_string(), "{first}");
+    // A start that fails keeps the log of the server before it, too.
+    fs::remove_dir_all(place.path("db")).unwrap();
+    let failed = place.run(&["serve", "--dbpath", "db", "--logpath", "server.log"]);
+    failed.exits(100);
+    let kept = place.names(".").into_iter();
+    let kept: Vec<String> = kept.filter(|n| n.starts_with("server.log.")).collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    assert_eq!(place.text(&kept[0]), logs[1]);
+    let last = place.text("server.log");
+    assert!(last.contains("\"exitCode\":100"), "{last}");
+}
+
+#[test]
+fn all_errors_of_a_configuration_are_named_at_once() {
+    let place = Place::new();
+    configured(
+        &place,
+        "speed: {limit: 1}\nauditLog: {destination: file}\n\
+         setParameter: {pace: 1, haste: 2}\nsystemLog: {logRotate: reopen}\n",
+    );
+    let line = ["serve", "--config", "conf", "--slowms", "often"];
+    let ran = place.run(&line).exits(2);
+    for needle in [
+        "6 errors",
+        "speed.limit",
+        "auditLog.destination",
+        "[pace]",
+        "[haste]",
+        "systemLog.logAppend",
+        "often",
+    ] {
+        assert!(ran.err.contains(needle), "no {needle} in {}", ran.err);
+    }
+    let version = place.run(&["serve", "--version"]).exits(0);
+    assert!(
+        version.out.contains(env!("CARGO_PKG_VERSION")),
+        "{}",
+        version.out
+    );
 }
 
 #[test]
@@ -273,12 +397,12 @@ fn settings_that_cannot_be_refuse_the_start_by_name() {
         configured(&place, settings);
         place.run(&["serve", "--config", "conf"])
     };
-    serve("nett: {}\nspeed: {limit: 1}\n").refuses(48, &["conf", "speed.limit"]);
+    serve("nett: {}\nspeed: {limit: 1}\n").refuses(2, &["conf", "speed.limit"]);
     let mode = ["net.tls.mode", "certificateKeyFile"];
     let here = ["--dbpath", "data", "--port", "0"];
     place
         .run(&[&["serve", "--tlsMode", "requireTLS"][..], &here[..]].concat())
-        .refuses(48, &mode);
+        .refuses(2, &mode);
     let file = [
         "serve",
         "--tlsMode",
@@ -292,5 +416,5 @@ fn settings_that_cannot_be_refuse_the_start_by_name() {
         &["--dbpath", dbpath.to_str().unwrap(), "--port", "0"],
     ]
     .concat();
-    place.run(&file).refuses(48, &["none.pem"]);
+    place.run(&file).refuses(2, &["none.pem"]);
 }

@@ -175,7 +175,7 @@ pub(super) fn enabled(server: &Server, mechanism: &str) -> Result<()> {
 pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
     let users = &request.server.users;
     let user = users.get(&identity.database, &identity.name);
-    let (peer, local) = (request.client.peer, request.client.local);
+    let (peer, local) = (request.client.peer.address(), request.client.local);
     let permits = |user: Arc<User>| user.restrictions.iter().all(|own| own.permit(peer, local));
     if !user.is_some_and(permits) {
         refuse(request, &identity.name, &identity.database);

@@ -142,12 +142,16 @@ impl Restrictions {
         self.0.is_empty()
     }
 
-    /// Whether one of them lets a connection in.
-    pub(crate) fn permit(&self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
+    /// Whether one of them lets a connection in. A client of a Unix socket has no address, so no
+    /// restriction holds for it.
+    pub(crate) fn permit(&self, peer: Option<SocketAddr>, local: Option<SocketAddr>) -> bool {
         // A socket of both families shows IPv4 addresses in the clothes of IPv6.
         let plain = |address: SocketAddr| address.ip().to_canonical();
-        let (client, server) = (plain(peer), local.map(plain));
-        self.0.is_empty() || self.0.iter().any(|one| one.holds(client, server))
+        let holds = |client: SocketAddr| {
+            let (client, server) = (plain(client), local.map(plain));
+            self.0.iter().any(|one| one.holds(client, server))
+        };
+        self.0.is_empty() || peer.is_some_and(holds)
     }
 }
 
@@ -160,7 +164,7 @@ mod tests {
     fn permit(list: &[Document], peer: &str, local: &str) -> bool {
         let list: Vec<Bson> = list.iter().cloned().map(Bson::Document).collect();
         let restrictions = Restrictions::parse(&list).unwrap();
-        restrictions.permit(peer.parse().unwrap(), local.parse().ok())
+        restrictions.permit(peer.parse().ok(), local.parse().ok())
     }
 
     #[test]
@@ -196,6 +200,8 @@ mod tests {
         let two = [both, doc! {"clientSource": ["10.0.0.2"]}];
         assert!(permit(&two, "10.0.0.2:5", "10.0.0.8:27017"));
         assert!(permit(&[], "10.0.0.2:5", "unknown"));
+        assert!(!permit(&two, "a Unix socket", "a Unix socket"));
+        assert!(permit(&[], "a Unix socket", "a Unix socket"));
     }
 
     /// W2: what cannot be read admits no client.
@@ -212,7 +218,7 @@ mod tests {
         ] {
             assert!(Restrictions::parse(&[bad.clone().into()]).is_err(), "{bad}");
             let stored = doc! {"authenticationRestrictions": [bad]};
-            let peer = "10.0.0.1:9".parse().unwrap();
+            let peer = "10.0.0.1:9".parse().ok();
             assert!(!Restrictions::of(&stored).permit(peer, None));
         }
         assert!(Restrictions::of(&doc! {}).is_empty());

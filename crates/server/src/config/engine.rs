@@ -19,6 +19,7 @@ const SECTIONS: &[(&str, &str)] = &[
     ("lmdb", "lmdb"),
     ("rocksdb", "rocksdb"),
     ("wiredTiger", "wiredtiger"),
+    ("inMemory", "memory"),
 ];
 
 /// The section of files made for MongoDB. Its cache size is used for every engine.
@@ -59,8 +60,14 @@ impl Config {
             "engineConfig.cacheSizeGB" => {
                 gigabytes(value)?;
             }
+            "engineConfig.inMemorySizeGB" | "engineConfig.maxCacheOverflowFileSizeGB" => {
+                gigabytes(value)?;
+            }
             "engineConfig.cacheSizePct" => {
                 within(value, 1_u64, 100)?;
+            }
+            "engineConfig.statisticsLogDelaySecs" => {
+                within(value, 0_u64, u64::MAX)?;
             }
             "engineConfig.directoryForIndexes" => {
                 boolean(value)?;
@@ -111,9 +118,9 @@ impl Config {
     /// What the engine is opened with.
     ///
     /// # Errors
-    /// An option that the engine does not know, or a value it cannot have, in a sentence that
-    /// names the setting.
-    pub fn engine_setup(&self, factory: &dyn Factory) -> Result<EngineSetup, String> {
+    /// Every option that the engine does not know, and every value it cannot have, each in a
+    /// sentence that names the setting.
+    pub fn engine_setup(&self, factory: &dyn Factory) -> Result<EngineSetup, Vec<String>> {
         let memory = Memory::read();
         let cache = self.cache_bytes.unwrap_or_else(|| memory.cache());
         let mut setup = EngineSetup {
@@ -125,6 +132,7 @@ impl Config {
             },
             warnings: self.warnings.clone(),
         };
+        let mut wrong = Vec::new();
         for setting in &self.engine_settings {
             let place = &setting.setting;
             if setting.engine != factory.name() {
@@ -133,14 +141,15 @@ impl Config {
                 setup.warnings.push(warning);
                 continue;
             }
-            apply(setting, factory, &memory, &mut setup)
-                .map_err(|error| format!("{place}: {:?}: {error}", setting.value))?;
+            if let Err(error) = apply(setting, factory, &memory, &mut setup) {
+                wrong.push(format!("{place}: {:?}: {error}", setting.value));
+            }
         }
         let own = self.engine_options.iter().cloned();
         setup.options.own.extend(own);
-        factory
-            .check(&setup.options)
-            .map_err(|error| error.to_string())?;
+        if let Err(error) = factory.check(&setup.options) {
+            wrong.push(error.to_string());
+        }
         if self.cache_bytes.is_some() && !factory.has_cache() {
             let warning = format!(
                 "storage.cacheSizeGB does nothing: {} reads through the page cache of the \
@@ -149,7 +158,10 @@ impl Config {
             );
             setup.warnings.push(warning);
         }
-        Ok(setup)
+        match wrong.is_empty() {
+            true => Ok(setup),
+            false => Err(wrong),
+        }
     }
 }
 
@@ -167,6 +179,10 @@ fn apply(
             let percent = within(value, 1_u64, 100)?;
             setup.options.cache = ByteSize(memory.limit / 100 * percent);
         }
+        "engineConfig.inMemorySizeGB" => {
+            let limit = gigabytes(value)?.to_string();
+            setup.options.own.insert("limit".to_owned(), limit);
+        }
         "engineConfig.directoryForIndexes" => {
             if boolean(value)? {
                 let warning = format!("{} does nothing: {ONE_FOLDER}", setting.setting);
@@ -175,6 +191,8 @@ fn apply(
         }
         "collectionConfig.blockCompressor" => codec(value, factory, &mut setup.options)?,
         "engineConfig.journalCompressor"
+        | "engineConfig.maxCacheOverflowFileSizeGB"
+        | "engineConfig.statisticsLogDelaySecs"
         | "engineConfig.zstdCompressionLevel"
         | "indexConfig.prefixCompression" => {
             let warning = format!("{} does nothing with this engine", setting.setting);

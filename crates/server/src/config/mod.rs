@@ -1,14 +1,22 @@
 //! How a server is set up. Names and defaults are those of MongoDB's configuration file.
 
+mod apply;
 mod engine;
 mod file;
+mod foreign;
 mod memory;
 mod server;
+mod setting;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod value;
 
+pub(crate) use apply::{COMMAND, COMPONENTS};
+pub use apply::{all, foreign_parameters};
 pub use engine::EngineSetup;
 pub use memory::Memory;
-pub use server::{Config, EngineSetting};
+pub use server::{Config, EngineSetting, UnixSocket};
+pub use setting::{Flag, Setting, Standing, Takes};
 pub use tls::{TlsConfig, TlsMode};

@@ -1,5 +1,6 @@
 //! The settings of a server as values, with their defaults.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +14,8 @@ use crate::limits;
 pub struct Config {
     /// `storage.dbPath`: where the data lies.
     pub db_path: PathBuf,
+    /// `storage.createDbPath` (default false): create `db_path` if it is missing.
+    pub create_db_path: bool,
     /// `storage.engine`: the name of the storage engine (default `betree`).
     pub engine: String,
     /// `storage.cacheSizeGB`: memory of the engine in bytes, or the default of
@@ -35,8 +38,13 @@ pub struct Config {
     pub prometheus_port: Option<u16>,
     /// `net.prometheus.bindIp` (default 127.0.0.1).
     pub prometheus_ip: String,
-    /// `net.bindIp` (default 127.0.0.1).
+    /// `net.bindIp` (default localhost): addresses, host names, `*` for all addresses, and paths
+    /// of Unix sockets.
     pub bind_ip: Vec<String>,
+    /// `net.ipv6` (default false): `localhost` and `*` include the addresses of IPv6.
+    pub ipv6: bool,
+    /// `net.unixDomainSocket`.
+    pub unix_socket: UnixSocket,
     /// `net.maxIncomingConnections`.
     pub max_connections: usize,
     /// How long what a client began may stand still (default [`limits::STALL`]). No setting of the
@@ -58,15 +66,19 @@ pub struct Config {
     pub sample_rate: f64,
     /// `operationProfiling.mode`: 0 off, 1 slow commands, 2 all.
     pub profile: i32,
+    /// `systemLog.destination` is `file`.
+    pub log_to_file: bool,
     /// `systemLog.path`, or `None` for standard output.
     pub log_path: Option<PathBuf>,
-    /// `systemLog.logAppend` (default false).
+    /// `systemLog.logAppend` (default false): append to an old log instead of renaming it.
     pub log_append: bool,
     /// `systemLog.logRotate`: reopen the log at a rotation, for tools that have renamed it
     /// (default: rename it and begin another).
     pub log_reopen: bool,
     /// `systemLog.verbosity` (default 0): from 1 on every command is logged.
     pub verbosity: i32,
+    /// `systemLog.component`: the verbosity of components that have their own.
+    pub components: BTreeMap<&'static str, i32>,
     /// `systemLog.quiet`: log to nowhere when there is no path.
     pub quiet: bool,
     /// `processManagement.fork`: continue in the background once it listens.
@@ -81,12 +93,26 @@ pub struct Config {
     pub arguments: Vec<String>,
     /// The configuration as a document, for `getCmdLineOpts`.
     pub parsed: bson::Document,
+    /// The commit that the program was built from, for the log.
+    pub commit: &'static str,
+}
+
+/// `net.unixDomainSocket`: a socket for clients on this machine, named after the port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnixSocket {
+    /// `enabled` (default false).
+    pub enabled: bool,
+    /// `pathPrefix` (default `/tmp`): the directory of the socket.
+    pub prefix: PathBuf,
+    /// `filePermissions` (default 0700).
+    pub permissions: u32,
 }
 
 impl Default for Config {
     fn default() -> Config {
         Config {
             db_path: PathBuf::from("/data/db"),
+            create_db_path: false,
             engine: "betree".to_owned(),
             cache_bytes: None,
             engine_settings: Vec::new(),
@@ -96,7 +122,13 @@ impl Default for Config {
             port: 27_017,
             prometheus_port: None,
             prometheus_ip: "127.0.0.1".to_owned(),
-            bind_ip: vec!["127.0.0.1".to_owned()],
+            bind_ip: vec!["localhost".to_owned()],
+            ipv6: false,
+            unix_socket: UnixSocket {
+                enabled: false,
+                prefix: PathBuf::from("/tmp"),
+                permissions: 0o700,
+            },
             max_connections: limits::CONNECTIONS,
             stall: limits::STALL,
             compressors: Compressor::ALL.to_vec(),
@@ -106,10 +138,12 @@ impl Default for Config {
             slow_ms: 100,
             sample_rate: 1.0,
             profile: 0,
+            log_to_file: false,
             log_path: None,
             log_append: false,
             log_reopen: false,
             verbosity: 0,
+            components: BTreeMap::new(),
             quiet: false,
             fork: false,
             warnings: Vec::new(),
@@ -117,6 +151,7 @@ impl Default for Config {
             parameters: Vec::new(),
             arguments: Vec::new(),
             parsed: bson::Document::new(),
+            commit: "unknown",
         }
     }
 }

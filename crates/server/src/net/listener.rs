@@ -6,39 +6,48 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::doc;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpStream, UnixStream};
 
-use super::open::open;
+use super::bind::Listener;
+use super::open::{open, open_local};
 use crate::server::Server;
+use crate::state::peer::Peer;
 
 /// Pause after a failed accept, mostly for want of file descriptors: other connections may close.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Open the sockets.
-///
-/// # Errors
-/// The address that cannot be bound.
-pub(crate) async fn listen(addresses: &[String], port: u16) -> io::Result<Vec<TcpListener>> {
-    let mut listeners: Vec<TcpListener> = Vec::new();
-    let mut port = port;
-    for address in addresses {
-        let listener = TcpListener::bind((address.as_str(), port))
-            .await
-            .map_err(|error| {
-                io::Error::new(
-                    error.kind(),
-                    format!("cannot listen on {address}:{port}: {error}"),
-                )
-            })?;
-        // A free port is chosen once, for all addresses.
-        port = listener.local_addr()?.port();
-        listeners.push(listener);
+/// A new connection.
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Accepted {
+    fn peer(&self) -> Peer {
+        match self {
+            Accepted::Tcp(_, address) => Peer::Network(*address),
+            Accepted::Unix(_) => Peer::Local,
+        }
     }
-    Ok(listeners)
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Accepted> {
+        match self {
+            Listener::Tcp(listener) => {
+                let (stream, address) = listener.accept().await?;
+                Ok(Accepted::Tcp(stream, address))
+            }
+            Listener::Unix(listener) => {
+                let (stream, _) = listener.accept().await?;
+                Ok(Accepted::Unix(stream))
+            }
+        }
+    }
 }
 
 /// Accept until the server stops.
-pub(crate) async fn accept(server: Arc<Server>, listener: TcpListener) {
+pub(crate) async fn accept(server: Arc<Server>, listener: Listener) {
     let mut stopping = server.stopping();
     loop {
         let accepted = tokio::select! {
@@ -46,7 +55,7 @@ pub(crate) async fn accept(server: Arc<Server>, listener: TcpListener) {
             _ = stopping.wait_for(|stopping| *stopping) => return,
         };
         match accepted {
-            Ok((stream, peer)) => admit(&server, stream, peer),
+            Ok(accepted) => admit(&server, accepted),
             Err(error) => {
                 let attributes = doc! {"error": error.to_string()};
                 let message = "Error accepting new connection";
@@ -59,7 +68,8 @@ pub(crate) async fn accept(server: Arc<Server>, listener: TcpListener) {
     }
 }
 
-fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
+fn admit(server: &Arc<Server>, accepted: Accepted) {
+    let peer = accepted.peer();
     let Some(slot) = server.connections.open() else {
         server.metrics.rejected.one();
         let attributes = doc! {"remote": peer.to_string()};
@@ -78,7 +88,10 @@ fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
     );
     let server = Arc::clone(server);
     tokio::spawn(async move {
-        open(&server, &slot, stream, peer).await;
+        match accepted {
+            Accepted::Tcp(stream, address) => open(&server, &slot, stream, address).await,
+            Accepted::Unix(stream) => open_local(&server, &slot, stream).await,
+        }
         drop(slot);
         let context = format!("conn{id}");
         log_event(&server, peer, id, (22_944, &context, "Connection ended"));
@@ -86,12 +99,7 @@ fn admit(server: &Arc<Server>, stream: TcpStream, peer: SocketAddr) {
 }
 
 /// Log a connection's beginning or end, unless the parameter `quiet` says not to.
-fn log_event(
-    server: &Server,
-    peer: SocketAddr,
-    id: i64,
-    (event, context, message): (i32, &str, &str),
-) {
+fn log_event(server: &Server, peer: Peer, id: i64, (event, context, message): (i32, &str, &str)) {
     if server.parameters.is_on("quiet") {
         return;
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bson::doc;
 use rustix::net::sockopt;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 
@@ -16,6 +16,7 @@ use crate::config::TlsMode;
 use crate::server::{Server, Slot};
 use crate::state::Client;
 use crate::state::guests::Guest;
+use crate::state::peer::Peer;
 use crate::tls::{Allowance, First, Tls, first};
 
 /// Idle time after which the kernel probes whether the client is alive: MongoDB's value.
@@ -29,7 +30,8 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
     prepare(&stream);
     let done = match &server.tls {
         None => {
-            let client = Arc::new(Client::new(slot.id(), peer, stream.local_addr().ok()));
+            let local = stream.local_addr().ok();
+            let client = Arc::new(Client::new(slot.id(), Peer::Network(peer), local));
             connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
             Ok(())
         }
@@ -48,6 +50,13 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
             .log
             .info("NETWORK", 22_988, &context, message, attributes);
     }
+}
+
+/// Serve a connection by a Unix socket. It is never encrypted: its bytes do not leave the machine,
+/// and the permissions of the socket say who may connect.
+pub(super) async fn open_local(server: &Arc<Server>, slot: &Slot, stream: UnixStream) {
+    let client = Arc::new(Client::new(slot.id(), Peer::Local, None));
+    connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
 }
 
 /// Set socket options. A connection works without those that the system refuses.
@@ -84,7 +93,7 @@ async fn told_apart(
             "the handshake took too long".to_owned(),
         )
     };
-    let client = Client::new(slot.id(), peer, stream.local_addr().ok());
+    let client = Client::new(slot.id(), Peer::Network(peer), stream.local_addr().ok());
     // One deadline for the whole handshake: a client that sends single bytes does not extend it.
     let deadline = Instant::now() + server.config.stall;
     let authorization = server.config.authorization;

@@ -6,6 +6,7 @@ use bson::RawDocumentBuf;
 use stdx::sync::Mutex;
 use wire::Compressor;
 
+use super::peer::Peer;
 use crate::auth::custom::key;
 use crate::auth::{Conversation, Identity};
 
@@ -13,8 +14,8 @@ use crate::auth::{Conversation, Identity};
 pub(crate) struct Client {
     /// Number of the connection, counted since the server started.
     pub(crate) id: i64,
-    /// Address of the client.
-    pub(crate) peer: SocketAddr,
+    /// Where the client is.
+    pub(crate) peer: Peer,
     /// Address of the server, if the system reports it.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) encrypted: bool,
@@ -45,7 +46,7 @@ pub(crate) struct ClientState {
 
 impl Client {
     /// A connection just accepted.
-    pub(crate) fn new(id: i64, peer: SocketAddr, local: Option<SocketAddr>) -> Client {
+    pub(crate) fn new(id: i64, peer: Peer, local: Option<SocketAddr>) -> Client {
         Client {
             id,
             peer,

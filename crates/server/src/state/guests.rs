@@ -172,10 +172,11 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::*;
+    use crate::state::peer::Peer;
 
     fn client(id: i64, address: &str) -> Client {
         let peer: IpAddr = address.parse().unwrap();
-        Client::new(id, SocketAddr::new(peer, 1), None)
+        Client::new(id, Peer::Network(SocketAddr::new(peer, 1)), None)
     }
 
     /// Whether it must close. The notification is kept for the first call.

@@ -22,6 +22,8 @@ use crate::limits::{EVENT, LOG_BYTES, LOG_LINES};
 /// Severity of an event: the letter in the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Severity {
+    /// The server cannot start or continue.
+    Error,
     /// A warning.
     Warning,
     /// Something happened.
@@ -31,6 +33,7 @@ pub(crate) enum Severity {
 impl Severity {
     fn letter(self) -> &'static str {
         match self {
+            Severity::Error => "E",
             Severity::Warning => "W",
             Severity::Info => "I",
         }
@@ -72,15 +75,19 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// A log to a file, or to standard output.
+    /// A log to a file, or to standard output. An old file that is not appended to is renamed, as
+    /// by a rotation: a start never destroys what an earlier process wrote.
     ///
     /// # Errors
-    /// When the file cannot be opened.
+    /// When the file cannot be renamed or opened.
     pub(crate) fn open(config: &Config) -> io::Result<Log> {
         let path = config.log_path.as_deref();
-        let file = path
-            .map(|path| open_file(path, config.log_append))
-            .transpose()?;
+        let old = path.and_then(|path| std::fs::metadata(path).ok());
+        let old = old.is_some_and(|old| old.is_file() && 0 < old.len());
+        if let Some(path) = path.filter(|_| old && !config.log_append) {
+            std::fs::rename(path, aside(path))?;
+        }
+        let file = path.map(open_file).transpose()?;
         Ok(Log {
             path: path.map(Path::to_owned),
             quiet: config.quiet,
@@ -142,6 +149,18 @@ impl Log {
         });
     }
 
+    /// Log why the server does not start.
+    pub(crate) fn failed_start(&self, code: u8, reason: &str) {
+        self.write(Event {
+            severity: Severity::Error,
+            component: "CONTROL",
+            id: 20_557,
+            context: "initandlisten",
+            message: "The server cannot start, terminating",
+            attributes: doc! {"error": reason, "exitCode": i32::from(code)},
+        });
+    }
+
     /// The last lines, and the number of all lines.
     pub(crate) fn recent(&self) -> (Vec<String>, i64) {
         let state = self.state.lock();
@@ -161,15 +180,11 @@ impl Log {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let stamp = clock::now().try_to_rfc3339_string().unwrap_or_default();
-        let stamp = stamp.replace(':', "-");
-        let mut aside = path.clone().into_os_string();
-        aside.push(format!(".{stamp}"));
         let mut state = self.state.lock();
         if !self.reopen {
-            std::fs::rename(path, aside)?;
+            std::fs::rename(path, aside(path))?;
         }
-        state.file = Some(open_file(path, true)?);
+        state.file = Some(open_file(path)?);
         Ok(())
     }
 }
@@ -188,15 +203,19 @@ impl State {
     }
 }
 
-fn open_file(path: &Path, append: bool) -> io::Result<File> {
+/// The name of an old log: with the time, to the millisecond.
+fn aside(path: &Path) -> PathBuf {
+    let stamp = clock::now().try_to_rfc3339_string().unwrap_or_default();
+    let stamp = stamp.replace(':', "-");
+    let mut aside = path.to_owned().into_os_string();
+    aside.push(format!(".{stamp}"));
+    PathBuf::from(aside)
+}
+
+fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // Log lines hold commands, and so data.
-    options.create(true).write(true).mode(vfs::PRIVATE_FILE);
-    if append {
-        options.append(true);
-    } else {
-        options.truncate(true);
-    }
+    options.create(true).append(true).mode(vfs::PRIVATE_FILE);
     options.open(path)
 }
 

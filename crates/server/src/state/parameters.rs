@@ -10,6 +10,7 @@ use bson::{Bson, doc};
 use query::{Code, Error, Result};
 use stdx::sync::RwLock;
 
+use super::components::{self, Components};
 use crate::config::Config;
 
 /// When a parameter may be set.
@@ -58,6 +59,7 @@ const PARAMETERS: &[Parameter] = &[
     row("localLogicalSessionTimeoutMinutes", Never, || {
         Bson::Int32(crate::limits::SESSION_MINUTES)
     }),
+    row(components::NAME, AtRuntime, || Bson::Null),
     row("logLevel", AtRuntime, || Bson::Int32(0)),
     row("maxIndexBuildMemoryUsageMegabytes", AtRuntime, || {
         Bson::Int32(200)
@@ -88,8 +90,11 @@ fn range(name: &str) -> (i64, i64) {
     }
 }
 
-/// The values.
-pub(crate) struct Parameters(RwLock<BTreeMap<&'static str, Bson>>);
+/// The values, and the verbosity of the log's components.
+pub(crate) struct Parameters {
+    values: RwLock<BTreeMap<&'static str, Bson>>,
+    components: RwLock<Components>,
+}
 
 /// What a value set from outside looks like as the kind of value there was: text from the command
 /// line becomes a number or a boolean, numbers become each other.
@@ -135,23 +140,45 @@ impl Parameters {
     /// # Errors
     /// `InvalidOptions` for an unknown name, `BadValue` for a bad value.
     pub(crate) fn new(config: &Config) -> Result<Parameters> {
+        let (parameters, wrong) = Parameters::with(config);
+        match wrong.into_iter().next() {
+            Some(error) => Err(error),
+            None => Ok(parameters),
+        }
+    }
+
+    /// What is wrong with the parameters of a configuration, each in a sentence.
+    pub(crate) fn check(config: &Config) -> Vec<String> {
+        let (_, wrong) = Parameters::with(config);
+        let sentence = |error: Error| format!("setParameter: {}", error.message.trim_end());
+        wrong.into_iter().map(sentence).collect()
+    }
+
+    /// The values at the start, and each error in them.
+    fn with(config: &Config) -> (Parameters, Vec<Error>) {
         let values = PARAMETERS.iter().map(|p| (p.name, (p.initial)())).collect();
-        let parameters = Parameters(RwLock::new(values));
-        parameters.put("logLevel", Bson::Int32(config.verbosity), AtStart)?;
-        for (name, value) in &config.parameters {
-            parameters.put(name, Bson::String(value.clone()), AtStart)?;
-        }
+        let parameters = Parameters {
+            values: RwLock::new(values),
+            components: RwLock::new(Components::new(config)),
+        };
+        let general = ("logLevel", Bson::Int32(config.verbosity));
+        let given = config.parameters.iter();
+        let given = given.map(|(name, value)| (name.as_str(), Bson::String(value.clone())));
+        let mut wrong: Vec<Error> = std::iter::once(general)
+            .chain(given)
+            .filter_map(|(name, value)| parameters.put(name, value, AtStart).err())
+            .collect();
+        wrong.extend(parameters.unknown_mechanism());
+        (parameters, wrong)
+    }
+
+    fn unknown_mechanism(&self) -> Option<Error> {
         let known = |name: &Bson| name.as_str().is_some_and(|name| MECHANISMS.contains(&name));
-        let values = parameters.0.read();
-        let named = values.get("authenticationMechanisms");
-        if let Some(Bson::Array(named)) = named
-            && let Some(unknown) = named.iter().find(|name| !known(name))
-        {
-            let message = format!("authenticationMechanisms: unknown mechanism {unknown}");
-            return Err(Error::bad_value(message));
-        }
-        drop(values);
-        Ok(parameters)
+        let values = self.values.read();
+        let named = values.get("authenticationMechanisms")?.as_array()?;
+        let unknown = named.iter().find(|name| !known(name))?;
+        let message = format!("authenticationMechanisms: unknown mechanism {unknown}");
+        Some(Error::bad_value(message))
     }
 
     fn put(&self, name: &str, value: Bson, when: Settable) -> Result<Bson> {
@@ -166,7 +193,10 @@ impl Parameters {
             let message = format!("not allowed to change [{name}] at runtime");
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
         }
-        let mut values = self.0.write();
+        if name == components::NAME {
+            return self.put_components(&value);
+        }
+        let mut values = self.values.write();
         let old = values.get(name).cloned().unwrap_or(Bson::Null);
         let new = convert(name, &old, value)?;
         let number = new.as_i64().or(new.as_i32().map(i64::from));
@@ -181,6 +211,31 @@ impl Parameters {
         Ok(old)
     }
 
+    /// Change the verbosity of components. What it was.
+    fn put_components(&self, value: &Bson) -> Result<Bson> {
+        let old = self.shown_components();
+        let mut components = self.components.write();
+        let (changed, general) = components.changed(value)?;
+        *components = changed;
+        drop(components);
+        if let Some(level) = general {
+            let mut values = self.values.write();
+            values.insert("logLevel", Bson::Int32(level));
+        }
+        Ok(old)
+    }
+
+    fn shown_components(&self) -> Bson {
+        let general = i32::try_from(self.number("logLevel")).unwrap_or(0);
+        Bson::Document(self.components.read().shown(general))
+    }
+
+    /// Whether every command is logged.
+    pub(crate) fn logs_commands(&self) -> bool {
+        let general = self.number("logLevel");
+        0 < self.components.read().of_commands(general)
+    }
+
     /// Change one while the server runs. What it was.
     ///
     /// # Errors
@@ -191,11 +246,11 @@ impl Parameters {
 
     /// Whether a switch is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.0.read().get(name) == Some(&Bson::Boolean(true))
+        self.values.read().get(name) == Some(&Bson::Boolean(true))
     }
 
     pub(crate) fn number(&self, name: &str) -> i64 {
-        let values = self.0.read();
+        let values = self.values.read();
         let value = values.get(name).and_then(Bson::as_i64);
         let small = || values.get(name).and_then(Bson::as_i32).map(i64::from);
         value.or_else(small).unwrap_or(0)
@@ -203,15 +258,19 @@ impl Parameters {
 
     /// Whether a list holds a text.
     pub(crate) fn lists(&self, name: &str, text: &str) -> bool {
-        let values = self.0.read();
+        let values = self.values.read();
         let list = values.get(name).and_then(Bson::as_array);
         list.is_some_and(|list| list.iter().any(|item| item.as_str() == Some(text)))
     }
 
     /// All, with when they may be set.
     pub(crate) fn list(&self) -> Vec<(&'static str, Bson, Settable)> {
-        let values = self.0.read();
-        let value = |p: &Parameter| values.get(p.name).cloned().unwrap_or(Bson::Null);
+        let components = self.shown_components();
+        let values = self.values.read();
+        let value = |p: &Parameter| match p.name {
+            components::NAME => components.clone(),
+            name => values.get(name).cloned().unwrap_or(Bson::Null),
+        };
         PARAMETERS
             .iter()
             .map(|p| (p.name, value(p), p.settable))

@@ -22,6 +22,7 @@ mod greeting;
 mod guests;
 mod hostile;
 mod inline;
+mod local;
 mod logins;
 mod maintenance;
 mod privileges;

@@ -43,7 +43,8 @@ pub fn host(line: &Host) -> Result<(), String> {
     if let Some(size) = &line.cache_size_gb {
         config.set("storage.cacheSizeGB", size)?;
     }
-    let setup = config.engine_setup(factory)?;
+    let setup = config.engine_setup(factory);
+    let setup = setup.map_err(|errors| errors.join("; "))?;
     config.cache_bytes = Some(setup.options.cache.bytes());
     let signals = Signals::catch().map_err(|e| e.to_string())?;
     let opened = factory.open(&line.dbpath, &setup.options);

@@ -201,7 +201,9 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
     reply.long("counter", topology.counter()).close();
     reply.strings("hosts", [topology.me.as_str()]);
     reply.string("setName", name).int("setVersion", 1);
+    // Dashboards read the old name, too.
     reply
+        .boolean("ismaster", true)
         .boolean("isWritablePrimary", true)
         .boolean("secondary", false);
     reply
