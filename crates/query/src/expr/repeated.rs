@@ -46,7 +46,7 @@ pub(crate) fn check(spec: RawBsonRef<'_>) -> Result<()> {
 /// Check the expressions that the fields of a document are: the variables of a command.
 ///
 /// # Errors
-/// As [`check`].
+/// 16406 for an object literal with a name twice, 15983 for a call beside other fields.
 pub fn check_each(document: &RawDocument) -> Result<()> {
     document.iter().try_for_each(|field| check(field?.1))
 }
