@@ -150,3 +150,21 @@ fn prefetch(bytes: &[u8]) {
     #[cfg(not(target_arch = "x86_64"))]
     let _ = bytes; // No stable prefetch elsewhere: reads wait for memory, nothing else changes.
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_held_is_the_capacity_of_all_chunks() {
+        let mut arena = Arena::default();
+        for len in [1, 100, OWN, OWN + 1, LARGEST, 2 * LARGEST, 200, 40_000] {
+            let (address, chunk) = arena.room(len, 0);
+            chunk.bytes.resize(chunk.bytes.len() + len, 1);
+            assert!(address.offset() < LARGEST, "I1: an offset of 16 bits");
+        }
+        let bytes: usize = arena.chunks.iter().map(|it| it.bytes.capacity()).sum();
+        let list = arena.chunks.capacity() * size_of::<Chunk>();
+        assert_eq!(arena.held(), bytes + list, "I2: with the list of chunks");
+    }
+}

@@ -80,6 +80,10 @@ impl Store {
     fn grow(&mut self) {
         let more = (self.slots.len() / 4).max(4);
         self.slots.reserve_exact(more);
+        debug_assert!(
+            self.slots.capacity() <= self.slots.len() + more,
+            "I3: slots grow by a quarter"
+        );
         let most = u32::MAX as usize;
         assert!(self.slots.capacity() < most, "an index has 32 bits");
     }

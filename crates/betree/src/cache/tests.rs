@@ -42,6 +42,7 @@ fn what_is_put_in_is_found_and_counted() {
 
 #[test]
 fn the_capacity_is_kept_and_can_be_changed() {
+    // I2.
     for capacity in [1 << 20, 64 << 20] {
         let cache = Cache::new(capacity);
         assert!(cache.capacity() < capacity + 16);
@@ -70,6 +71,7 @@ fn the_capacity_is_kept_and_can_be_changed() {
 
 #[test]
 fn what_is_larger_than_the_cache_is_not_kept() {
+    // I2.
     let cache = Cache::new(64 << 10);
     cache.insert_page(RunId(1), 0, page(1 << 20));
     assert!(!cache.holds_page(RunId(1), 0));

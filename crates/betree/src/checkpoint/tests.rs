@@ -239,6 +239,7 @@ fn the_bytes_of_a_superblock_are_these() {
 
 #[test]
 fn the_newest_of_the_valid_slots_is_taken() {
+    // superblock: I3, three slots are lost.
     let bad = vec![0x55; 4096];
     let zero = vec![0; 4096];
     let [old, new] = [5, 6].map(|number| numbered(number).encode());
@@ -335,6 +336,8 @@ fn a_checkpoint_is_read_back() {
 
 #[test]
 fn a_power_loss_at_any_write_leaves_one_checkpoint_or_the_other() {
+    // protocol: I1, I2.
+    // superblock: I1, I2.
     let (disk, six, space) = store();
     disk.state.lock().crashes.clear();
     let epoch = space.begin_checkpoint();

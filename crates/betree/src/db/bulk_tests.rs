@@ -126,6 +126,8 @@ fn nothing_is_applied_when_the_changes_cannot_be_read_the_first_time() {
 
 #[test]
 fn a_commit_that_cannot_be_read_again_is_applied_by_the_next_open() {
+    // bulk: I2. Its parts are in the log:
+    // replay: I2.
     let disk = SimVfs::new(SimOptions::default());
     let core = open(&disk, &tiny());
     core.create_tree("t", TreeOptions::default()).unwrap();
@@ -144,6 +146,7 @@ fn a_commit_that_cannot_be_read_again_is_applied_by_the_next_open() {
 
 #[test]
 fn a_checkpoint_in_the_middle_captures_no_half() {
+    // bulk: I4.
     for pass in 1..=2 {
         for at in [0, 3000, 6001, 9999] {
             let disk = SimVfs::new(SimOptions::default());

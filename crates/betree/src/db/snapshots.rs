@@ -105,6 +105,11 @@ impl Snapshots {
         let seq = self.visible();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let expired = Arc::new(AtomicBool::new(false));
+        let newest = live.values().next_back();
+        debug_assert!(
+            newest.is_none_or(|newest| newest.seq <= seq),
+            "I3: later tickets see later commits"
+        );
         let off = u64::from(planted(Plant::SnapshotOffByOne));
         let before = live.insert(
             number,

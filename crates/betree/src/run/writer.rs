@@ -242,6 +242,8 @@ impl RunWriter {
             self.meta.min_key = key.into();
             self.fence.begin(None, key);
         } else {
+            let ascends = self.last_key.as_slice() <= key;
+            debug_assert!(ascends, "I1: entries come in order");
             self.fence.begin(Some(&self.last_key), key);
         }
     }

@@ -73,6 +73,7 @@ mod tests {
 
     #[test]
     fn the_least_of_every_suffix_is_found() {
+        // I1.
         let mut lowest = Lowest::new();
         assert_eq!(lowest.from(0), None);
         lowest.set(5, Some(500));

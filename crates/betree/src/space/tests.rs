@@ -333,6 +333,7 @@ fn on_a_full_disk_only_a_checkpoint_gets_space() {
 
 #[test]
 fn the_file_is_cut_behind_the_last_extent_that_is_needed() {
+    // I3.
     let space = Space::new(START);
     let [a, b] = [1, 2].map(|_| space.allocate(UNIT));
     space.back(START + 100 * UNIT, |_, _| Ok(())).unwrap();

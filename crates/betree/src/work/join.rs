@@ -85,6 +85,10 @@ impl Core {
             .iter()
             .flat_map(|state| state.base.to_vec())
             .collect();
+        let in_runs = states
+            .iter()
+            .all(|state| state.frozen.is_empty() && state.active.entries() == 0);
+        assert!(in_runs, "I2: nothing is in memory only");
         let flushed = states.iter().map(|state| state.flushed).max();
         let flushed = flushed.expect("there are two at least");
         let lo = Arc::clone(&first.lo);

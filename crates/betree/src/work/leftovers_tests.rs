@@ -314,6 +314,7 @@ fn a_busy_store_drops_what_a_snapshot_held_back() {
 
 #[test]
 fn nothing_is_merged_again_for_nothing() {
+    // leftover: I1.
     let store = Store::new();
     store.load(1);
     let first = store.snapshot();

@@ -315,6 +315,7 @@ fn runs_are_bounded_whatever_their_cap() {
 /// Sleeps that pay for `rho` bytes merged for each byte do not pay for what `k_cap` asks for.
 #[test]
 fn runs_are_bounded_where_no_sleep_is_long_enough() {
+    // pace: I2.
     for rows_a_commit in [100, 10_000] {
         let options = options().with_rho(0.05);
         check(Maker::Batch, 40_000, rows_a_commit, &options);

@@ -67,7 +67,7 @@ impl FlushQueue {
         let last = jobs.waiting.back();
         assert!(
             last.is_none_or(|last| last.through <= job.through),
-            "the oldest come first"
+            "I1: the oldest come first"
         );
         jobs.waiting.push_back(job);
     }

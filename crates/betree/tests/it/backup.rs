@@ -148,6 +148,7 @@ fn a_copy_is_made_without_threads_beside_a_writer() {
 
 #[test]
 fn a_copy_that_is_stopped_leaves_no_file() {
+    // I2.
     let home = tempfile::tempdir().unwrap();
     let db = Db::open(home.path().join("store"), tiny(0)).unwrap();
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();

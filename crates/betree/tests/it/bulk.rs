@@ -207,6 +207,7 @@ fn workload(db: &Db, tree: TreeId) -> betree::Result<()> {
 
 #[test]
 fn after_a_crash_at_any_moment_a_bulk_commit_is_whole_or_not_there() {
+    // I1.
     let prepared = SimVfs::new(SimOptions::default());
     let db = open(&prepared);
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
@@ -262,6 +263,7 @@ fn a_full_disk_refuses_a_bulk_commit_and_leaves_nothing_of_it() {
 
 #[test]
 fn readers_see_all_of_a_bulk_commit_or_nothing() {
+    // I3.
     let dir = tempfile::tempdir().unwrap();
     let db = Arc::new(Db::open(dir.path(), tiny().with_threads(2)).unwrap());
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();

@@ -130,6 +130,7 @@ fn run(seed: u64, transactions: u64) -> Vec<Txn> {
 
 #[test]
 fn transactions_keep_snapshot_isolation() {
+    // transaction: I1.
     let seed = 1;
     let history = run(seed, 1_500);
     let verdict = append::check(&history);

@@ -338,6 +338,7 @@ fn run(seed: u64) {
 
 #[test]
 fn interleaved_transactions_agree_with_a_model() {
+    // transaction: I1, I2.
     for seed in 0..12 {
         eprintln!("seed {seed}");
         run(seed);

@@ -41,6 +41,7 @@ fn levels_that_need_the_log_are_unsupported_without_it() {
 
 #[test]
 fn a_refused_commit_stays_visible_until_the_store_is_opened_again() {
+    // health: I1.
     let lost = FaultKind::SyncFails(Pages::Keep);
     let cases = [
         (Durability::Interval, "log.write", FaultKind::Eio),

@@ -88,6 +88,7 @@ pub(crate) fn drive(binary: Binary) {
 }
 
 fn assert_table_is_complete() {
+    // plant: I1.
     let planted: BTreeSet<&str> = betree::plant::names().into_iter().collect();
     let listed: BTreeSet<&str> = TABLE.iter().map(|(plant, _)| *plant).collect();
     assert_eq!(

@@ -120,6 +120,7 @@ fn a_backup_that_is_cancelled_is_no_store() {
     let copy = directory.path().join("copy");
     let ended = engine.backup(&copy, &mut |_| Flow::Cancel).unwrap();
     assert_eq!(ended, Compaction::Cancelled);
+    // I1 of `backup`: an incomplete copy has no identity.
     assert_eq!(kv::identity::read(&copy).unwrap(), None);
 }
 

@@ -75,6 +75,7 @@ fn push(buffer: &Buffer, model: &mut Model, keys: &Keys, seq: &mut u64, tape: &m
 }
 
 fn check_get(buffer: &Buffer, model: &Model, keys: &Keys, snapshot: Seq, tape: &mut Tape) {
+    // I2: versions of one seq are pushed, the last one counts.
     let key = keys.any(tape);
     let mut value = b"kept if absent".to_vec();
     let found = buffer.get(&key, snapshot, &mut value);

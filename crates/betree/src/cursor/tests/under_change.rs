@@ -21,6 +21,7 @@ struct Walker<'a> {
     expected: Vec<(Vec<u8>, Vec<u8>)>,
     /// The next in `expected`.
     next: usize,
+    stands: bool,
 }
 
 /// Keys of many shapes, with many repetitions.
@@ -97,7 +98,16 @@ impl<'a> Walker<'a> {
             direction,
             expected,
             next: 0,
+            stands: false,
         }
+    }
+
+    /// walk: I4, what it stands on has not changed while it rested.
+    fn rests(&self) {
+        let on = self.next.checked_sub(1).filter(|_| self.stands);
+        let on = on.and_then(|on| self.expected.get(on));
+        let (key, value) = on.map_or((&[][..], &[][..]), |(key, value)| (key, value));
+        assert_eq!((self.cursor.key(), self.cursor.value()), (key, value));
     }
 
     fn advance(&mut self) {
@@ -118,6 +128,7 @@ impl<'a> Walker<'a> {
 
     fn check(&mut self, found: bool) {
         let (key, value) = (self.cursor.key(), self.cursor.value());
+        self.stands = found;
         let Some(expected) = self.expected.get(self.next) else {
             assert!(!found, "{:?} beyond the end", key.escape_ascii());
             assert_eq!((key, value), (&b""[..], &b""[..]));
@@ -199,6 +210,7 @@ fn run(seed: u64, rounds: usize) {
             _ => {}
         }
         for walker in &mut walkers {
+            walker.rests();
             let steps = [0, 1, 3, 40, 1000][rng.index(5)];
             (0..steps).for_each(|_| walker.advance());
             if rng.chance(0.1) {

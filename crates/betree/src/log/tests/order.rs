@@ -140,6 +140,7 @@ fn power_loss_again_and_again_while_writing_goes_on() {
 
 #[test]
 fn a_later_segment_without_the_end_of_the_one_before_is_cut_and_never_comes_back() {
+    // I8.
     let disk = Disk::default();
     let log = create(&disk).unwrap();
     while log.state.lock().dirty.len() < 4 {

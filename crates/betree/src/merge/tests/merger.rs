@@ -64,6 +64,7 @@ fn run(tape: &mut Tape) {
 
 #[test]
 fn random_sources_merge_to_the_model() {
+    // I1 is what the model draws, I3 what it expects.
     for seed in 0..2000 {
         eprintln!("seed {seed}");
         run(&mut Tape::from_seed(seed, 800));
@@ -81,6 +82,7 @@ fn version(key: &[u8], seq: u64) -> Version {
 
 #[test]
 fn a_rewritten_seq_of_a_newer_source_hides_older_sources() {
+    // I2.
     let sources = [vec![(b"k", 0)], vec![(b"k", 5)], vec![(b"k", 5), (b"l", 3)]];
     let sources = sources.map(|list| List {
         versions: list

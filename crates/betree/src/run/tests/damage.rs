@@ -158,6 +158,7 @@ fn verify_compares_the_description() {
 
 #[test]
 fn a_wrong_description_is_refused() {
+    // meta: I1, I2, I3.
     let rig = Rig::new(1 << 20);
     let run = rig.write(100, 10, &[Version::new(*b"a", 1, *b"x")]);
     let changes: [fn(&mut RunMeta); 12] = [

@@ -98,6 +98,7 @@ fn the_description_is_of_what_was_written() {
 
 #[test]
 fn get_finds_the_newest_version_a_snapshot_sees() {
+    // fence: I2.
     for_all(|rng, shape, run, versions| {
         let mut value = b"before".to_vec();
         for _ in 0..300 {

@@ -90,6 +90,7 @@ fn single_pages_are_read_alone_and_sequences_in_order() {
 
 #[test]
 fn a_large_run_is_written_in_large_whole_pieces_and_gives_the_rest_back() {
+    // writer: I2.
     let rig = Rig::new(1 << 20);
     let run = rig.write(16 << 10, 10, &rows(9000, 1000));
     let meta = run.meta();
