@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::ops::Bound;
 use std::path::Path;
 
-use betree::{Batch, Db, Durability, Options, Tree, TreeOptions};
+use betree::{Batch, Db, Durability, KeyRange, Options, Tree, TreeOptions};
 
 const SENSORS: u32 = 8;
 const SECONDS: u64 = 3600;
@@ -61,7 +60,7 @@ pub(crate) fn run(directory: &Path) -> Result<Summary, Box<dyn Error>> {
 
     for sensor in 0..SENSORS {
         let (start, end) = (key(sensor, 0), key(sensor, SECONDS / 2));
-        batch.delete_range(series.id(), Bound::Included(&start), Bound::Excluded(&end));
+        batch.delete_range(series.id(), KeyRange::half_open(&start, &end));
     }
     db.write(&batch, Durability::Sync)?;
     let left = series.iter()?.count();

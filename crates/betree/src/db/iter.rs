@@ -12,8 +12,8 @@ use super::key_range::{AsKeyRange, beyond};
 use super::reader::{Cursor, Reader};
 use crate::cursor::Own;
 use crate::error::Result;
-use kv_types::Direction;
 use crate::types::TreeId;
+use kv_types::Direction;
 
 /// Which entries of which tree are walked through.
 pub(super) struct Span {

@@ -7,9 +7,9 @@ use super::core::Core;
 use super::iter::{Iter, Span};
 use super::key_range::AsKeyRange;
 use super::reader::Reader;
-use kv_types::{Batch, Durability};
 use crate::error::Result;
 use crate::types::TreeId;
+use kv_types::{Batch, Durability};
 
 /// A named tree of an open store: an ordered map from keys to values, both bytes. Made by
 /// [`crate::Db::tree`]; cheap to clone, and shared by any number of threads.

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 
-use betree::{Batch, Db, Durability, ErrorKind, Iter, AsKeyRange, Options, Tree, TreeOptions};
+use betree::{AsKeyRange, Batch, Db, Durability, ErrorKind, Iter, Options, Tree, TreeOptions};
 use sim::{SimOptions, SimVfs};
 use stdx::rng::Rng;
 
