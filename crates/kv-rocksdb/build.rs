@@ -1,4 +1,4 @@
-//! Compiles `shim/shim.cc` against the headers of the RocksDB that `librocksdb-sys` has built.
+//! Compiles `shim/shim.cc` against the headers of the RocksDB version that `librocksdb-sys` builds.
 
 #[cfg(feature = "rocksdb")]
 fn main() {

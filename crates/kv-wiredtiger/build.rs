@@ -1,5 +1,5 @@
-//! Finds the system's libwiredtiger, makes the bindings and compiles the extension that is embedded
-//! in the crate, when the feature asks for them.
+//! With the feature `wiredtiger`: finds the system's libwiredtiger, generates the bindings, and
+//! compiles the extension that is embedded in the crate.
 //!
 //! Without the feature `wiredtiger` this program does nothing, so a default build needs neither
 //! the library nor libclang.
@@ -20,7 +20,8 @@ mod linked {
     use std::path::PathBuf;
     use std::process;
 
-    /// The functions of `wiredtiger.h` that the adapter uses; types they refer to are included.
+    /// The functions of `wiredtiger.h` that the adapter uses. The types they refer to are
+    /// generated, too.
     const FUNCTIONS: &str = "wiredtiger_(open|strerror|version)|dl(open|sym|error)";
     const TYPES: &str = "WT_(CONNECTION|SESSION|CURSOR|ITEM|EVENT_HANDLER|COMPRESSOR)";
     const CONSTANTS: &str =
@@ -77,7 +78,7 @@ mod linked {
         }
     }
 
-    /// The trampoline as a shared object, which `src/linked/trampoline.rs` embeds.
+    /// Compile the trampoline to a shared object, which `src/linked/trampoline.rs` embeds.
     pub(super) fn compile_trampoline() {
         let compiler = cc::Build::new().pic(true).opt_level(2).get_compiler();
         let built = compiler

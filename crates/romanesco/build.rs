@@ -1,4 +1,4 @@
-//! Records the commit the program is built from, for the manifests of runs.
+//! Records the commit that the program is built from, for the manifests of runs.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
 //! What does a durable commit of one row cost, and do clients share syncs? Commits at durability
-//! `sync` from 1 and from 16 threads, in a new store and again when its log is recycled.
+//! `sync` from 1 and from 16 threads, in a new store and again when its log segments are recycled.
 //!
 //! `cargo bench -p betree --bench commit -- COMMITS [DIRECTORY]` (default: 4000 in a new temporary
 //! directory).

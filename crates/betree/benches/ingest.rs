@@ -1,5 +1,5 @@
-//! What does a row cost, and is the rate flat? The insert benchmark without a laboratory: rows of
-//! 164 bytes in an ascending tree, and three trees of 20, 24 and 28-byte random keys.
+//! What does a row cost, and is the rate constant? The insert benchmark without the laboratory:
+//! rows of 164 bytes in an ascending tree, and three trees of 20, 24 and 28-byte random keys.
 //!
 //! `cargo bench -p betree --bench ingest -- ROWS MEMORY_MIB [DIRECTORY [LOG_CODEC]]` (default: 3
 //! million rows, 256 MiB, a new temporary directory).

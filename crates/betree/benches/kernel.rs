@@ -10,7 +10,7 @@ const COUNT: usize = 200_000;
 const LEN: usize = 24;
 
 fn main() {
-    // Test runners start benches too, to see that they start.
+    // `cargo test` also starts benches, to check that they start.
     let quick = std::env::args().any(|argument| argument == "--test");
     let (rounds, count) = if quick { (1, 1_000) } else { (ROUNDS, COUNT) };
     println!("{:<44} {:>8}", "pass (keys of 24 bytes)", "ns/key");
@@ -65,7 +65,7 @@ fn merges(table: &mut Table, seed: u64, count: usize) {
     table.add("merge 8-way, retention", eight.merge(true));
 }
 
-/// The best of all rounds, in the order of the first.
+/// The best time of each pass over all rounds, in the order of the first round.
 #[derive(Default)]
 struct Table {
     rows: Vec<(&'static str, f64)>,

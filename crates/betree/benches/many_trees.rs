@@ -1,5 +1,5 @@
-//! What do thousands of small trees cost? Memory, and the time to create, write, checkpoint and
-//! open them, and the processor time of a store that is left alone.
+//! What do thousands of small trees cost? Memory, the time to create, write, checkpoint and open
+//! them, and the processor time of an idle store.
 //!
 //! `cargo bench -p betree --bench many_trees -- TREES ROWS MEMORY_MIB [DIRECTORY]` (default: 10,000
 //! trees of 100 rows of 100 bytes, 64 MiB, a new temporary directory).

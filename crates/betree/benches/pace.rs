@@ -16,7 +16,7 @@ use betree::{Batch, Db, Durability, Options, Result, TreeId, TreeOptions};
 use stdx::rng::Rng;
 use stdx::{sync, time};
 
-/// Keys of single rows begin here, above those of the load.
+/// Keys of single rows start here, above those of the load.
 const SINGLE: u64 = 1 << 63;
 
 fn main() {
@@ -55,12 +55,12 @@ fn main() {
     measure(&directory, &options, 50_000, true, seconds).expect("the load");
 }
 
-/// What was seen while a load ran.
+/// Measurements during a load.
 #[derive(Default)]
 struct Seen {
-    /// The most runs that a scan met in a bucket, the base counted.
+    /// The maximum number of runs that a scan meets in a bucket, including the base.
     runs: usize,
-    /// The mean over buckets, added up over the looks.
+    /// The mean number of runs per bucket, summed over all samples.
     means: f64,
     looks: u32,
     debt: u64,
@@ -115,7 +115,7 @@ fn measure(
     Ok(())
 }
 
-/// Commit rows with random keys; how long the commit took.
+/// Commit rows with random keys; returns how long the commit took.
 fn commit(db: &Db, tree: TreeId, rows: u64, transaction: bool, rng: &mut Rng) -> Result<Duration> {
     let mut value = [b'x'; 112];
     let mut row = || {
@@ -142,7 +142,7 @@ fn commit(db: &Db, tree: TreeId, rows: u64, transaction: bool, rng: &mut Rng) ->
     Ok(start.elapsed())
 }
 
-/// Commit a row and look at the statistics, twenty times a second.
+/// Commit one row and sample the statistics, twenty times a second.
 fn watch(db: &Db, tree: TreeId, done: &AtomicBool) -> Seen {
     let mut seen = Seen::default();
     let mut batch = Batch::new();

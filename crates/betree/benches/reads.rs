@@ -107,7 +107,7 @@ fn load(db: &Db, trees: &[TreeId; 4], rows: u64) {
     println!("settled in {:?}", start.elapsed());
 }
 
-/// Run `read` for `limit`, in five parts, and print what one takes.
+/// Run `read` for `limit`, in five parts, and print the time of one read.
 fn measure(what: &str, limit: Duration, mut read: impl FnMut() -> usize) {
     for _ in 0..5 {
         let (start, cpu, bytes) = (time::now(), cpu(), device());

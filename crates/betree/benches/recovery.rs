@@ -16,7 +16,7 @@ use betree::{Batch, Db, Durability, Options, TreeOptions};
 use stdx::rng::Rng;
 use stdx::time;
 
-/// Makes a process the child, and names its directory.
+/// The environment variable that makes a process the child, and names its directory.
 const CHILD: &str = "RECOVERY_CHILD";
 
 const ROWS_A_COMMIT: u64 = 1000;

@@ -17,14 +17,15 @@
 
 /// Size of the first chunk, in bytes.
 const SMALLEST: usize = 256;
-/// Size from which chunks stop growing, in bytes; what 16 bits of an address can name.
+/// Size from which chunks stop growing, in bytes: the maximum that 16 bits of an address can
+/// express.
 const LARGEST: usize = 1 << 16;
 /// Pieces above this many bytes may get a chunk of their own.
 const OWN: usize = 24 << 10;
 /// Chunks an arena may have: the other 16 bits of an address.
 const CHUNKS: usize = 1 << 16;
 
-/// Where a piece begins (I1).
+/// The address of a piece (I1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) u32);
 
@@ -48,12 +49,12 @@ impl Address {
     }
 }
 
-/// One chunk: its bytes, and the number its pieces count from.
+/// One chunk: its bytes, and the base that its pieces are numbered from.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     /// Never grown beyond its first capacity.
     pub(crate) bytes: Vec<u8>,
-    /// Set by the owner when the chunk is begun.
+    /// Set by the owner when the chunk is created.
     pub(crate) base: u64,
 }
 
@@ -67,8 +68,8 @@ pub(crate) struct Arena {
 }
 
 impl Arena {
-    /// The chunk that takes the next piece of at most `len` bytes, and the address it will get.
-    /// A chunk begun for it counts from `base`.
+    /// The chunk for the next piece of at most `len` bytes, and the address of the piece. A new
+    /// chunk is numbered from `base`.
     #[inline]
     pub(crate) fn room(&mut self, len: usize, base: u64) -> (Address, &mut Chunk) {
         let fits = match self.chunks.get(self.open) {
@@ -87,7 +88,7 @@ impl Arena {
         (Address::new(index, chunk.bytes.len()), chunk)
     }
 
-    /// A new chunk with room for `len` bytes: its index.
+    /// Add a chunk with room for `len` bytes; returns its index.
     #[cold]
     fn begin(&mut self, len: usize, base: u64) -> usize {
         let index = self.chunks.len();
@@ -127,7 +128,7 @@ impl Arena {
         self.held + self.chunks.capacity() * size_of::<Chunk>()
     }
 
-    /// Have the first cache line at `address` fetched, without waiting for it.
+    /// Prefetch the first cache line at `address`.
     #[inline]
     pub(crate) fn prefetch(&self, address: Address) {
         let line = self.chunk(address).bytes.get(address.offset()..);
@@ -137,7 +138,7 @@ impl Arena {
     }
 }
 
-/// Have the cache line that `bytes` begins in fetched, without waiting for it.
+/// Prefetch the cache line in which `bytes` begins.
 #[inline]
 fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! What `benches/kernel.rs` measures: the passes over a key between its write and its run.
+//! The passes that `benches/kernel.rs` measures: those over a key between its commit and its run.
 //!
 //! Each function does one pass and returns how long it took, and a checksum of what it read, so
 //! that no pass can be left out by the compiler and a bench can assert that passes agree.
@@ -13,14 +13,14 @@ use crate::buffer::{Buffer, SortedBuffer, Window};
 use crate::merge::{Merger, Retention, Source};
 use crate::types::{Direction, Op, Seq};
 
-/// What a pass took.
+/// The result of a pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass {
-    /// All of it.
+    /// Total time.
     pub elapsed: Duration,
-    /// Entries that went through.
+    /// Number of entries processed.
     pub entries: usize,
-    /// Sum over what was read.
+    /// Checksum of the entries read.
     pub checksum: u64,
 }
 
@@ -32,13 +32,13 @@ pub fn keys(seed: u64, count: usize, len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Buffers, being filled or frozen.
+/// Buffers, active or frozen.
 #[derive(Debug)]
 pub struct Buffers(Vec<Arc<Buffer>>);
 
 impl Buffers {
-    /// Push keys of `len` bytes to `buffers` buffers in turn of the first byte, `batch` pushes
-    /// under one lock if there is one buffer.
+    /// Push keys of `len` bytes to `buffers` buffers, selected by the first byte. With one buffer,
+    /// `batch` pushes share one lock.
     #[must_use]
     pub fn fill(keys: &[u8], len: usize, buffers: usize, batch: usize) -> (Buffers, Pass) {
         let list: Vec<_> = (0..buffers).map(|_| Arc::new(Buffer::new(0))).collect();
@@ -70,7 +70,7 @@ impl Buffers {
         (Buffers(list), pass)
     }
 
-    /// Freeze and sort all.
+    /// Freeze and sort all buffers.
     #[must_use]
     pub fn sort(&self) -> Pass {
         let start = time::now();
@@ -86,14 +86,14 @@ impl Buffers {
         }
     }
 
-    /// Read all, one buffer after the other, in order.
+    /// Read all buffers, one after another, in key order.
     #[must_use]
     pub fn gather(&self) -> Pass {
         let sources = self.0.iter().map(|buffer| buffer.sorted()).collect();
         drain(sources, |_| true)
     }
 
-    /// Read all in windows of `limit` entries.
+    /// Read all buffers in windows of `limit` entries.
     #[must_use]
     pub fn windows(&self, limit: usize) -> Pass {
         let mut window = Window::default();
@@ -124,7 +124,7 @@ impl Buffers {
         }
     }
 
-    /// Merge all, newest first, through the judgement of versions.
+    /// Merge all buffers, newest first, and drop the versions that no snapshot needs.
     #[must_use]
     pub fn merge(&self, retention: bool) -> Pass {
         let sources: Vec<SortedBuffer> = self.0.iter().map(|buffer| buffer.sorted()).collect();
@@ -135,7 +135,7 @@ impl Buffers {
         })
     }
 
-    /// These and then `others`, which are older.
+    /// These buffers followed by `others`, which are older.
     #[must_use]
     pub fn and(mut self, others: Buffers) -> Buffers {
         self.0.extend(others.0);

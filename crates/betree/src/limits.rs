@@ -1,4 +1,4 @@
-//! Every fixed limit of the engine, with its reason. What can be chosen is in [`crate::Options`].
+//! Every fixed limit of the engine, with its reason. Configurable limits are in [`crate::Options`].
 
 use kv_types::Limits;
 
@@ -20,19 +20,19 @@ pub(crate) const LIMITS: Limits = Limits {
     value_max: VALUE_MAX,
 };
 
-/// The largest commit, in bytes of its log payload. A commit is one log record, is replayed whole
-/// and is held in memory while it is made; its length must fit in 31 bits.
+/// The largest commit, in bytes of its log payload. A commit is one log record, is replayed as a
+/// whole and is built in memory; its length must fit in 31 bits.
 pub const COMMIT_MAX: usize = 1 << 30;
 
-/// The longest tree name, in bytes: names stand in the image and in errors.
+/// The longest tree name, in bytes: names are stored in the image and appear in errors.
 pub const NAME_MAX: usize = 255;
 
-/// The most trees. 10,000 trees are a design goal; a hundred times that is a runaway loop, and
-/// the image, which names each tree, would take minutes to write.
+/// The maximum number of trees. 10,000 trees are a design goal; a hundred times as many indicate a
+/// runaway loop, and the image, which names each tree, would take minutes to write.
 pub const TREES_MAX: usize = 1_000_000;
 
-/// The most memory for the log's buffers, in bytes: at 500 MB/s they hold 60 ms of commits. A write
-/// may wait that long for the file system while the device is busy.
+/// The maximum memory for the log's buffers, in bytes: at 500 MB/s they hold 60 ms of commits. A
+/// write may wait that long for the file system while the device is busy.
 pub(crate) const LOG_BUFFER_MAX: u64 = 32 * MIB;
 
 /// The smallest log buffer, in bytes: sixteen blocks, so that small commits still share writes.
@@ -52,9 +52,10 @@ pub(crate) mod range {
     use std::ops::RangeInclusive;
     use std::time::Duration;
 
-    /// Below 1 MiB the log buffer and the work of one thread leave nothing for buffers and cache.
+    /// Below 1 MiB the log buffer and the work of one thread would leave nothing for buffers and
+    /// cache.
     pub(crate) const MEMORY: RangeInclusive<u64> = MIB..=(16 << 10) * GIB;
-    /// Either side must keep something: without cache every read goes to the disk, without
+    /// Buffers and cache each need a share: without a cache every read goes to the disk, without
     /// buffers every commit does.
     pub(crate) const BUFFER_SHARE: RangeInclusive<f64> = 0.05..=0.95;
     /// Below 0.05 deltas pile up to the cap on runs; above 64 each byte is rewritten at once.
@@ -70,24 +71,24 @@ pub(crate) mod range {
     pub(crate) const FILTER_BITS: RangeInclusive<u8> = 4..=24;
     /// A segment is preallocated whole; below 64 KiB it is smaller than a written piece.
     pub(crate) const LOG_SEGMENT: RangeInclusive<u64> = 64 * KIB..=4 * GIB;
-    /// 16 TiB of log would be replayed for hours.
+    /// Reading more than 16 TiB of log would take hours.
     pub(crate) const LOG_MAX: RangeInclusive<u64> = 128 * KIB..=(16 << 10) * GIB;
-    /// Shorter than any sync takes, or a day.
+    /// No sync is shorter than the minimum; the maximum is a day.
     pub(crate) const INTERVAL: RangeInclusive<Duration> =
         Duration::from_millis(1)..=Duration::from_secs(86_400);
     /// As for the log's interval.
     pub(crate) const CHECKPOINT_INTERVAL: RangeInclusive<Duration> =
         Duration::from_millis(1)..=Duration::from_secs(86_400);
-    /// Below 4 KiB each commit would ask for a checkpoint.
+    /// Below 4 KiB each commit would require a checkpoint.
     pub(crate) const CHECKPOINT_BYTES: RangeInclusive<u64> = 4 * KIB..=(16 << 10) * GIB;
-    /// More threads than this have no bandwidth to share.
+    /// More threads would exceed the bandwidth of any device.
     pub(crate) const THREADS: RangeInclusive<u32> = 0..=64;
-    /// A commit that waits longer than a second for company waits for nothing.
+    /// Longer waits than a second for other commits are pointless.
     pub(crate) const GROUP_DELAY: RangeInclusive<Duration> =
         Duration::ZERO..=Duration::from_secs(1);
-    /// Shorter than this no scan ends in time.
+    /// With a shorter age no scan could finish.
     pub(crate) const SNAPSHOT_MAX_AGE: RangeInclusive<Duration> =
         Duration::from_millis(1)..=Duration::from_secs(365 * 86_400);
-    /// A transaction is one log record in the end.
+    /// A transaction becomes one log record.
     pub(crate) const TRANSACTION_MAX: RangeInclusive<u64> = 4 * KIB..=COMMIT_MAX as u64;
 }

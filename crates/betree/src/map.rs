@@ -1,4 +1,4 @@
-//! The storage map: where the bytes of the store lie. Plain data, taken at one moment.
+//! The storage map: the location of the store's bytes. Plain data, captured at one moment.
 //!
 //! Invariants of the maker, checked by [`StorageMap::check`]:
 //! - I1. Regions are in ascending offset and do not overlap.
@@ -6,7 +6,7 @@
 
 use crate::types::TreeId;
 
-/// What a region of the data file holds.
+/// The content of a region of the data file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RegionKind {
@@ -24,20 +24,20 @@ pub enum RegionKind {
     Pending,
 }
 
-/// A piece of the data file, all of one kind.
+/// A contiguous region of the data file with one kind of content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Region {
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Length, in bytes.
     pub len: u64,
-    /// What it holds.
+    /// Its content.
     pub kind: RegionKind,
-    /// Whose it is, for runs.
+    /// The tree of a run.
     pub tree: Option<TreeId>,
-    /// The bucket, counted from 0 in key order (the first of several), for runs.
+    /// The bucket of a run, counted from 0 in key order (the first of several).
     pub bucket: Option<u32>,
-    /// The part of it that holds bytes in use, 0 to 1.
+    /// The fraction of it that is in use, 0 to 1.
     pub used: f32,
 }
 
@@ -47,15 +47,15 @@ pub struct Region {
 pub struct BucketMap {
     /// The tree.
     pub tree: TreeId,
-    /// Its place in key order, from 0.
+    /// Its index in key order, from 0.
     pub index: u32,
-    /// Its lower end; empty for the first.
+    /// Its lower bound; empty for the first bucket.
     pub lo: Box<[u8]>,
     /// Stored bytes of its base.
     pub base_bytes: u64,
     /// Stored bytes of its deltas.
     pub delta_bytes: u64,
-    /// Runs a scan meets: deltas, and 1 for the base.
+    /// Number of runs that a scan meets: deltas, plus 1 for the base.
     pub runs: u32,
     /// Memory of its buffers.
     pub buffered_bytes: u64,
@@ -72,7 +72,7 @@ pub struct LogSegment {
     pub held: bool,
 }
 
-/// Where the bytes of the store lie.
+/// The location of the store's bytes.
 #[doc(alias = "layout")]
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -93,7 +93,7 @@ impl StorageMap {
         of_kind.map(|r| r.len).sum()
     }
 
-    /// Put the regions into order, and hold the map against its invariants.
+    /// Sort the regions, and check the invariants of the map.
     ///
     /// # Panics
     /// When the maker has broken I1 or I2.

@@ -1,4 +1,4 @@
-//! Bugs planted on purpose, to prove that the tests would find them.
+//! Bugs planted on purpose, to prove that the tests find them.
 //!
 //! With the feature `plants`, which is for `cargo test` and nothing else, the variable
 //! `BETREE_PLANT` of the environment switches one of them on for the whole process: one build holds
@@ -7,7 +7,7 @@
 //!
 //! - I1. Every plant is in the table of `tests/plants`, which names the lane that finds it.
 
-/// A bug that can be planted: what the engine then does wrong.
+/// A bug that can be planted, described by the engine's wrong behavior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Plant {
@@ -17,71 +17,71 @@ pub(crate) enum Plant {
     AcknowledgeBeforeSync,
     /// The two halves of the superblock are written without a sync between them.
     SuperblockAtOnce,
-    /// The image is named by the superblock before the data file was synced.
+    /// The superblock refers to the image before the data file is synced.
     ImageBeforeDataSync,
     /// A split leaves the newest frozen buffer out of the last part.
     SplitLosesBuffer,
-    /// Bucket boundaries drawn by a merge lie one key too high.
+    /// Bucket bounds chosen by a merge are one key too high.
     PivotOffByOne,
-    /// A scan shows the value below a tombstone.
+    /// A scan returns the value below a tombstone.
     ScanForgetsTombstone,
-    /// What a merge replaced is given out again before the next image is durable.
+    /// Space that a merge freed is reused before the next image is durable.
     ReuseBeforePublish,
-    /// A sync of the log that failed is tried again.
+    /// A failed sync of the log is retried.
     RetrySync,
-    /// A transaction does not ask who else wrote its keys.
+    /// A transaction does not check for conflicts on the keys that it wrote.
     SkipConflictCheck,
-    /// A merge drops tombstones that old snapshots still need.
+    /// A merge drops tombstones that open snapshots still need.
     DropTombstoneEarly,
-    /// A flush that failed unmarks buckets that another thread is flushing by now.
+    /// A failed flush clears the mark of buckets that another thread is already flushing.
     PutBackClearsMark,
-    /// The filter of a run does not know its last key.
+    /// The filter of a run lacks the run's last key.
     FilterForgetsKey,
     /// Checksums of pages are not compared.
     SkipChecksum,
-    /// Pages are decoded whichever run they belong to.
+    /// Pages are decoded without checking which run they belong to.
     SkipPageIdentity,
-    /// Replay passes over the first record asked for.
+    /// Replay skips the first requested record.
     ReplaySkipsFirst,
-    /// Replay applies the parts of a bulk commit that was never completed.
+    /// Replay applies the chunks of a bulk commit that was never completed.
     HalfABulkCommit,
-    /// Threads that wait for the sync of another are not woken.
+    /// Threads that wait for another thread's sync are not woken.
     LostWakeUp,
-    /// A snapshot is registered one commit too high.
+    /// A snapshot is registered with a sequence number that is one too high.
     SnapshotOffByOne,
-    /// The number of a dropped tree is given again.
+    /// The number of a dropped tree is reused.
     TreeNumberReused,
-    /// A range delete removes the key at its excluded end, too.
+    /// A range delete also removes the key at its excluded end.
     RangeDeleteTakesEnd,
-    /// A split does not say that the parts share their deltas.
+    /// A split does not record that the parts share their deltas.
     SharingForgotten,
-    /// The memory of a flushed buffer is given back in part.
+    /// Only a part of a flushed buffer's memory is subtracted from the counter.
     CounterDrift,
-    /// The log is released up to the last commit, whatever is in memory only.
+    /// The log is released up to the last commit, although some commits are only in memory.
     LogReleasedEarly,
-    /// After a failed write or sync the log continues.
+    /// The log continues after a failed write or sync.
     PoisonForgotten,
-    /// A flushed run is taken for the oldest of its bucket.
+    /// A flushed run is inserted as the oldest of its bucket.
     DeltaAtTheEnd,
     /// Readers see a commit before it is in the buffers.
     VisibleBeforeApplied,
-    /// A commit goes where it was planned to, though buckets were replaced meanwhile.
+    /// A commit writes to the planned buckets although they were replaced in the meantime.
     StalePlan,
-    /// What is freed while an image is captured is freed by the image, which names it.
+    /// Space freed while an image is captured is released by that image, which still refers to it.
     EpochAfterCapture,
-    /// Records whose durability nothing proves are not written again when they were replayed.
+    /// Replayed records without proof of durability are not written again.
     ReplayNotCopied,
-    /// A scan passes over the first key of a bucket that it enters.
+    /// A scan skips the first key of each bucket that it enters.
     ScanSkipsFirst,
     /// The extents of a replaced image are freed twice.
     FreeTwice,
     /// An empty bucket is absorbed by a neighbour whose shared runs hold old versions of its keys.
     AbsorbIgnoresSharedRuns,
-    /// Close neither waits for those who write the data file nor refuses those who come later.
+    /// Close neither waits for threads that write the data file nor refuses later ones.
     CloseForgetsWriters,
-    /// A commit does not merge buckets that have no room for it.
+    /// A commit does not merge buckets that are at the limit of runs.
     CommitsPassCrowds,
-    /// What bases hold for snapshots that are gone is never merged.
+    /// Versions that bases kept for closed snapshots are never merged away.
     LeftoversStay,
 }
 
@@ -103,7 +103,7 @@ mod switch {
 
     use super::Plant;
 
-    /// The name of a plant, as `BETREE_PLANT` takes it.
+    /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
     const ALL: [(Plant, Planted); 36] = [

@@ -1,8 +1,8 @@
-//! What the engine says of itself: plain data, taken at one moment. Counters begin at 0 when the
-//! store is opened and never fall; gauges say what is now. Sizes are in bytes, times in
+//! Statistics of the engine: plain data, captured at one moment. Counters start at 0 when the store
+//! is opened and never decrease; gauges are current values. Sizes are in bytes, times in
 //! microseconds.
 
-/// Why bytes were written or read.
+/// The reason of an I/O operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum IoReason {
@@ -14,33 +14,33 @@ pub enum IoReason {
     Merge,
     /// Images of checkpoints.
     Checkpoint,
-    /// Superblocks and whatever opens a store.
+    /// Superblocks, and everything read or written to open a store.
     Meta,
     /// Pages, fences and filters read for a caller.
     Page,
-    /// Runs read to check or to copy them.
+    /// Runs read to verify or to copy them.
     Check,
 }
 
-/// Bytes and calls for one reason.
+/// Bytes and system calls for one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IoCount {
     /// The reason.
     pub reason: IoReason,
     /// Bytes.
     pub bytes: u64,
-    /// Calls of the operating system.
+    /// System calls.
     pub operations: u64,
 }
 
-/// How often something was done, since the store was opened.
+/// Counts of operations since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operations {
     /// Commits, of batches and transactions.
     pub commits: u64,
     /// Keys set.
     pub puts: u64,
-    /// Keys deleted, also by range deletes.
+    /// Keys deleted, including those in range deletes.
     pub deletes: u64,
     /// Range deletes.
     pub range_deletes: u64,
@@ -48,11 +48,11 @@ pub struct Operations {
     pub gets: u64,
     /// Cursors opened.
     pub cursors: u64,
-    /// Commits and writes refused because another transaction was first.
+    /// Commits and writes refused because another transaction committed first.
     pub conflicts: u64,
     /// Buffers flushed.
     pub flushes: u64,
-    /// Of those, appended to the base.
+    /// Flushes whose run became part of the base.
     pub appends: u64,
     /// Buckets merged.
     pub merges: u64,
@@ -65,33 +65,33 @@ pub struct Operations {
 /// The cache of pages, fences and filters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheStats {
-    /// The most it may hold.
+    /// Maximum bytes.
     pub capacity: u64,
-    /// What it holds.
+    /// Bytes in use.
     pub used: u64,
-    /// Lookups answered.
+    /// Lookups that found their item.
     pub hits: u64,
     /// Lookups that went to the disk.
     pub misses: u64,
 }
 
-/// What callers waited for, by name.
+/// Waits of callers for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// What for: `buffer_memory`, `log_sync`, ...
+    /// The cause: `buffer_memory`, `log_sync`, ...
     pub name: &'static str,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
-    /// How long in all.
+    /// Total time.
     pub micros: u64,
 }
 
 /// The log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogStats {
-    /// Held in segments that recovery would read.
+    /// Bytes in segments that recovery would read.
     pub bytes_held: u64,
-    /// Written.
+    /// Bytes written.
     pub bytes_written: u64,
     /// Syncs.
     pub syncs: u64,
@@ -101,25 +101,25 @@ pub struct LogStats {
     pub group_commits: u64,
 }
 
-/// The last checkpoint that is durable.
+/// The last durable checkpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStats {
-    /// Its number; 0 when there is none.
+    /// Its number; 0 if there is none.
     pub number: u64,
-    /// The last commit it holds wholly.
+    /// The last commit that it contains entirely.
     pub seq: u64,
-    /// How long ago it became durable.
+    /// Time since it became durable.
     pub age_micros: u64,
-    /// How long it took.
+    /// Its duration.
     pub took_micros: u64,
-    /// The length of its image.
+    /// Length of its image.
     pub image_bytes: u64,
 }
 
 /// The data file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceStats {
-    /// Its length.
+    /// Length of the file.
     pub file_bytes: u64,
     /// In use.
     pub used_bytes: u64,
@@ -127,20 +127,20 @@ pub struct SpaceStats {
     pub free_bytes: u64,
     /// Free after the next checkpoint.
     pub pending_bytes: u64,
-    /// The longest free piece.
+    /// Length of the longest free extent.
     pub largest_free: u64,
 }
 
-/// Snapshots that are open.
+/// Open snapshots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotStats {
-    /// How many, transactions included.
+    /// Their number, including transactions.
     pub open: u64,
-    /// The age of the oldest; 0 when there is none.
+    /// Age of the oldest; 0 if there is none.
     pub oldest_micros: u64,
 }
 
-/// What the whole store says of itself. Cheap enough for once a second.
+/// Statistics of the whole store. Cheap enough to read once a second.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -148,19 +148,19 @@ pub struct Stats {
     pub written: Vec<IoCount>,
     /// Bytes read, by reason, each reason at most once.
     pub read: Vec<IoCount>,
-    /// How often what was done.
+    /// Counts of operations.
     pub operations: Operations,
     /// The cache.
     pub cache: CacheStats,
-    /// What callers waited for.
+    /// Waits of callers, by cause.
     pub waits: Vec<Wait>,
     /// Memory of all buffers, active and frozen.
     pub buffered_bytes: u64,
-    /// Of that, memory of frozen buffers.
+    /// Memory of frozen buffers, included in `buffered_bytes`.
     pub frozen_bytes: u64,
-    /// Memory of flushed buffers that a call under way still reads; cursors hold none.
+    /// Memory of flushed buffers that a call in progress still reads; cursors hold none.
     pub pinned_bytes: u64,
-    /// Memory of what open transactions wrote; what they spilled is not in it.
+    /// Memory of the writes of open transactions, without what they spilled.
     pub transaction_bytes: u64,
     /// Stored bytes in deltas.
     pub delta_bytes: u64,
@@ -172,7 +172,8 @@ pub struct Stats {
     /// Bytes that may be merged before the allowance of [`crate::Options::rho`] is used up;
     /// negative when forced merges overdrew it.
     pub rho_balance: i64,
-    /// `runs_per_bucket[n]`: buckets that a scan meets `n` runs in (deltas, and 1 for the base).
+    /// `runs_per_bucket[n]`: number of buckets in which a scan meets `n` runs (deltas, plus 1 for
+    /// the base).
     pub runs_per_bucket: Vec<u64>,
     /// Trees.
     pub trees: u64,
@@ -188,7 +189,7 @@ pub struct Stats {
     pub space: SpaceStats,
     /// Open snapshots.
     pub snapshots: SnapshotStats,
-    /// The background work under way: `flush`, `merge`, `checkpoint`. Empty when idle.
+    /// Background work in progress: `flush`, `merge`, `checkpoint`. Empty when idle.
     pub activity: Vec<&'static str>,
 }
 
@@ -223,11 +224,11 @@ fn sum(counts: &[IoCount], reason: IoReason) -> u64 {
     of_reason.map(|c| c.bytes).sum()
 }
 
-/// What is stored in one tree.
+/// Statistics of one tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TreeStats {
-    /// Entries: keys that are present when `exact`, else about that.
+    /// Number of keys, exact or estimated: see `exact`.
     pub entries: u64,
     /// Whether `entries` and `live_bytes` were counted by reading the tree.
     pub exact: bool,
@@ -251,7 +252,7 @@ pub struct TreeStats {
     pub merges: u64,
 }
 
-/// What a check of the whole store has read and found sound.
+/// The result of a check of the whole store that found no damage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {

@@ -9,14 +9,14 @@ pub(crate) use kv_types::{
 };
 
 /// The number of a commit. Commits are numbered 1, 2, 3, ... in the order in which they become
-/// visible; a snapshot of number `s` sees the commits up to and including `s`. 0 stands for "older
-/// than every snapshot there is or will be".
+/// visible; a snapshot with number `s` sees the commits up to and including `s`. 0 means "older
+/// than every snapshot".
 #[doc(alias = "LSN")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Older than every snapshot there is or will be.
+    /// Older than every snapshot.
     pub const ANCIENT: Seq = Seq(0);
     /// Newer than every commit.
     pub const MAX: Seq = Seq(u64::MAX);
@@ -28,30 +28,31 @@ impl fmt::Display for Seq {
     }
 }
 
-/// A sorted run. Never given to another run, in the whole life of the store.
+/// The id of a run. Never reused within a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId(pub(crate) u64);
 
-/// The unit in which the data file is given out, in bytes: what a device writes atomically at best.
+/// The allocation unit of the data file, in bytes: at best the size that a device writes
+/// atomically.
 pub(crate) const UNIT: u64 = 4096;
 
-/// A piece of the data file. Both numbers are multiples of [`UNIT`], in bytes.
+/// A contiguous piece of the data file. Both numbers are multiples of [`UNIT`], in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Extent {
-    /// Where it begins.
+    /// Start.
     pub(crate) offset: u64,
-    /// How long it is; never 0.
+    /// Length; never 0.
     pub(crate) len: u64,
 }
 
 impl Extent {
-    /// Where it ends.
+    /// End.
     pub(crate) fn end(self) -> u64 {
         self.offset + self.len
     }
 }
 
-/// What a version of a key says.
+/// The operation of one version of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub(crate) enum Op {
@@ -71,8 +72,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// The first 8 bytes of a key as a number of the same order. What is missing counts as zeros, so
-/// equal numbers say nothing: the whole keys must be compared.
+/// The first 8 bytes of a key as a number with the same order. Missing bytes count as zeros, so the
+/// whole keys must be compared if the numbers are equal.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
     if let Some(bytes) = key.first_chunk::<8>() {

@@ -1,5 +1,6 @@
-//! What does an index cost when it is built of documents that are there, beside one that is kept up
-//! to date while they are inserted? The documents and the three secondary indexes of iibench.
+//! What does an entry of an index cost when the index is built over existing documents, compared
+//! with an index that inserts keep up to date? The documents and the three secondary indexes of
+//! iibench.
 //!
 //! `cargo bench -p docdb --bench index_build -- [DOCUMENTS [CACHE_MIB [ENGINE...]]]` (default:
 //! 500,000, 64 MiB, betree and lmdb). Both ways are measured in one run, each in a new temporary

@@ -135,8 +135,8 @@ impl Examined {
         self.used_disk.store(true, Ordering::Relaxed);
     }
 
-    /// Record an executed plan with these leaves. Statements of one command often read at the same
-    /// leaves: each leaf is listed as many times as it occurs in the plan that has it most often.
+    /// Record an executed plan with these leaves. Statements of one command often read by the same
+    /// leaves: each leaf is listed as often as in the plan that has it most often.
     pub(crate) fn plan(&self, leaves: &[Leaf]) {
         let mut plans = self.plans.lock();
         for (at, leaf) in leaves.iter().enumerate() {

@@ -233,27 +233,28 @@ impl Store {
         &self.reading
     }
 
-    /// Documents of collections were committed, or a commit of them has failed: what an engine has
-    /// done then is not known. Where there is one writer, before it gives the turn back.
+    /// Record a commit of documents, or a failed commit, whose effect in the engine is unknown. On
+    /// an engine with one writer the caller still holds the turn.
     pub(crate) fn committed<'c>(&self, written: impl Iterator<Item = &'c Core>) {
         let number = self.commits.fetch_add(1, Ordering::AcqRel) + 1;
         for core in written {
-            // Where writers commit side by side a later one may have been here first.
+            // Where writers commit in parallel, a thread with a later commit may have been here
+            // first.
             core.written.fetch_max(number, Ordering::AcqRel);
         }
     }
 
-    /// Change the catalog, one at a time; `None` when others change it for longer than `limit`.
+    /// Take the lock of catalog changes; `None` if others hold it for longer than `limit`.
     pub(crate) fn changes_within(&self, limit: Duration) -> Option<MutexGuard<'_, ()>> {
         self.changes.try_lock_for(limit)
     }
 
-    /// The turns to write.
+    /// The writer turns of the engine.
     pub(crate) fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    /// Check that it is open: what waits does not wait longer.
+    /// Check that the store is open, so that waiting threads end when it is closed.
     ///
     /// # Errors
     /// `InterruptedAtShutdown`.
@@ -269,15 +270,15 @@ impl Store {
         self.catalog.store(Arc::new(next));
     }
 
-    /// Make a tree.
+    /// Create a tree.
     pub(crate) fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
         self.engine
             .create_tree(name, options)
             .map_err(error::engine)
     }
 
-    /// Drop trees that the catalog does not know any more, those of names; later, if readers or a
-    /// writer forbid it now. Those that were left before are tried again.
+    /// Drop trees by name that the catalog no longer lists, together with those that earlier calls
+    /// could not drop. Trees that a reader or a writer still protects are dropped by a later call.
     pub(crate) fn drop_named(&self, names: impl IntoIterator<Item = String>) {
         let turn = self.turns.take_soon(&|| self.check_not_closed());
         let before = std::mem::take(&mut *self.undropped.lock());
@@ -285,14 +286,15 @@ impl Store {
         if let Ok(Some(_turn)) = turn {
             left.retain(|name| match self.engine.drop_tree(name) {
                 Ok(()) => false,
-                // What cannot be dropped now is tried again, at the latest at the next opening.
+                // A tree that cannot be dropped now is dropped later, at the latest at the next
+                // opening.
                 Err(e) => e.kind() != ErrorKind::NotFound,
             });
         }
         self.undropped.lock().append(&mut left);
     }
 
-    /// Drop the trees of a collection that the catalog does not know (any more).
+    /// Drop the trees of a collection that the catalog does not list.
     pub(crate) fn drop_trees(&self, collection: &Collection) {
         let uuid = &collection.core().uuid;
         let indexes = collection.indexes().iter();
@@ -300,7 +302,7 @@ impl Store {
         self.drop_named(trees.chain([Stored::records_tree(uuid)]));
     }
 
-    /// Try again to drop trees that could not be dropped.
+    /// Retry to drop the trees that could not be dropped.
     pub(crate) fn drop_left_trees(&self) {
         let some = !self.undropped.lock().is_empty();
         if some {
@@ -308,8 +310,8 @@ impl Store {
         }
     }
 
-    /// Fold the entries of a collection's counts, in the turn of the caller. That another thread
-    /// was first, or the engine is full, does no harm: there are only more entries.
+    /// Fold the entries of a collection's counts; the caller holds the turn. If another thread
+    /// folds them first, or the engine is full, more entries remain, which is harmless.
     pub(crate) fn fold_counts(&self, core: &Core) {
         let folded = self
             .engine
@@ -319,19 +321,19 @@ impl Store {
                 fold_counts(txn.as_mut(), self.trees.counts, &core.uuid)?;
                 txn.commit(Durability::Interval).map_err(error::engine)
             });
-        // See above.
+        // A failure leaves more entries, which is harmless.
         drop(folded);
     }
 
-    /// Documents were committed: wake those who wait for more.
+    /// Wake the threads that wait for new documents, after a commit.
     pub(crate) fn wrote(&self) {
         // A waiter holds this lock from reading the number of commits until it waits.
         drop(self.written.0.lock());
         self.written.1.notify_all();
     }
 
-    /// Wait until documents were committed since `seen` was returned, or until `deadline`; returns
-    /// the number to wait from next. For tailable cursors.
+    /// Wait until documents were committed after commit number `seen`, or until `deadline`; returns
+    /// the commit number for the next wait. For tailable cursors.
     #[must_use]
     pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
         let mut guard = self.written.0.lock();
@@ -344,7 +346,7 @@ impl Store {
     }
 }
 
-/// The error for commands that want a collection where there is a view.
+/// The error for commands that need a collection where the name is that of a view.
 pub(crate) fn is_view(ns: &Namespace) -> Error {
     Error::new(
         Code::COMMAND_NOT_SUPPORTED_ON_VIEW,

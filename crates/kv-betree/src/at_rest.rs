@@ -26,19 +26,20 @@ pub struct AtRest {
 /// A bucket: a range of keys with a base and the changes above it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    /// The tree it belongs to.
+    /// The tree that the bucket belongs to.
     pub tree: TreeId,
-    /// Bytes of its base.
+    /// Bytes of the base.
     pub base_bytes: u64,
-    /// Bytes of the changes above it.
+    /// Bytes of the changes above the base.
     pub delta_bytes: u64,
 }
 
-/// Read the newest checkpoint of the store in `directory`. A store that another process has open
-/// can be read, too: if its checkpoints overtake the reader, the reader restarts, a few times.
+/// Read the newest checkpoint of the store in `directory`, which another process may have open. If
+/// that process takes new checkpoints faster than this function reads one, the read restarts, a few
+/// times.
 ///
 /// # Errors
-/// `Invalid` when there is no store of this engine; `Corrupt`; `Io`.
+/// `Invalid` when the directory holds no store of this engine; `Corrupt`; `Io`.
 pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
     let path = directory.join(DATA);
     let file = fs::File::open(&path).map_err(|e| Error::io("map", &path, e).with_engine(NAME))?;
@@ -66,7 +67,7 @@ pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
     })
 }
 
-/// A file that refuses to be written.
+/// A file for reading only: every write to it fails.
 struct ReadOnly(fs::File);
 
 impl ReadOnly {

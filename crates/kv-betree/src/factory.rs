@@ -1,8 +1,8 @@
 //! The factory: what betree supports, and how it is opened.
 //!
-//! Of the common options betree uses all but `size_max`: its file grows as far as the disk allows.
-//! `cache` is its whole memory, write buffers included. It has at least one background thread,
-//! because no caller of this API would do the background work.
+//! Of the common options betree uses all but `size_max`: its data file grows as far as the disk
+//! allows. `cache` is all the memory that betree uses, write buffers included. betree runs at least
+//! one background thread, because callers of this API do no background work.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vfs::RealVfs;
 
 use crate::settings::{self, NAME, OPTIONS};
 
-/// The codecs of its data.
+/// The codecs for betree's data.
 const CODECS: &[CodecDoc] = &[
     CodecDoc::NONE,
     CodecDoc {
@@ -24,7 +24,7 @@ const CODECS: &[CodecDoc] = &[
         own: &[("codec", "snappy"), ("delta_codec", "snappy")],
     },
     CodecDoc::fast("lz4"),
-    // Deltas are soon rewritten: stronger codecs are for bases only.
+    // Deltas are soon rewritten, so the stronger codecs are used for bases only.
     CodecDoc {
         name: "zlib",
         class: Codec::Fast,
@@ -105,7 +105,7 @@ pub(crate) fn capabilities(log: bool) -> Capabilities {
         none_is_consistent: true,
         concurrent_writers: true,
         blind_writes: true,
-        // The keys of a range are found and deleted one by one.
+        // A range delete finds the keys of the range and deletes them one by one.
         cheap_range_delete: false,
         drop_with_readers: true,
         compaction: true,

@@ -17,8 +17,8 @@ mod settings;
 
 pub use at_rest::{AtRest, Bucket, map_at_rest};
 
-/// Open a store on a file system of the caller, for tests that observe or stop it. The identity
-/// file is still read and written by the operating system.
+/// Open a store on `vfs`, a file system that the caller provides: for tests that observe or stop
+/// its operations. The identity file is still read and written through the operating system.
 ///
 /// # Errors
 /// As [`kv::Factory::open`] of the [`factory`].

@@ -1,8 +1,8 @@
-//! The options: the documentation of the engine's own, and the conversion of all to
+//! The options: documentation of the engine-specific ones, and the conversion of all options to
 //! `betree::Options`.
 //!
-//! The preset comes first, then the common options, then the own ones; each is checked as it is
-//! set, so that an error names the option that was given.
+//! The preset is applied first, then the common options, then the engine-specific ones. Each option
+//! is checked when it is applied, so that an error names the option that the user gave.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -15,7 +15,7 @@ use stdx::ByteSize;
 /// The engine's name.
 pub(crate) const NAME: &str = "betree";
 
-/// The own options, as `lab list` and error messages show them.
+/// The engine-specific options, as `lab list` and error messages show them.
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     OptionDoc {
         name: "preset",
@@ -142,7 +142,7 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
 ];
 
-/// Convert `options`, whose own names have been checked, to the engine's.
+/// Convert `options`, whose engine-specific names have been checked, to the engine's options.
 ///
 /// # Errors
 /// `Invalid`, naming the option and its range.
@@ -164,7 +164,7 @@ pub(crate) fn read(options: &EngineOptions) -> Result<Options> {
     Ok(found)
 }
 
-/// The options every engine has.
+/// Apply the options that every engine has.
 fn common(found: Options, options: &EngineOptions) -> Result<Options> {
     let codec = match options.codec {
         kv::Codec::None => Codec::None,
@@ -182,7 +182,8 @@ fn common(found: Options, options: &EngineOptions) -> Result<Options> {
     checked("checkpoint", found.with_checkpoint_interval(interval))
 }
 
-/// `options` with the own option `name` set to `text`. `None` when `text` is not a valid value.
+/// `options` with the engine-specific option `name` set to `text`. `None` when `text` is not a
+/// valid value.
 fn set(options: Options, name: &str, text: &str) -> Option<Options> {
     let found = match name {
         "rho" => options.with_rho(parse(text)?),
@@ -216,7 +217,7 @@ fn size(text: &str) -> Option<u64> {
     parse::<ByteSize>(text).map(ByteSize::bytes)
 }
 
-/// `250us`, `10ms`, `2s`, `5m`, `24h`; `0` needs no unit.
+/// Parse a duration: `250us`, `10ms`, `2s`, `5m`, `24h`; `0` needs no unit.
 fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
@@ -235,7 +236,7 @@ fn duration(text: &str) -> Option<Duration> {
     number.checked_mul(micros).map(Duration::from_micros)
 }
 
-/// Check `options` after the option `name` was set; an error is about that one.
+/// Check `options` after the option `name` was set, so that an error is attributed to `name`.
 fn checked(name: &str, options: Options) -> Result<Options> {
     match options.validate() {
         Ok(()) => Ok(options),

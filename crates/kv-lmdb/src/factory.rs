@@ -1,10 +1,11 @@
 //! The factory: how LMDB is opened, and which options it uses.
 //!
 //! Of the common options LMDB uses `size_max` (the size of its map, which is address space, not
-//! memory or disk), `interval` and `log`. It has no cache of its own (the page cache of the
-//! operating system is its cache, so `cache` cannot bound it), no checkpoints, no compression and
-//! no background threads but the one that syncs, and it cannot bypass the page cache it maps:
-//! `cache`, `checkpoint`, `codec`, `threads` and `direct_io` are accepted and have no effect.
+//! memory or disk), `interval` and `log`. The other options are accepted and have no effect. LMDB
+//! has no cache of its own (the page cache of the operating system is its cache, so `cache` cannot
+//! bound it), no checkpoints (`checkpoint`), no compression (`codec`), and no background threads
+//! except the one that syncs (`threads`); and it cannot bypass the page cache that it maps
+//! (`direct_io`).
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! LMDB behind the persistence API.
 //!
 //! LMDB is a memory-mapped copy-on-write B-tree: one writer, any number of readers that never wait,
-//! no log and no cache of its own. The consequences for the contract of `kv` are in these modules:
-//! options in `factory`, the cost of a commit and the loss at a power failure in
+//! no log and no cache of its own. These modules document the consequences for the contract of
+//! `kv`: options in `factory`, the cost of a commit and the loss at a power failure in
 //! `engine::durability`, the layout of trees in the environment in `engine::catalog`.
 //!
 //! LMDB trusts its file. Pages have no checksums, so damage inside a page may stay undetected, or

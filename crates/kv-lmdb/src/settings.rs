@@ -1,4 +1,4 @@
-//! The engine's own options: their documentation as data, and their values once read.
+//! The engine-specific options: their documentation as data, and their parsed values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use kv::{EngineOptions, Error, OptionDoc, Result};
 
 use crate::support::NAME;
 
-/// The own options, as `lab list` and error messages show them.
+/// The engine-specific options, as `lab list` and error messages show them.
 pub(crate) const OPTIONS: &[OptionDoc] = &[
     OptionDoc {
         name: "trees",
@@ -46,16 +46,16 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
 ];
 
-/// The mode of `Durability::Interval`.
+/// What a commit at `Durability::Interval` syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IntervalMode {
-    /// Data is synced in the commit, the meta page in the background.
+    /// The commit syncs its data; the background thread syncs the meta page.
     MetaSync,
-    /// Everything is synced in the background.
+    /// The background thread syncs everything.
     NoSync,
 }
 
-/// The own options, read.
+/// The parsed values of the engine-specific options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub(crate) trees: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The own options of `options`, whose names have been checked.
+    /// Parse the engine-specific options of `options`, whose names have been checked.
     pub(crate) fn read(options: &EngineOptions) -> Result<Settings> {
         Ok(Settings {
             trees: number(options, "trees")?,

@@ -5,14 +5,14 @@ use kv::{Capabilities, Limits};
 /// The engine's name.
 pub(crate) const NAME: &str = "lmdb";
 
-/// The longest key, in bytes. Two nodes must fit in a page: of a page of 4096 bytes 16 are the
-/// header, half the rest is 2040, less the 2-byte slot 2038, less the node header (8) and the
-/// record of a named database (48), which LMDB reserves in every node. Larger pages would allow
-/// more; the limit is the same everywhere so that a store can move between machines.
+/// Maximum length of a key, in bytes. Two nodes must fit in a page. Of a page of 4096 bytes, 16 are
+/// the header; half the rest is 2040, less the slot (2) 2038, less the header of the node (8) and
+/// the record of a named database (48), which LMDB reserves in every node. Larger pages would allow
+/// longer keys; the limit is the same everywhere so that a store can move between machines.
 pub(crate) const KEY_MAX: usize = 1982;
 
-/// The longest value, in bytes. LMDB itself accepts 4 GiB, but needs that many contiguous free
-/// pages.
+/// Maximum length of a value, in bytes. LMDB itself accepts 4 GiB, but needs contiguous free pages
+/// for the whole value.
 pub(crate) const VALUE_MAX: usize = 1 << 30;
 
 /// What LMDB supports; no option changes it.
@@ -31,7 +31,8 @@ pub(crate) fn capabilities() -> Capabilities {
         concurrent_writers: false,
         blind_writes: false,
         cheap_range_delete: false,
-        // Trees are emptied, not deleted (see `engine::catalog`), and older pages stay for readers.
+        // Trees are emptied, not deleted (see `engine::catalog`), and readers keep their older
+        // pages.
         drop_with_readers: true,
         compaction: false,
         backup: true,

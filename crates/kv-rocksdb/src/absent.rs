@@ -7,17 +7,17 @@ use kv::{Engine, EngineOptions, Factory, Result};
 /// Whether the engine is compiled in.
 pub(crate) const AVAILABLE: bool = false;
 
-/// The version of RocksDB, when it is compiled in.
+/// The version of RocksDB: `None`, because it is not compiled in.
 pub(crate) fn version() -> Option<String> {
     None
 }
 
-/// Accepts all values: they can only be checked with the engine.
+/// Accepts all values: only the engine can check them.
 pub(crate) fn check(_: &EngineOptions) -> Result<()> {
     Ok(())
 }
 
-/// Always fails with the factory's "not compiled in".
+/// Always fails with the factory's error "not compiled in".
 pub(crate) fn open(
     factory: &dyn Factory,
     _directory: &Path,

@@ -31,7 +31,7 @@ impl Durability {
         Durability::Sync,
     ];
 
-    /// The word for this level, as read by [`FromStr`].
+    /// The name of the level, as parsed by [`FromStr`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -58,8 +58,8 @@ struct Context {
     source: Option<Box<dyn error::Error + Send + Sync>>,
 }
 
-/// An error: its kind, a sentence, and the engine, operation, tree, key and path it concerns, as
-/// far as they are known.
+/// An error: its kind, a message, and the engine, operation, tree, key and path it concerns, as far
+/// as they are known.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -84,7 +84,7 @@ impl Error {
         self.kind
     }
 
-    /// The sentence, without context.
+    /// The message, without context.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -155,7 +155,7 @@ impl Error {
         self
     }
 
-    /// Add the error underneath.
+    /// Add the cause of this error.
     #[must_use]
     pub fn with_source(mut self, source: impl error::Error + Send + Sync + 'static) -> Error {
         self.context.source = Some(Box::new(source));
@@ -186,13 +186,13 @@ impl Error {
         Error::new(ErrorKind::Corrupt, message)
     }
 
-    /// `Invalid`, with a sentence.
+    /// An error of kind `Invalid` with `message`.
     #[must_use]
     pub fn invalid(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Invalid, message)
     }
 
-    /// `Unsupported`, naming what the engine lacks.
+    /// An error of kind `Unsupported`; `what` names what the engine lacks.
     #[must_use]
     pub fn unsupported(engine: &'static str, what: &str) -> Error {
         Error::new(ErrorKind::Unsupported, format!("{engine} has no {what}")).with_engine(engine)

@@ -11,7 +11,7 @@ pub struct KeyRange<'a> {
     pub end: Bound<&'a [u8]>,
 }
 
-/// The way a cursor goes.
+/// The direction in which a cursor moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Ascending byte order.
@@ -47,7 +47,7 @@ impl<'a> KeyRange<'a> {
         }
     }
 
-    /// The keys from `start` (inclusive) on.
+    /// The keys at or above `start`.
     #[must_use]
     pub fn from(start: &'a [u8]) -> KeyRange<'a> {
         KeyRange {

@@ -12,12 +12,12 @@ pub(crate) fn version() -> Option<String> {
     None
 }
 
-/// Accepts all values: they can only be checked with the library.
+/// Accepts all values: only the library can check them.
 pub(crate) fn check(_: &EngineOptions) -> Result<()> {
     Ok(())
 }
 
-/// Open a store.
+/// Always fails: the library is not compiled in.
 pub(crate) fn open(_: &Path, _: &EngineOptions) -> Result<Box<dyn Engine>> {
     Err(crate::factory().missing())
 }

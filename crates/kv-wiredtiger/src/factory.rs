@@ -43,8 +43,8 @@ impl Factory for Wiredtiger {
         Some("wiredtiger")
     }
 
-    /// One malloc arena. WiredTiger frees on its eviction threads memory that callers allocated, so
-    /// that glibc's arenas hold about twice the cache; MongoDB uses tcmalloc instead.
+    /// One malloc arena. WiredTiger's eviction threads free memory that callers allocated, so
+    /// glibc's arenas would hold about twice the cache; MongoDB uses tcmalloc instead.
     fn environment(&self) -> &'static [(&'static str, &'static str)] {
         &[("MALLOC_ARENA_MAX", "1")]
     }

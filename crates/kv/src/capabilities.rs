@@ -1,10 +1,10 @@
-//! What an engine supports, as data: no code above this API decides by an engine's name.
+//! What an engine supports, as data: code above this API makes no decision by an engine's name.
 
 use kv_types::Limits;
 use serde::{Deserialize, Serialize};
 
-/// What an engine supports. If a capability is false, the call returns `Unsupported`; for qualities
-/// without a call, the law that needs it is skipped and counted.
+/// What an engine supports. If a capability is false, the call that needs it returns `Unsupported`;
+/// if no call needs it, the conformance law that checks it is skipped, and counted as skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
     /// The longest keys and values.
@@ -14,14 +14,15 @@ pub struct Capabilities {
     /// Commits survive the end of the process (kill -9) at every level above `none`.
     pub persistent: bool,
     /// `Durability::Interval` keeps a prefix of the commits after a power loss, without a sync in
-    /// every commit. If false, the engine maps `interval` to something stronger (and slower).
+    /// every commit. If false, the engine treats `interval` as a stronger (and slower) level.
     pub interval: bool,
     /// Concurrent commits at `Durability::Group` share a sync.
     pub group_commit: bool,
-    /// A commit at `Durability::None` that is lost by a power loss still leaves a store that opens.
+    /// A power loss that loses commits at `Durability::None` still leaves a store that opens.
     pub none_is_consistent: bool,
-    /// Two write transactions can be open at once; if false the second `begin_write` waits for the
-    /// first to end (and is refused on the thread that holds it), and conflicts cannot happen.
+    /// Two write transactions can be open at once. If false, a second `begin_write` waits for the
+    /// first transaction to end (and is refused on the thread that holds the first), and conflicts
+    /// cannot happen.
     pub concurrent_writers: bool,
     /// Blind writes neither read nor conflict.
     pub blind_writes: bool,
@@ -33,7 +34,7 @@ pub struct Capabilities {
     pub compaction: bool,
     /// The engine can copy itself to a directory while it is written.
     pub backup: bool,
-    /// The engine can draw a storage map.
+    /// The engine can report a storage map.
     pub storage_map: bool,
     /// The engine counts the bytes it writes by reason.
     pub io_by_reason: bool,
@@ -43,14 +44,15 @@ pub struct Capabilities {
     pub compression: bool,
 }
 
-/// How an engine brings changed entries to disk. It decides what becomes of its rate when data
+/// How an engine writes changed entries to disk. This determines how its rate changes when data
 /// outgrow memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Writes {
-    /// It writes the whole pages that changed entries are on, as a B-tree does.
+    /// The engine writes whole pages that contain changed entries, as a B-tree does.
     Pages,
-    /// It writes the changed entries and merges them with others later, as an LSM tree does.
+    /// The engine writes the changed entries and merges them with others later, as an LSM tree
+    /// does.
     Changes,
 }
 

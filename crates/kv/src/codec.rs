@@ -2,9 +2,9 @@
 
 use crate::options::{Codec, CodecDoc, EngineOptions};
 
-/// A codec by name, as an engine's own option `codec` takes it and MongoDB's `blockCompressor`
-/// (manual, `storage.wiredTiger.collectionConfig.blockCompressor`; LZ4 is RocksDB's). The engine
-/// chooses the level of the stronger ones.
+/// A codec by its name in the engine-specific option `codec`. The names are those of MongoDB's
+/// `blockCompressor` (manual, `storage.wiredTiger.collectionConfig.blockCompressor`); MongoDB has
+/// no LZ4, whose name is RocksDB's. The engine chooses the compression level of zlib and Zstandard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedCodec {
     /// No compression.
@@ -20,7 +20,7 @@ pub enum NamedCodec {
 }
 
 impl NamedCodec {
-    /// All of them, weakest first.
+    /// All codecs, weakest first.
     pub const ALL: [NamedCodec; 5] = [
         NamedCodec::None,
         NamedCodec::Snappy,
@@ -32,7 +32,7 @@ impl NamedCodec {
     /// The names, in the form of [`OptionDoc::values`](crate::OptionDoc::values).
     pub const NAMES: &'static str = "none|snappy|lz4|zlib|zstd";
 
-    /// All of them, for [`Factory::codecs`](crate::Factory::codecs) of an engine with the option
+    /// All codecs, for [`Factory::codecs`](crate::Factory::codecs) of an engine with the option
     /// `codec`.
     pub const DOCS: &'static [CodecDoc] = &[
         doc("none", Codec::None, &[("codec", "none")]),
@@ -54,11 +54,12 @@ impl NamedCodec {
         }
     }
 
-    /// The codec that `options` select: the own option `codec`, else the class, where `fast` is the
-    /// engine's codec of [`Codec::Fast`].
+    /// The codec that `options` select: that of the engine-specific option `codec` if it is set,
+    /// else that of the class in `options.codec`, where `fast` is the engine's codec for
+    /// [`Codec::Fast`].
     ///
     /// # Errors
-    /// The option's value, if it is no codec.
+    /// The value of the option `codec`, if it names no codec.
     pub fn of(options: &EngineOptions, fast: NamedCodec) -> Result<NamedCodec, &str> {
         match (options.own.get("codec").map(String::as_str), options.codec) {
             (Some(name), _) => {

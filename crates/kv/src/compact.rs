@@ -1,8 +1,8 @@
-//! Progress of long work, and how the caller stops it.
+//! Progress of long operations, and how the caller cancels them.
 
 use serde::{Deserialize, Serialize};
 
-/// Progress of long work. `total` is an estimate and may grow.
+/// Progress of a compaction or a backup. `total_bytes` is an estimate and may grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
     /// Bytes processed.
@@ -20,7 +20,7 @@ pub enum Flow {
     Cancel,
 }
 
-/// How a compaction or a settling ended.
+/// How a compaction or a settle ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Compaction {

@@ -17,7 +17,7 @@ pub trait Engine: Send + Sync {
     /// The engine's name, as in its factory.
     fn name(&self) -> &'static str;
 
-    /// What it supports with the options with which it was opened.
+    /// The capabilities of the engine with the options it was opened with.
     fn capabilities(&self) -> &Capabilities;
 
     /// Whether its calls announce (see [`stdx::blocking`]) every wait that may be long: for other
@@ -50,7 +50,7 @@ pub trait Engine: Send + Sync {
     /// The names of all trees, in byte order.
     ///
     /// # Errors
-    /// As the engine reports.
+    /// Any error that the engine reports.
     fn trees(&self) -> Result<Vec<String>>;
 
     /// A snapshot of all trees as of now.
@@ -64,17 +64,18 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `Closed`. Without the capability `concurrent_writers` the call waits for the transaction
-    /// that is open on another thread, and returns `Invalid` when this thread holds it itself.
+    /// that is open on another thread, and returns `Invalid` when the open transaction belongs to
+    /// the calling thread.
     fn begin_write(&self) -> Result<Box<dyn Transaction + '_>>;
 
-    /// Apply a batch atomically and without reading. Where `blind_writes` is true it never
-    /// conflicts; elsewhere the engine repeats it until it succeeds. It is the engine's choice
-    /// whether a batch counts as a first committer, so that an open transaction that writes one of
-    /// its keys gets `Conflict`.
+    /// Apply a batch atomically and without reading. With the capability `blind_writes` a batch
+    /// never conflicts; without it the engine retries the batch until it succeeds. The engine
+    /// decides whether a batch counts as a first committer, that is, whether an open transaction
+    /// that writes a key of the batch gets `Conflict`.
     ///
     /// # Errors
-    /// `Invalid` for a key or value beyond the limits or a dropped tree (nothing is applied);
-    /// `Full`, `Closed`, `Io`.
+    /// `Invalid` for a key or value beyond the limits or a dropped tree (then no change is
+    /// applied); `Full`, `Closed`, `Io`.
     fn write(&self, batch: &Batch, durability: Durability) -> Result<()>;
 
     /// Make everything committed so far durable in the tree files, so that opening needs (next to)
@@ -84,7 +85,7 @@ pub trait Engine: Send + Sync {
     /// `Full`, `Io`; after a failed sync the engine is `Closed` for writes.
     fn checkpoint(&self) -> Result<()>;
 
-    /// Make everything committed so far survive a power loss, whatever level it was committed at
+    /// Make everything committed so far survive a power loss, at whatever level it was committed
     /// (engines without a log checkpoint instead).
     ///
     /// # Errors
@@ -111,11 +112,11 @@ pub trait Engine: Send + Sync {
     /// As [`Engine::checkpoint`].
     fn settle(&self, limit: Duration) -> Result<Compaction>;
 
-    /// Copy the store as of now into `directory`, which must not exist or be empty, while it is
-    /// read and written. The copy opens with the same factory.
+    /// Copy the store as of now into `directory`, which must be empty or not exist, while the store
+    /// is read and written. The copy opens with the same factory.
     ///
     /// # Errors
-    /// `Unsupported` without the capability `backup`; `Exists` when `directory` holds anything.
+    /// `Unsupported` without the capability `backup`; `Exists` when `directory` is not empty.
     fn backup(
         &self,
         directory: &Path,
@@ -125,7 +126,7 @@ pub trait Engine: Send + Sync {
     /// Statistics since the engine was opened. Cheap enough to call once a second.
     ///
     /// # Errors
-    /// As the engine reports.
+    /// Any error that the engine reports.
     fn stats(&self) -> Result<EngineStats>;
 
     /// What is stored in one tree.
@@ -134,7 +135,7 @@ pub trait Engine: Send + Sync {
     /// `Invalid` for a dropped tree.
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats>;
 
-    /// Where the bytes are in the files.
+    /// The storage map: where the bytes of the store are in its files.
     ///
     /// # Errors
     /// `Unsupported` without the capability `storage_map`.
@@ -144,7 +145,8 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     /// `Corrupt`, naming what is wrong; `Unsupported` when the engine has no such check; `Conflict`
-    /// if a snapshot is open and the engine needs exclusive access to the trees: end it and retry.
+    /// if a snapshot is open and the engine needs exclusive access to the trees: end the snapshot
+    /// and retry.
     fn verify(&self) -> Result<()> {
         Err(Error::unsupported(
             self.name(),
@@ -162,10 +164,10 @@ pub trait Engine: Send + Sync {
 
 /// A read view of all trees at one moment.
 pub trait Snapshot {
-    /// Read `key` into `value` (cleared first). False when it is absent.
+    /// Read `key` into `value`, which is cleared first. Returns false when the key is absent.
     ///
     /// # Errors
-    /// `Invalid` for a dropped tree; `Corrupt`, `Io`. A key beyond the limits is absent.
+    /// `Invalid` for a dropped tree; `Corrupt`, `Io`. A key beyond the limits counts as absent.
     fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
 
     /// Read `key`.
@@ -210,24 +212,26 @@ pub trait Snapshot {
 /// An iterator over a range. It is before the first entry until [`Cursor::advance`] is called. It
 /// reads its snapshot, so later writes do not affect it.
 pub trait Cursor {
-    /// Go to the next entry in the cursor's direction. False at the end; after that it stays false.
+    /// Move to the next entry in the cursor's direction. Returns false at the end, and on every
+    /// later call until [`Cursor::seek`] finds an entry.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     fn advance(&mut self) -> Result<bool>;
 
-    /// Go to the first entry at or beyond `key` in the cursor's direction, within its range. It may
-    /// also go back. False when there is none: the cursor is then at its end, where
-    /// [`Cursor::advance`] stays false until another seek finds an entry.
+    /// Move to the first entry at or beyond `key` in the cursor's direction, within the cursor's
+    /// range. The move may be against that direction. Returns false when the range has no such
+    /// entry: the cursor is then at its end, where [`Cursor::advance`] returns false until another
+    /// seek finds an entry.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
 
-    /// The key of the current entry. Empty when there is none.
+    /// The key of the current entry; empty when the cursor is not at an entry.
     fn key(&self) -> &[u8];
 
-    /// The value of the current entry. Empty when there is none.
+    /// The value of the current entry; empty when the cursor is not at an entry.
     fn value(&self) -> &[u8];
 }
 
@@ -236,28 +240,30 @@ pub trait Transaction: Snapshot {
     /// Insert `key`; it must be absent.
     ///
     /// # Errors
-    /// `Exists`, and the transaction may continue; `Conflict`; `Invalid` beyond the limits.
+    /// `Exists` if the key exists (the transaction may continue); `Conflict`; `Invalid` for a key
+    /// or value beyond the limits.
     fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
 
     /// Set `key` to `value`. Takes part in conflict detection.
     ///
     /// # Errors
-    /// `Conflict` (here or at commit); `Invalid` beyond the limits, and the transaction may
-    /// continue.
+    /// `Conflict` (here or at commit); `Invalid` for a key or value beyond the limits (the
+    /// transaction may continue).
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()>;
 
-    /// Remove `key`; returns whether it existed. Takes part in conflict detection; it is the
-    /// engine's choice whether deleting an absent key counts as a write of the key.
+    /// Remove `key`; returns whether it existed. Takes part in conflict detection; the engine
+    /// decides whether deleting an absent key counts as a write of the key.
     ///
     /// # Errors
-    /// `Conflict`. A key beyond the limits gives false or `Invalid`, as the engine chooses, and the
-    /// transaction may continue.
+    /// `Conflict`. For a key beyond the limits the engine returns either false or `Invalid`, and
+    /// the transaction may continue.
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool>;
 
     /// Set `key` to `value` without reading and, where the capability `blind_writes` is true,
-    /// without conflict detection: for keys that are derived from keys that take part in it. Inside
-    /// the transaction it is a write like any other: it is visible there, and of several writes of
-    /// one key, blind or not, the last wins.
+    /// without conflict detection. Meant for keys derived from other keys that do take part in
+    /// conflict detection, such as index entries. Inside the transaction it is a write like any
+    /// other: the transaction sees it, and of several writes of one key, blind or not, the last
+    /// wins.
     ///
     /// # Errors
     /// As [`Transaction::put`].
@@ -269,19 +275,20 @@ pub trait Transaction: Snapshot {
     /// As [`Transaction::put`].
     fn delete_blind(&mut self, tree: TreeId, key: &[u8]) -> Result<()>;
 
-    /// Remove the keys of `range` that this transaction sees. A key of them that another
-    /// transaction has changed meanwhile is removed anyway, or is a conflict. It is the engine's
-    /// choice whether keys that others insert into the range meanwhile stay, are removed or
-    /// conflict.
+    /// Remove the keys of `range` that this transaction sees. If another transaction has changed
+    /// such a key since this transaction's snapshot, the engine either removes the key anyway or
+    /// reports a conflict. The engine also decides whether keys that others insert into the range
+    /// meanwhile stay, are removed or conflict.
     ///
     /// # Errors
     /// `Conflict`.
     fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()>;
 
-    /// Commit. On an error nothing of the transaction is visible, with one exception: engines whose
-    /// commits share a sync may make them visible before it. When the log cannot be written or
-    /// synced (`Io`), the transaction may then be visible until the store is opened again; all
-    /// later writes are `Closed`, and opening decides whether it happened.
+    /// Commit. On an error nothing of the transaction is visible, with one exception: an engine
+    /// whose commits share a sync may make them visible before the sync. If the log then cannot be
+    /// written or synced (`Io`), the transaction may be visible until the store is opened again.
+    /// All later writes return `Closed`, and recovery at the next open determines whether the
+    /// transaction is committed.
     ///
     /// # Errors
     /// `Conflict`: retry the transaction. `Full`, `Closed`, `Io`.

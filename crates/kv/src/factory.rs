@@ -8,40 +8,43 @@ use crate::capabilities::{Capabilities, Writes};
 use crate::engine::Engine;
 use crate::options::{Codec, CodecDoc, EngineOptions, OptionDoc};
 
-/// An engine that may or may not have been compiled in. Each adapter crate always exposes one;
-/// without its cargo feature, `open` returns `Unsupported` and names the feature.
+/// The factory of an engine, which may or may not be compiled in. Each adapter crate always exposes
+/// one factory; without the crate's cargo feature, `open` returns `Unsupported` and names the
+/// feature.
 pub trait Factory: Send + Sync {
     /// The engine's name: lower case, as in `--engine lmdb`.
     fn name(&self) -> &'static str;
 
-    /// One line: what kind of engine, and by whom.
+    /// Description in one line: the kind of engine and who makes it.
     fn about(&self) -> &'static str;
 
     /// The licence of the engine itself.
     fn license(&self) -> &'static str;
 
-    /// The cargo feature that compiles it in, or `None` when it always is.
+    /// The cargo feature that compiles the engine in, or `None` for an engine that is always
+    /// compiled in.
     fn feature(&self) -> Option<&'static str>;
 
-    /// Whether it is compiled in.
+    /// Whether the engine is compiled in.
     fn available(&self) -> bool;
 
     /// The version of the engine's library, when it is compiled in.
     fn version(&self) -> Option<String>;
 
-    /// What it supports. Available without opening; the same as [`Engine::capabilities`] with
-    /// default options.
+    /// What the engine supports. Available without opening a store; the same as
+    /// [`Engine::capabilities`] with default options.
     fn capabilities(&self) -> Capabilities;
 
-    /// How it brings changed entries to disk (default: `None`, for one that keeps nothing there).
+    /// How the engine writes changed entries to disk (default: `None`, for an engine that stores
+    /// nothing there).
     fn writes(&self) -> Option<Writes> {
         None
     }
 
-    /// Its own options.
+    /// The engine-specific options.
     fn options(&self) -> &'static [OptionDoc];
 
-    /// The codecs that can compress its data, under their common names (default: none).
+    /// The codecs that can compress the engine's data, under their common names (default: none).
     fn codecs(&self) -> &'static [CodecDoc] {
         &[CodecDoc {
             name: "none",
@@ -50,13 +53,14 @@ pub trait Factory: Send + Sync {
         }]
     }
 
-    /// Whether it has a cache of its own, which [`EngineOptions::cache`] bounds (default true).
+    /// Whether the engine has a cache of its own, which [`EngineOptions::cache`] bounds (default
+    /// true).
     fn has_cache(&self) -> bool {
         true
     }
 
     /// Environment variables for a process that runs this engine, such as the allocator's settings.
-    /// The laboratory sets and reports them; a server may.
+    /// The laboratory sets and reports them; a server may set them.
     fn environment(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
@@ -72,8 +76,9 @@ pub trait Factory: Send + Sync {
     /// Open the store in `directory`, creating both when missing.
     ///
     /// # Errors
-    /// `Unsupported` when not compiled in; `Invalid` when the options are wrong or the directory
-    /// holds another engine's store; `Closed` never; `Io`, `Corrupt`, `Full` from the engine.
+    /// `Unsupported` when the engine is not compiled in; `Invalid` when the options are wrong or
+    /// the directory holds another engine's store; `Io`, `Corrupt`, `Full` from the engine; never
+    /// `Closed`.
     fn open(&self, directory: &Path, options: &EngineOptions) -> Result<Box<dyn Engine>>;
 
     /// The error of `open` when the engine is not compiled in.
@@ -89,7 +94,7 @@ pub trait Factory: Send + Sync {
         .with_engine(self.name())
     }
 
-    /// Refuse options this engine does not know, naming those it does.
+    /// Refuse options that this engine does not know. The error lists the known ones.
     ///
     /// # Errors
     /// `Invalid`, naming the option.

@@ -27,14 +27,13 @@ pub struct Identity {
     pub options: String,
 }
 
-/// Check that `directory` is `engine`'s or empty, and make it the engine's if it is empty.
-/// `options` are recorded at creation only; the stored identity is returned.
+/// Check that `directory` belongs to `engine` or is empty; if it is empty, write its identity file.
+/// `options` are recorded only then. Returns the stored identity.
 ///
 /// # Errors
-/// `Invalid`, naming both engines, when the directory is another engine's; or when it holds files
-/// but
-/// no identity; or when its format is newer than `format`. `Corrupt` when the file cannot be read
-/// as an identity. `Io`, `Full`.
+/// `Invalid` when the directory belongs to another engine (the message names both), when it holds
+/// files but no identity file, or when its format is newer than `format`. `Corrupt` when the
+/// identity file cannot be decoded. `Io`, `Full`.
 pub fn claim(
     directory: &Path,
     engine: &'static str,
@@ -69,8 +68,8 @@ pub fn claim(
     Ok(identity)
 }
 
-/// Remove the temporary file of a process that ended while it wrote an identity: it had not created
-/// anything else.
+/// Remove the temporary file left by a process that ended while it wrote an identity file. Such a
+/// process had not created anything else.
 fn remove_unfinished(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -86,7 +85,7 @@ fn remove_unfinished(directory: &Path) -> io::Result<()> {
 /// The identity of `directory`, or `None` when it has none.
 ///
 /// # Errors
-/// `Corrupt` when the file is not an identity; `Io`.
+/// `Corrupt` when the identity file cannot be decoded; `Io`.
 pub fn read(directory: &Path) -> Result<Option<Identity>> {
     let path = directory.join(FILE);
     let bytes = match fs::read(&path) {

@@ -1,10 +1,11 @@
 //! The persistence API: the interface of storage engines for the database layers and the
 //! laboratory.
 //!
-//! An [`Engine`] holds named trees (ordered maps from bytes to bytes; key order is byte order).
-//! A [`Snapshot`] reads all trees at one moment; a [`Transaction`] also writes them, atomically and
-//! at snapshot isolation; a [`Batch`] writes without reading. Code above this API cannot tell
-//! which engine stores the data, except by asking [`Capabilities`], which are data.
+//! An [`Engine`] holds named trees (ordered maps from bytes to bytes; key order is byte order). A
+//! [`Snapshot`] reads all trees at one moment; a [`Transaction`] also writes them, atomically and
+//! at snapshot isolation; a [`Batch`] writes without reading. Code above this API does not depend
+//! on which engine stores the data; where engines differ, it reads their [`Capabilities`], which
+//! are data.
 //!
 //! Invariants every engine keeps (`kv-conformance` checks them):
 //!

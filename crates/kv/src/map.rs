@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum RegionKind {
     /// Entries (leaf pages, runs).
     Data,
-    /// Pages that only route (inner pages, fences, filters).
+    /// Pages that only lead to entries (inner pages, fences, filters).
     Index,
     /// Values stored outside of the leaf pages.
     Overflow,
@@ -24,23 +24,23 @@ pub enum RegionKind {
     Log,
 }
 
-/// A run of bytes in a file, all of one kind.
+/// A contiguous byte range of a file, all of one kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Region {
     /// The file, relative to the engine's directory.
     pub file: String,
-    /// Where it begins in the file, in bytes. Engines that know only the size of a region, not its
-    /// place, place regions one after the other.
+    /// Offset of the region in the file, in bytes. An engine that knows only the sizes of regions,
+    /// not their offsets, lays them out one after the other.
     pub offset: u64,
-    /// How long it is, in bytes.
+    /// Length of the region, in bytes.
     pub length: u64,
-    /// What it holds.
+    /// What the region holds.
     pub kind: RegionKind,
-    /// The tree it belongs to, where known.
+    /// The tree the region belongs to, where known.
     pub tree: Option<TreeId>,
     /// The level: 0 is the leaves of a B-tree and the youngest level of an LSM.
     pub level: u8,
-    /// How much of it is live, 0 to 1, where known.
+    /// The live fraction of the region, 0 to 1, where known.
     pub used: Option<f32>,
 }
 

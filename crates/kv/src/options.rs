@@ -39,18 +39,18 @@ impl FromStr for Codec {
     }
 }
 
-/// Options common to all engines, and the engine's own by name.
+/// Options common to all engines, and engine-specific options by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineOptions {
     /// Memory for the engine's cache and write buffers together (default 128 MiB).
     pub cache: ByteSize,
-    /// How often the log is synced at `Durability::Interval` (default 100 ms).
+    /// Time between two syncs of the log at `Durability::Interval` (default 100 ms).
     pub interval: Duration,
     /// Time between checkpoints, for engines that have them (default 10 s).
     pub checkpoint: Duration,
-    /// Whether a redo log is kept (default true). Without one, every commit is at
-    /// `Durability::None` and the stronger levels are refused with `Unsupported`, also by engines
-    /// that never have a log.
+    /// Whether the engine keeps a redo log (default true). If false, every commit is at
+    /// `Durability::None`, and all engines, also those that never have a log, refuse the stronger
+    /// levels with `Unsupported`.
     pub log: bool,
     /// Bypass the page cache of the operating system where the engine can (default false).
     pub direct_io: bool,
@@ -60,7 +60,7 @@ pub struct EngineOptions {
     pub threads: u32,
     /// Maximum size of the store, for engines that need one (LMDB's map; default 1 TiB).
     pub size_max: ByteSize,
-    /// The engine's own options. An unknown name or a bad value is refused with `Invalid`.
+    /// Engine-specific options. An unknown name or a bad value is refused with `Invalid`.
     pub own: BTreeMap<String, String>,
 }
 
@@ -80,27 +80,27 @@ impl Default for EngineOptions {
     }
 }
 
-/// One of an engine's own options, documented as data for `lab list` and for error messages.
+/// An engine-specific option, documented as data for `lab list` and for error messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct OptionDoc {
     /// The name, as in `engine:name=value`.
     pub name: &'static str,
-    /// What a value looks like: `size`, `1-32`, `leveled|universal`.
+    /// Syntax of the value: `size`, `1-32`, `leveled|universal`.
     pub values: &'static str,
     /// The default.
     pub default: &'static str,
-    /// Its effect and what it trades.
+    /// The effect of the option and its trade-off.
     pub about: &'static str,
 }
 
-/// A codec of an engine by its own name, and the options that select it.
+/// A codec of an engine, by the codec's common name, and the options that select it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodecDoc {
     /// The name: `none`, `snappy`, `lz4`, `zlib`, `zstd`.
     pub name: &'static str,
-    /// The class of [`EngineOptions::codec`] it takes.
+    /// The class that selects it in [`EngineOptions::codec`].
     pub class: Codec,
-    /// The engine's own options that it needs in addition.
+    /// The engine-specific options that select it, in addition to the class.
     pub own: &'static [(&'static str, &'static str)],
 }
 

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub enum IoReason {
     /// The redo log.
     Log,
-    /// Memory to newly written runs (an LSM's flush).
+    /// Memory written to new runs (an LSM's flush).
     Flush,
     /// Rewriting of runs (merge, compaction).
     Merge,
-    /// A page written in place of an older one (B-tree eviction or copy-on-write).
+    /// A page written to replace an older one (B-tree eviction or copy-on-write).
     PageWrite,
-    /// A page fetched.
+    /// A page read from disk.
     PageRead,
     /// Written because of a checkpoint.
     Checkpoint,
@@ -25,7 +25,7 @@ pub enum IoReason {
     Meta,
 }
 
-/// Bytes and operations for one reason since the engine was opened. Neither ever decreases.
+/// Bytes and operations for one reason since the engine was opened. Neither number ever decreases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IoCount {
     /// The reason.
@@ -39,15 +39,15 @@ pub struct IoCount {
 /// The engine's own cache (not the operating system's).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheStats {
-    /// Its capacity, in bytes.
+    /// Capacity of the cache, in bytes.
     pub capacity_bytes: u64,
-    /// Its content, in bytes.
+    /// Current content of the cache, in bytes.
     pub used_bytes: u64,
-    /// Of that, the bytes that must still be written.
+    /// The part of the content that must still be written, in bytes.
     pub dirty_bytes: u64,
-    /// Lookups answered, since the engine was opened; never falls.
+    /// Lookups answered from the cache since the engine was opened; never decreases.
     pub hits: u64,
-    /// Lookups that went to the disk, since the engine was opened; never falls.
+    /// Lookups that needed a read from disk since the engine was opened; never decreases.
     pub misses: u64,
 }
 
@@ -57,22 +57,23 @@ pub struct CacheStats {
 pub struct StallCount {
     /// The reason, in the engine's words: `memtable_limit`, `cache_full`, ...
     pub reason: String,
-    /// How often.
+    /// Number of waits.
     pub count: u64,
     /// Total time in microseconds, where the engine measures it.
     pub micros: Option<u64>,
 }
 
-/// Statistics of an engine since it was opened. What it does not count is empty or `None`.
+/// Statistics of an engine since it was opened. A statistic that the engine does not collect is
+/// empty or `None`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineStats {
     /// Bytes written, by reason.
     pub written: Vec<IoCount>,
     /// Bytes read, by reason.
     pub read: Vec<IoCount>,
-    /// Its cache.
+    /// The engine's cache.
     pub cache: Option<CacheStats>,
-    /// Waits.
+    /// Waits of callers, by reason.
     pub stalls: Vec<StallCount>,
     /// Durability debt: bytes accepted whose background work is still pending (dirty pages, buffers
     /// in memory, merges that are due).
@@ -80,7 +81,8 @@ pub struct EngineStats {
     /// The background work in progress, by names that can explain a stall: `checkpoint`,
     /// `compaction`, `flush`. Empty when idle or unknown.
     pub activity: Vec<String>,
-    /// Anything else, by the engine's own names: counters that only grow, and gauges that may fall.
+    /// All other statistics, by the engine's own names: counters that only grow, and gauges that
+    /// may fall.
     pub counters: BTreeMap<String, u64>,
 }
 
@@ -96,12 +98,13 @@ impl EngineStats {
     }
 }
 
-/// The effort that statistics may take.
+/// How much work may be done to collect statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatScope {
-    /// Only cheap sources; an estimate suffices.
+    /// Read only cheap sources; estimates suffice.
     Quick,
-    /// Exact where possible, even by reading the whole tree. The count of entries is always exact.
+    /// Exact where possible, even if the whole tree must be read. The count of entries is always
+    /// exact.
     Exact,
 }
 
@@ -114,7 +117,7 @@ pub struct Count {
     pub exact: bool,
 }
 
-/// The content of one tree. `None`: the engine does not know.
+/// The content of one tree. `None` means that the engine does not know the number.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TreeStats {
     /// Entries.
@@ -125,12 +128,12 @@ pub struct TreeStats {
     pub allocated_bytes: Option<u64>,
     /// Pages (B-tree) or runs (LSM, Be-tree).
     pub pages: Option<u64>,
-    /// Levels from the root to the leaves, or of the LSM.
+    /// Levels of a B-tree from the root to the leaves, or levels of an LSM tree.
     pub depth: Option<u32>,
     /// Mean used fraction of a page, 0 to 1.
     pub mean_fill: Option<f64>,
     /// Pages or buckets that were split since the engine was opened.
     pub splits: Option<u64>,
-    /// Merges of its runs that were done since the engine was opened.
+    /// Merges of the tree's runs that were completed since the engine was opened.
     pub merges: Option<u64>,
 }

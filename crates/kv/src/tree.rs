@@ -7,7 +7,7 @@ pub const NAME_MAX: usize = 200;
 /// Check that `name` is a valid name of a tree.
 ///
 /// # Errors
-/// What is wrong with the name.
+/// A description of what is wrong with the name.
 pub fn check_name(name: &str) -> Result<(), String> {
     if name.is_empty() {
         return Err("a tree name must not be empty".to_owned());

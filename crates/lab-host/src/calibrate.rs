@@ -1,5 +1,6 @@
-//! Calibration: the speed of this machine's device, and the difference between two measurements of
-//! the same thing here (the A/A noise floor). Stored per host; every later run takes a copy.
+//! Calibration: the speed of this machine's storage device, and the difference between repeated
+//! measurements of the same target (the A/A noise floor). Stored per host; every later run takes a
+//! copy.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -16,7 +17,7 @@ use crate::probe::{CapCheck, ProbeResult};
 /// Calibration of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Calibration {
-    /// [`SCHEMA`].
+    /// Version of the record: [`SCHEMA`].
     pub schema: u32,
     /// Time of the calibration, RFC 3339 in UTC.
     pub at: String,
@@ -26,11 +27,11 @@ pub struct Calibration {
     pub target: String,
     /// Number of repeats.
     pub repeats: u32,
-    /// Relative noise floor by metric (0.03 = 3 %).
+    /// Noise floor by metric, as a relative difference (0.03 = 3 %).
     pub noise: BTreeMap<String, f64>,
     /// Measured speed of the device.
     pub device: Option<ProbeResult>,
-    /// Whether I/O caps hold here; empty if they cannot be applied.
+    /// Whether the I/O caps hold on this machine; empty if they cannot be applied.
     pub caps: Vec<CapCheck>,
 }
 
@@ -56,7 +57,7 @@ impl Calibration {
         }
     }
 
-    /// Store it for later runs on this host. Returns the path.
+    /// Store the calibration for later runs on this host. Returns the path.
     ///
     /// # Errors
     /// An error of the operating system.
@@ -72,7 +73,7 @@ impl Calibration {
     }
 }
 
-/// The calibration of this host, if there is a readable one.
+/// The calibration of this host, if one is stored and readable.
 #[must_use]
 pub fn stored() -> Option<Calibration> {
     let bytes = fs::read(path()?).ok()?;
@@ -84,7 +85,8 @@ fn fingerprint() -> String {
     crate::host::fingerprint()
 }
 
-/// `$XDG_STATE_HOME/romanesco/calibration.json`, or below `~/.local/state`.
+/// The path of the calibration: `$XDG_STATE_HOME/romanesco/calibration.json`, or below
+/// `~/.local/state`.
 fn path() -> Option<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from);
     let home = || env::var_os("HOME").map(|home| PathBuf::from(home).join(".local/state"));

@@ -22,8 +22,8 @@ use crate::probe;
 /// each, times a space amplification of two, plus results.
 const FREE_MIN: u64 = 5 << 30;
 
-/// Limit of open files below which engines of many small files fail: RocksDB's default database
-/// keeps about 1000 open under load.
+/// Minimum limit of open files; below it, engines with many small files fail: RocksDB's default
+/// database keeps about 1000 files open under load.
 const OPEN_FILES_MIN: u64 = 4096;
 
 /// Effect of a finding on results.
@@ -51,9 +51,9 @@ impl fmt::Display for Status {
 /// One result of the examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// The part of the machine or program.
+    /// The part of the machine or program that the finding is about.
     pub area: String,
-    /// Its effect on results.
+    /// Effect of the fact on results.
     pub status: Status,
     /// The fact.
     pub what: String,
@@ -103,7 +103,7 @@ impl Default for Doctor {
 }
 
 impl Doctor {
-    /// A doctor that reads a `/proc` and `/sys` at other paths.
+    /// A doctor that reads `/proc` and `/sys` at other paths.
     #[must_use]
     pub fn at(proc_root: &Path, sys_root: &Path) -> Doctor {
         Doctor {

@@ -1,8 +1,8 @@
-//! The machine of a result: facts that explain the numbers, and warnings about what distorts them.
+//! The machine of a result: facts that explain the numbers, and warnings about conditions that
+//! distort them.
 //!
-//! Nothing is collected that identifies a person or gives access to the machine: the host is named
-//! by a hash of its machine id, processes by their short names, and no environment variables are
-//! read.
+//! No fact identifies a person or gives access to the machine: the host is named by a hash of its
+//! machine id, processes by their short names, and no environment variables are read.
 
 mod busy;
 mod capture;
@@ -28,13 +28,14 @@ pub(crate) use storage::existing;
 /// The load average above which the machine is not idle enough for measurements.
 const LOAD_MAX: f64 = 0.5;
 
-/// Number of cores below which the load generator has no separate core.
+/// Number of cores that the load generator needs to have a core to itself.
 const CORES_MIN: usize = 3;
 
 /// The machine at the time of collection. Unknown facts are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostFacts {
-    /// Stable across reboots, differs between machines, reveals neither name nor machine id.
+    /// Identifies the machine: the same after a reboot, different between machines, and reveals
+    /// neither name nor machine id.
     pub fingerprint: String,
     /// The processor.
     pub cpu: Cpu,
@@ -46,14 +47,14 @@ pub struct HostFacts {
     pub swap_bytes: Option<u64>,
     /// The kernel's release.
     pub kernel: Option<String>,
-    /// The distribution's name for itself.
+    /// The distribution's name and release, in its own words.
     pub distribution: Option<String>,
     /// The name of the hypervisor, or `hypervisor` if only its presence is visible; `None` on bare
     /// metal as far as can be detected.
     pub virtualisation: Option<String>,
     /// The storage of the data directory.
     pub storage: Storage,
-    /// Files of `/proc/sys/vm` that decide when dirty pages are written and memory is reclaimed.
+    /// Settings in `/proc/sys/vm` that decide when dirty pages are written and memory is reclaimed.
     pub vm: BTreeMap<String, String>,
     /// The transparent huge page setting in force, such as `madvise`.
     pub transparent_huge_pages: Option<String>,
@@ -98,7 +99,7 @@ impl HostFacts {
         }
     }
 
-    /// Warnings for a reader of numbers from this machine.
+    /// Warnings about conditions of this machine that distort measurements.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -152,9 +153,9 @@ fn chosen(text: &str) -> String {
     inside.map_or(text, |(word, _)| word).to_owned()
 }
 
-/// A stable name of this machine that does not reveal its machine id: a hash of the id with a key
-/// of this program, as machine-id(5) requires of applications, or of the host name if there is no
-/// id; 16 hexadecimal digits.
+/// A stable name of this machine that does not reveal its machine id: 16 hexadecimal digits of a
+/// hash of the id with a key of this program, as machine-id(5) requires of applications. If there
+/// is no id, the host name is hashed instead.
 #[must_use]
 pub fn fingerprint() -> String {
     let id = line("/etc/machine-id")

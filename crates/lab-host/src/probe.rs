@@ -1,9 +1,9 @@
-//! A small probe of the device under a directory: its speed without the page cache, and whether
-//! caps on it hold.
+//! A short measurement of the device under a directory: its speed without the page cache, and
+//! whether caps on it hold.
 //!
-//! I/O bypasses the page cache (`O_DIRECT`); if the file system refuses that, the probe runs
-//! buffered and reports so, and its read rates then measure memory. The file is unlinked as soon as
-//! it is open, so it never remains, however the probe ends.
+//! I/O bypasses the page cache (`O_DIRECT`); if the file system refuses that, the probe uses
+//! buffered I/O and reports so, and its read rates then measure memory. The probe file is unlinked
+//! as soon as it is open, so it never remains, however the probe ends.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,14 +17,14 @@ use stdx::{ByteSize, Rng};
 
 use lab_report::record::{LimitKind, Limits};
 
-/// The largest probe file, 256 MiB: larger than the cache of a disk controller, small enough for
-/// any data directory.
+/// Maximum size of the probe file, 256 MiB: larger than the cache of a disk controller, small
+/// enough for any data directory.
 pub const FILE_MAX: ByteSize = ByteSize::mib(256);
 
-/// The smallest probe file, 1 MiB.
+/// Minimum size of the probe file, 1 MiB.
 const FILE_MIN: u64 = 1 << 20;
 
-/// The size of the file for cap checks, 8 MiB: it is written under the caps, so it is small.
+/// Size of the file for cap checks, 8 MiB: small, because it is written under the caps.
 const CHECK_FILE: u64 = 8 << 20;
 
 const SMALL: usize = 4 << 10;
@@ -46,7 +46,7 @@ pub struct ProbeResult {
     pub read_iops_1: f64,
     /// Random reads of 4 KiB per second, four at a time.
     pub read_iops_4: f64,
-    /// Appending 4 KiB and `fdatasync`.
+    /// Latency of appending 4 KiB and `fdatasync`.
     pub sync_append: Latency,
 }
 
@@ -121,8 +121,8 @@ impl DeviceProbe {
     }
 }
 
-/// Random reads of 4 KiB in `dir`, four at a time for `duration`: the rate that a cap on read IOPS
-/// admits, if called in the capped process.
+/// Random reads of 4 KiB in `dir`, four at a time for `duration`. Called in a capped process, it
+/// measures the rate that a cap on read IOPS admits.
 ///
 /// # Errors
 /// An error of the operating system.
@@ -151,14 +151,14 @@ pub struct CapCheck {
     pub cap: u64,
     /// Operations or bytes per second measured.
     pub measured: f64,
-    /// The measured rate as a multiple of the cap. Above 1.05 the cap does not hold; well below
-    /// 1, something else is tighter: the device, or another cap.
+    /// The measured rate as a multiple of the cap. Above 1.05 the cap does not hold. Well below 1,
+    /// another limit is tighter: the speed of the device, or another cap.
     pub ratio: f64,
     /// False if only buffered I/O could be measured, which proves nothing about a cap.
     pub direct: bool,
 }
 
-/// Measure every I/O cap of `limits` for `duration` each. Call it in the capped process.
+/// Measure every I/O cap of `limits` for `duration` each. Must be called in the capped process.
 ///
 /// # Errors
 /// An error of the operating system.
@@ -194,7 +194,7 @@ pub fn check_caps(dir: &Path, limits: &Limits, duration: Duration) -> io::Result
 /// Whether direct I/O on files in `dir` works.
 ///
 /// # Errors
-/// The reason why it does not.
+/// The reason why direct I/O does not work.
 pub fn direct_io_works(dir: &Path) -> Result<(), String> {
     let scratch = Scratch::create(dir).map_err(|e| e.to_string())?;
     if !scratch.direct {
@@ -251,7 +251,7 @@ impl Scratch {
                 direct: true,
             },
             Err(rustix::io::Errno::INVAL) => {
-                // A failed open may have left the file behind: no EXCL this time.
+                // A failed open may have left the file behind, so this open does not use `EXCL`.
                 let mut options = OpenOptions::new();
                 options.read(true).write(true).create(true).truncate(true);
                 Scratch {
@@ -265,8 +265,8 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Write the first `size` bytes sequentially, within `limit` if given: after it only the bytes
-    /// that later reads need, [`FILE_MIN`], are written.
+    /// Write the first `size` bytes sequentially. If `limit` passes before the end, writing stops
+    /// once the bytes that later reads need, [`FILE_MIN`], are written.
     fn fill(&self, size: u64, limit: Option<Duration>) -> io::Result<Rate> {
         let buffer = AlignedBuffer::random(LARGE, 7);
         let begin = stdx::time::now();
@@ -346,7 +346,8 @@ impl Scratch {
 impl Latency {
     fn of(mut times: Vec<u64>) -> Latency {
         times.sort_unstable();
-        // Nearest rank: the smallest value with at least that share at or below it.
+        // Percentile by nearest rank: the smallest duration such that at least `percent` % of all
+        // are not longer.
         let rank = |percent: usize| {
             let index = (times.len() * percent).div_ceil(100).saturating_sub(1);
             times.get(index).copied().unwrap_or(0)

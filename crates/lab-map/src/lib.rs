@@ -1,4 +1,5 @@
-//! Pages of stores as their files hold them: drawn (*map*) and compressed by codecs (*codec*).
+//! Examines the pages in the files of stores: draws them (*map*), and compresses them with codecs
+//! (*codec*).
 //!
 //! Only this crate of the laboratory knows the formats of betree, LMDB, RocksDB, WiredTiger and
 //! InnoDB.

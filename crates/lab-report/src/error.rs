@@ -46,7 +46,7 @@ impl ErrorKind {
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// The sentence.
+    /// The message.
     pub message: String,
     kind: ErrorKind,
 }
@@ -94,7 +94,8 @@ impl Error {
         self.kind
     }
 
-    /// A failure of `what` ("write", "read") at `path`, with the next step where there is one.
+    /// The error for a failed `what` ("write", "read") at `path`, with the next step if there is
+    /// one.
     #[must_use]
     pub fn io(what: &str, path: &Path, source: &io::Error) -> Error {
         let next = match source.kind() {
@@ -133,7 +134,7 @@ impl From<Error> for String {
     }
 }
 
-/// The sentence for an unknown name: the nearest known one if it is near, and all of them.
+/// The message for an unknown name: suggests a similar known name, and lists all of them.
 #[must_use]
 pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let nearest = known

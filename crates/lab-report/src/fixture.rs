@@ -12,7 +12,7 @@ use crate::record::{
     StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
 };
 
-/// A series of whole seconds of load with these row rates.
+/// A series of one row per second with these row rates.
 pub(crate) fn series(rates: &[f64]) -> Vec<SeriesRow> {
     let row = |(place, rate): (usize, &f64)| SeriesRow {
         t: (place + 1) as f64,
@@ -140,7 +140,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
     }
 }
 
-/// A persistent engine in the worker that writes like this.
+/// A persistent embedded engine with this way of writing.
 pub(crate) fn engine(name: &str, writes: Writes) -> TargetSpec {
     TargetSpec {
         name: name.to_owned(),
@@ -154,7 +154,7 @@ pub(crate) fn engine(name: &str, writes: Writes) -> TargetSpec {
     }
 }
 
-/// A server that is started, from its words: `mariadb:encrypt=1`.
+/// A server that the laboratory starts, from its specification, such as `mariadb:encrypt=1`.
 pub(crate) fn server(words: &str) -> TargetSpec {
     let (engine, options) = words.split_once(':').unwrap_or((words, ""));
     let options = options
@@ -172,7 +172,7 @@ pub(crate) fn server(words: &str) -> TargetSpec {
     }
 }
 
-/// A complete run of these steps, without series.
+/// A complete run with these steps, without series.
 pub(crate) fn run(
     name: &str,
     targets: &[&str],
@@ -207,7 +207,7 @@ pub(crate) fn run(
     }
 }
 
-/// A cap of 500 that is in force.
+/// A limit of 500 that is in force.
 pub(crate) fn envelope(mode: &str, limit: &str) -> EnvelopeRecord {
     EnvelopeRecord {
         mode: mode.to_owned(),
@@ -222,7 +222,7 @@ pub(crate) fn envelope(mode: &str, limit: &str) -> EnvelopeRecord {
     }
 }
 
-/// What was written down about a target.
+/// The record of a target.
 pub(crate) fn target_record(name: &str, direct_io: bool) -> TargetRecord {
     TargetRecord {
         name: name.to_owned(),

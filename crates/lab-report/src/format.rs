@@ -5,7 +5,7 @@
 /// The text of a missing number.
 pub(crate) const MISSING: &str = "n/a";
 
-/// Three or four digits that count: `12,345`, `123`, `12.3`, `1.23`, `0.0123`.
+/// A number with three or four significant digits: `12,345`, `123`, `12.3`, `1.23`, `0.0123`.
 pub(crate) fn number(value: f64) -> String {
     if !value.is_finite() {
         return MISSING.to_owned();
@@ -43,7 +43,7 @@ pub(crate) fn maybe(value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), number)
 }
 
-/// [`maybe`], and whole numbers as such: counts are among those of an experiment.
+/// [`maybe`], but whole numbers without decimals: numbers of an experiment may be counts.
 pub(crate) fn plain(value: Option<f64>) -> String {
     match value {
         Some(whole) if whole.fract() == 0.0 && whole.abs() < 100.0 => format!("{whole:.0}"),
@@ -121,12 +121,12 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{value:.digits$} %")
 }
 
-/// The median; the lower one of two. `None` of nothing.
+/// The median; the lower one of two middle values. `None` without values.
 pub(crate) fn median(values: &[f64]) -> Option<f64> {
     quantile_of(values, 0.5)
 }
 
-/// The value at quantile `q` (nearest rank). `None` of nothing.
+/// The value at quantile `q` (nearest rank). `None` without values.
 pub(crate) fn quantile_of(values: &[f64], q: f64) -> Option<f64> {
     let mut sorted: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
     sorted.sort_by(f64::total_cmp);

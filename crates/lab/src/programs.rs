@@ -1,9 +1,9 @@
-//! Programs of the system.
+//! Finds system programs.
 
 use std::env;
 use std::path::PathBuf;
 
-/// A program by its name, on the path or in one of these directories.
+/// The path of a program, searched by name in `PATH` and in the directories `besides`.
 pub(crate) fn found(name: &str, besides: &[&str]) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let all = env::split_paths(&path).chain(besides.iter().map(PathBuf::from));

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
-/// A request to the worker. One at a time; each ends with one final event.
+/// A request to the worker. The lab sends one request at a time; each ends with one final event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
@@ -27,7 +27,7 @@ pub enum Request {
         /// Maximum seconds.
         seconds_max: f64,
     },
-    /// Compare the store with the workload's model. Ends with `verified`.
+    /// Compare the contents of the store with the workload's model. Ends with `verified`.
     Verify,
     /// Measure every I/O cap of `limits` from within the envelope; no store is needed. Ends with
     /// `caps`.
@@ -36,7 +36,7 @@ pub enum Request {
         directory: PathBuf,
         /// The caps.
         limits: Limits,
-        /// Seconds for each cap.
+        /// Seconds to measure each cap.
         seconds: f64,
     },
     /// Compare the store with the commits acknowledged to clients of a killed process. Ends with
@@ -44,45 +44,47 @@ pub enum Request {
     Audit {
         /// Directory in which the clients logged acknowledgements.
         acknowledged: PathBuf,
-        /// The sizes of its files, by name, right before the power cut.
+        /// The sizes of the files in that directory, by name, right before the power cut.
         before_cut: Option<BTreeMap<String, u64>>,
     },
-    /// Try codecs on the contents of the files below a directory. Ends with `codecs`.
+    /// Compress the contents of the files below a directory with several codecs. Ends with
+    /// `codecs`.
     Codecs {
         /// The directory.
         directory: PathBuf,
-        /// Seconds for each codec and block size, each way.
+        /// Seconds to compress, and to decompress, with each codec and block size.
         seconds: f64,
     },
-    /// Close the store and end. Ends with `closed`.
+    /// Close the store and end the worker. Ends with `closed`.
     Close,
 }
 
-/// Parameters of opening a store.
+/// Parameters for opening a target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Open {
-    /// The engine's name; that of the kind of server if there is a `uri`.
+    /// Name of the engine or, with a `uri`, of the kind of server.
     pub engine: String,
-    /// The server to connect to; `None` for an engine in the worker itself.
+    /// Address of the server to connect to; `None` for an engine in the worker itself.
     #[serde(default)]
     pub uri: Option<String>,
     /// The engine's directory.
     pub directory: PathBuf,
-    /// Its options.
+    /// Options of the engine.
     pub options: EngineOptions,
     /// Durability of every commit.
     pub durability: Durability,
-    /// The rows.
+    /// Parameters of the rows.
     pub rows: RowParams,
-    /// The workload that declares its own tables, if the run has one.
+    /// The workload that declares its own tables; `None` for the insert benchmark.
     #[serde(default)]
     pub program: Option<Spec>,
-    /// Number of first rows that the store already contains: it was closed and is opened again.
+    /// The store already contains this number of rows, from row 0 on: it was closed and is opened
+    /// again.
     #[serde(default)]
     pub rows_present: u64,
     /// Maximum number of concurrent connections of the load.
     pub clients: u32,
-    /// Whether rows stay on a server when it is closed.
+    /// Whether the rows stay on a server when the target is closed.
     pub keep: bool,
     /// Whether to open the existing contents of a server instead of recreating them.
     #[serde(default)]
@@ -94,7 +96,7 @@ pub struct Open {
 pub struct Step {
     /// The work of the step.
     pub work: Work,
-    /// Number of operations; 0: until the time is up.
+    /// Number of operations; 0 for no limit but the time.
     pub operations: u64,
     /// Maximum seconds.
     pub seconds_max: f64,
@@ -105,7 +107,7 @@ pub struct Step {
     /// Directory in which clients log acknowledgements, for a step that ends with a kill.
     #[serde(default)]
     pub acknowledged: Option<PathBuf>,
-    /// The data of a workload with its own tables before this step.
+    /// Rows and bytes in the target before this step, for a workload with its own tables.
     #[serde(default)]
     pub before: Before,
     /// Differs between steps that start with the same rows and clients, so that their clients do
@@ -114,12 +116,12 @@ pub struct Step {
     pub salt: u8,
 }
 
-/// The data of a workload with its own tables in the target.
+/// The rows and bytes that a workload with its own tables has in the target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Bytes of their values and index entries.
+    /// Bytes of the rows' values and index entries.
     pub bytes: u64,
 }
 
@@ -128,36 +130,37 @@ pub struct Before {
 pub struct Acknowledged {
     /// The acknowledged rows, in the order of the client's commits.
     pub rows: Vec<u64>,
-    /// Number of first rows that must be present. The rows after them were acknowledged during the
-    /// power cut.
+    /// This number of rows, from the first, must be present. The later ones were acknowledged
+    /// during the power cut.
     pub due: usize,
 }
 
 #[cfg(test)]
 impl Acknowledged {
-    /// A client to which these rows were acknowledged.
+    /// A client to which `rows` were acknowledged.
     pub(crate) fn of(rows: &[u64], due: usize) -> Acknowledged {
         let rows = rows.to_vec();
         Acknowledged { rows, due }
     }
 }
 
-/// Comparison of a killed store with the rows acknowledged before.
+/// Comparison of a killed store with the rows that were acknowledged before the kill.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Rows whose commit had returned, before the start of the power cut if there was one.
+    /// Number of rows whose commit had returned, before the start of the power cut if there was
+    /// one.
     pub acknowledged: u64,
-    /// Rows in the store.
+    /// Number of rows in the store.
     pub found: u64,
-    /// Acknowledged rows that are not in the store.
+    /// Number of acknowledged rows that are missing from the store.
     pub lost: u64,
-    /// Rows in the store that were not acknowledged: their commit was in progress.
+    /// Number of rows in the store that were not acknowledged: their commit was in progress.
     pub unacknowledged: u64,
-    /// Lost rows for which a later commit of the same client survived.
+    /// Number of lost rows for which a later commit of the same client survived.
     pub gaps: u64,
     /// Faults independent of losses: damaged rows, inconsistent indexes, rows that no client wrote.
     pub faults: Vec<String>,
-    /// Seconds it took.
+    /// Duration of the audit, in seconds.
     pub seconds: f64,
 }
 
@@ -167,7 +170,7 @@ pub struct Audit {
 pub enum Event {
     /// The target is open.
     Opened {
-        /// Elapsed seconds, recovery included.
+        /// Seconds taken to open the target, recovery included.
         #[serde(default)]
         seconds: f64,
         /// Facts that a server reported about itself.
@@ -184,9 +187,9 @@ pub enum Event {
     Settled {
         /// Elapsed seconds.
         seconds: f64,
-        /// Whether the time limit ended it.
+        /// Whether the time limit ended the settling.
         cut: bool,
-        /// Whether the target does not report its pending work: there was no wait.
+        /// Whether the target does not report its pending work, so that the worker did not wait.
         #[serde(default)]
         unknown: bool,
     },
@@ -206,7 +209,7 @@ pub enum Event {
     },
     /// The store is closed.
     Closed,
-    /// The request failed; the worker ends.
+    /// The request failed, and the worker ends.
     Failed {
         /// What the caller can do about it.
         kind: ErrorKind,
@@ -215,7 +218,7 @@ pub enum Event {
     },
 }
 
-/// The state at the end of a second.
+/// The state of a step at the end of a second.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Tick {
     /// Seconds since the step (or the settling) started.
@@ -226,14 +229,14 @@ pub struct Tick {
     pub queries: u64,
     /// Median latency of the step's main operation in the last second, in milliseconds.
     pub p50_ms: Option<f64>,
-    /// 99th percentile.
+    /// 99th percentile of this latency, in milliseconds.
     pub p99_ms: Option<f64>,
-    /// Maximum latency; an operation in progress counts with its age.
+    /// Maximum of this latency, in milliseconds; an operation in progress counts with its age.
     pub max_ms: Option<f64>,
-    /// CPU seconds of the load generator since the step started: for generating rows, or all of the
-    /// worker's if the target is a server.
+    /// CPU seconds of the load generator since the step started: those spent generating rows or, if
+    /// the target is a server, all CPU time of the worker.
     pub client_cpu_seconds: f64,
-    /// The engine's reported statistics.
+    /// Statistics that the engine reports.
     pub stats: EngineStats,
     /// The size of a server's data, in bytes, if the lab cannot see its files.
     pub file_bytes: Option<u64>,
@@ -252,11 +255,11 @@ pub struct Interval {
     pub t: f64,
     /// Duration in seconds.
     pub seconds: f64,
-    /// Rows per second in its last 5 %.
+    /// Rows per second in the last 5 % of the interval.
     pub exit_rate: f64,
-    /// The longest commit, in seconds.
+    /// Duration of the longest commit, in seconds.
     pub max_stall_seconds: f64,
-    /// Queries completed in it.
+    /// Queries completed in the interval.
     pub queries: u64,
     /// Mean latency of the queries in milliseconds.
     pub query_mean_ms: f64,
@@ -267,7 +270,7 @@ pub struct Interval {
 /// The result of a step.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Finished {
-    /// The reason for its end.
+    /// The reason why the step ended.
     pub ended: Ended,
     /// Rows written.
     pub rows: u64,
@@ -275,19 +278,19 @@ pub struct Finished {
     pub rows_deleted: u64,
     /// Queries done.
     pub queries: u64,
-    /// Entries they returned.
+    /// Number of entries that the queries returned.
     pub query_entries: u64,
     /// Seconds from the first operation to the end of the last.
     pub seconds: f64,
-    /// Main operations per second over the first tenth of them.
+    /// Main operations per second over the first tenth of the operations.
     pub rate_first_tenth: f64,
-    /// The same over the last tenth.
+    /// Main operations per second over the last tenth of the operations.
     pub rate_last_tenth: f64,
-    /// Latency of the main operation in microseconds, as text.
+    /// Histogram of the latency of the main operation in microseconds, encoded as text.
     pub histogram: String,
-    /// Latency of queries during a load, as text.
+    /// Histogram of the latency of queries during a load, encoded as text.
     pub query_histogram: Option<String>,
-    /// CPU seconds of the load generator: as in [`Tick`].
+    /// CPU seconds of the load generator, as in [`Tick`].
     pub client_cpu_seconds: f64,
     /// Bytes of keys and values written.
     pub logical_bytes: u64,
@@ -297,8 +300,8 @@ pub struct Finished {
     pub live_rows: u64,
     /// The first few wrong results that clients received.
     pub wrong: Vec<String>,
-    /// Operations of an open loop that were due when its time was up and had not started; counted
-    /// for mixes.
+    /// Number of operations of an open loop that were due when its time was up and had not started;
+    /// reported for mixes only.
     #[serde(default)]
     pub behind: u64,
     /// Numbers specific to the workload.
@@ -306,18 +309,18 @@ pub struct Finished {
     pub extra: BTreeMap<String, f64>,
 }
 
-/// A connected server, as a worker reports it.
+/// Facts about a connected server, as a worker reports them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerFacts {
-    /// Its version, with the product's name if it reports one.
+    /// The server's version, with the product's name if the server reports one.
     pub version: String,
-    /// Its process id, if it runs on this machine and that was verified.
+    /// The server's process id, if it was verified that the server runs on this machine.
     pub pid: Option<u32>,
-    /// Its data directory, if it runs on this machine and reports it.
+    /// The server's data directory, if the server runs on this machine and reports it.
     pub data_dir: Option<PathBuf>,
-    /// Its settings, by name.
+    /// The server's settings, by name.
     pub options: Vec<(String, String)>,
-    /// All of its settings with their defaults, if the server reports both.
+    /// All settings with their defaults, if the server reports both.
     #[serde(default)]
     pub settings: Vec<Configured>,
     /// Notes for the reader of a report.
@@ -327,16 +330,16 @@ pub struct ServerFacts {
 /// A setting of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configured {
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
-    /// Its value.
+    /// Value of the setting.
     pub value: String,
-    /// Its default; `None` if the server does not report it.
+    /// Default of the setting; `None` if the server does not report it.
     pub default: Option<String>,
 }
 
 impl Configured {
-    /// Whether it is known to differ from its default.
+    /// Whether the value is known to differ from the default.
     #[must_use]
     pub fn differs(&self) -> bool {
         self.default.as_ref().is_some_and(|d| *d != self.value)

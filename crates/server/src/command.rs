@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use bson::RawDocument;
 
-/// Where a command runs.
+/// The kind of thread that runs a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// At once, on the thread of the socket: never touches storage and never waits.
@@ -19,7 +19,7 @@ pub(crate) enum Lane {
     Reserved,
 }
 
-/// What kind of work a command is, for counting.
+/// The class under which a command is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
     /// Reads documents.
@@ -32,7 +32,7 @@ pub(crate) enum Class {
     Transaction,
 }
 
-/// What a command does with a collection, as `top` and the profiler tell commands apart.
+/// The use of a collection, as `top` and the profiler classify commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `find`.
@@ -48,7 +48,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// The name that `currentOp` and the profiler have for it.
+    /// The name in `currentOp` and the profiler.
     pub(crate) fn op(self) -> &'static str {
         match self {
             Kind::Query => "query",
@@ -61,10 +61,10 @@ impl Kind {
     }
 }
 
-/// Where a reply says how many documents were written, for the log of slow commands.
+/// The reply fields that state how many documents were written, for the log of slow commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Written {
-    /// Nowhere.
+    /// The command reports no numbers.
     None,
     /// `n` documents were inserted.
     Inserted,
@@ -98,67 +98,69 @@ pub(crate) const LOOSE: u32 = 1 << 7;
 pub(crate) const READS: u32 = 1 << 8;
 /// The command runs before authentication.
 pub(crate) const OPEN: u32 = 1 << 9;
-/// The command ends the transaction it names: it runs beside it, not in it.
+/// The command ends the transaction that it names, and so runs outside of it.
 pub(crate) const ENDS: u32 = 1 << 10;
-/// A greeting: it may come as a legacy query, may wait for a change of the topology, and names the
-/// application of its client.
+/// The command is a greeting: it may arrive as a legacy query, may wait for a change of the
+/// topology, and names the client's application.
 pub(crate) const GREETS: u32 = 1 << 11;
-/// The command runs on a database of any name, and without the API version that the server may
-/// require.
+/// The command runs on a database of any name, and without the API version even if the server
+/// requires one.
 pub(crate) const ANYWHERE: u32 = 1 << 12;
-/// Its replies are never compressed: they carry secrets, which the length of what is compressed
-/// would betray; or they come before compression is agreed on.
+/// The command's replies are never compressed: they contain secrets, which the compressed length
+/// would reveal, or are sent before compression is negotiated.
 pub(crate) const PLAIN: u32 = 1 << 13;
-/// Its arguments hold a password or a proof of one: nothing but its name is shown.
+/// The command's arguments contain a password or a proof of one: only its name is shown.
 pub(crate) const SECRET: u32 = 1 << 14;
 /// An attempt to authenticate, which is delayed after failures from its address.
 pub(crate) const PROVES: u32 = 1 << 15;
-/// The command makes the first user, which clients on this machine may do without being one.
+/// The command creates the first user, which a client on the same machine may do without
+/// authentication.
 pub(crate) const FIRST_USER: u32 = 1 << 16;
-/// The command also writes elsewhere than to the collection it names first, and says itself which
-/// privileges it needs to bypass validators.
+/// The command also writes to collections other than the one that it names first, and determines
+/// itself which privileges it needs to bypass validators.
 pub(crate) const ELSEWHERE: u32 = 1 << 17;
-/// The command reads a moment of the past, outside of transactions.
+/// The command can read at a past time (`atClusterTime`) outside of transactions.
 pub(crate) const SNAPSHOT: u32 = 1 << 18;
-/// Its documents or statements are decoded one at a time, so that their size is no limit.
+/// The command's documents or statements are decoded one at a time, so their total size is not
+/// limited.
 pub(crate) const STREAMS: u32 = 1 << 19;
-/// The error of one document stands in the `writeErrors` of its reply, also when it ends the
-/// transaction.
+/// The error of one document is in `writeErrors` of the reply, even if it aborts the transaction.
 pub(crate) const WRITE_ERRORS: u32 = 1 << 20;
 /// The command continues the cursor whose number is its first field; its collection is the argument
 /// `collection`.
 pub(crate) const CONTINUES: u32 = 1 << 21;
-/// No failpoint hits the command: it configures them.
+/// Failpoints do not affect the command, because it configures them.
 pub(crate) const UNFAILING: u32 = 1 << 22;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Command {
     pub(crate) name: &'static str,
-    /// Its other names.
+    /// Alternative names.
     pub(crate) aliases: &'static [&'static str],
-    /// Where it runs.
+    /// The kind of thread that runs it.
     pub(crate) lane: Lane,
-    /// How it is counted.
+    /// The class under which it is counted.
     pub(crate) class: Class,
-    /// What it does with a collection.
+    /// Its use of a collection.
     pub(crate) kind: Kind,
-    /// Where its reply says what it wrote.
+    /// The reply fields that state what it wrote.
     pub(crate) written: Written,
-    /// Which stage of its body writes, for a command that writes only if one does.
+    /// Returns the writing stage of the body, for commands that write only if they have such a
+    /// stage.
     pub(crate) writing_stage: Option<fn(&RawDocument) -> Option<&'static str>>,
     /// The flags above.
     pub(crate) flags: u32,
-    /// Its arguments, beside those every command takes.
+    /// Its arguments, in addition to those of every command.
     pub(crate) fields: &'static [&'static str],
-    /// What a client should do instead where the command is refused in transactions: the end of
-    /// the error message, with a space before it.
+    /// Advice for a client whose command is refused in a transaction: the end of the error message,
+    /// starting with a space.
     pub(crate) outside_advice: &'static str,
     /// One line for `listCommands`.
     pub(crate) help: &'static str,
 }
 
 impl Command {
-    /// A command with the most usual values: no storage, no arguments.
+    /// A command with the most common values: no storage, no arguments.
     pub(crate) const fn new(name: &'static str, help: &'static str) -> Command {
         Command {
             name,
@@ -180,7 +182,7 @@ impl Command {
         self.flags & flag != 0
     }
 
-    /// All names a client may call it by.
+    /// All names by which a client can call it.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         [self.name].into_iter().chain(self.aliases.iter().copied())
     }
@@ -204,12 +206,12 @@ impl Commands {
         }
     }
 
-    /// The command that is called by a name.
+    /// The command with this name or alias.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Command> {
         self.by_name.get(name).copied()
     }
 
-    /// All of them.
+    /// All commands.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Command> {
         self.listed.iter().copied()
     }

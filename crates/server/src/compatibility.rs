@@ -9,13 +9,13 @@ use crate::command::{ADMIN, API, TEST, TRANSACTION};
 use crate::commands;
 use crate::version::MONGODB;
 
-/// The heading from which on the page is written by [`compatibility`].
+/// The heading of the generated part of the page; see [`compatibility`].
 pub const HEADING: &str = "## What is understood";
 
-/// The longest line.
+/// Maximum length of a line.
 const WIDTH: usize = 100;
 
-/// The part of the page, from its heading to the end.
+/// The generated part of the page, from its heading to the end.
 #[must_use]
 pub fn compatibility() -> String {
     let mut page = format!("{HEADING}\n\n");
@@ -82,7 +82,7 @@ fn list(page: &mut String, title: &str, names: &[&str]) {
     paragraph(page, words.iter().map(String::as_str));
 }
 
-/// Words, in lines that are not too long.
+/// Words, wrapped at [`WIDTH`].
 fn paragraph<'w>(page: &mut String, words: impl Iterator<Item = &'w str>) {
     let mut line = 0;
     for word in words {
@@ -106,7 +106,8 @@ mod tests {
 
     #[test]
     fn the_page_is_what_the_tables_say() {
-        // Tests run in their package's folder; the folder of the build may be of another clone.
+        // Tests run in the directory of their package; the build directory may belong to another
+        // clone.
         let page = std::fs::read_to_string("../../docs/compatibility.md").unwrap();
         let at = page.find(HEADING).expect("the heading");
         assert!(

@@ -1,12 +1,12 @@
-//! Every bound of the server, with the reason for the number.
+//! Every limit of the server, with the reason for its value.
 
 use std::time::Duration;
 
-/// Commands that work on storage at once. More than the disks and processors can do side by side,
-/// because most of them wait for a log to be synced together.
+/// Maximum number of commands that access storage at once. More than the disks and processors can
+/// serve in parallel, because most of them wait for a shared sync of the log.
 pub(crate) const WORKERS: usize = 256;
 
-/// Of these, those that may be writes outside of transactions: when the engine holds writers up,
+/// Maximum number of these that are writes outside of transactions: while the engine delays writes,
 /// reads still find a worker.
 pub(crate) const WRITERS: usize = 192;
 
@@ -21,18 +21,18 @@ pub(crate) const BRIEF_DOCUMENTS: usize = 16;
 /// takes some hundred microseconds.
 pub(crate) const BRIEF_AVERAGE: i64 = 64 * 1_024;
 
-/// Threads beside [`WORKERS`] for commands that others may wait for, or that show why they wait:
-/// commit, abort, kill, `currentOp`.
+/// Threads in addition to [`WORKERS`], for commands that other commands wait for or that show why
+/// they wait: commit, abort, kill, `currentOp`.
 pub(crate) const RESERVED: usize = 32;
 
-/// Commands that wait for a worker before clients that can back off are rejected: some seconds of
-/// work.
+/// Number of commands that may wait for a worker before clients that support backoff are rejected:
+/// some seconds of work.
 pub(crate) const WAITING: usize = 2_048;
 
-/// The longest wait for a worker; then a client is rejected even if it cannot back off.
+/// Maximum wait for a worker; after that a client is rejected even if it does not support backoff.
 pub(crate) const ADMISSION: Duration = Duration::from_secs(30);
 
-/// How long a worker without work stays.
+/// Idle time after which a worker ends.
 pub(crate) const WORKER_IDLE: Duration = Duration::from_secs(10);
 
 /// The default limit of connections. MongoDB's default is a million; each of ours holds some
@@ -42,7 +42,7 @@ pub const CONNECTIONS: usize = 65_536;
 /// Connections that the system keeps until they are accepted: a burst of clients that reconnect.
 pub(crate) const BACKLOG: i32 = 1_024;
 
-/// The longest a greeting waits for a change of the topology: MongoDB's drivers ask for 10 s.
+/// Maximum time that a greeting waits for a change of the topology: MongoDB's drivers request 10 s.
 pub(crate) const AWAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How long commands in flight may continue at shutdown before they are interrupted, and how long
@@ -50,19 +50,19 @@ pub(crate) const AWAIT_MAX: Duration = Duration::from_secs(60);
 pub(crate) const GRACE: Duration = Duration::from_millis(1_500);
 /// See [`GRACE`].
 pub(crate) const DROP: Duration = Duration::from_millis(2_000);
-/// When the end gives up a checkpoint, counted from its beginning.
+/// Time after which the shutdown abandons its checkpoint, counted from the start of the shutdown.
 pub(crate) const END: Duration = Duration::from_millis(4_500);
 
-/// Lines of the log kept for `getLog`, as MongoDB keeps.
+/// Number of log lines kept for `getLog` (MongoDB's value).
 pub(crate) const LOG_LINES: usize = 1_024;
 
-/// Bytes of these lines together, as MongoDB keeps.
+/// Total bytes of these lines (MongoDB's value).
 pub(crate) const LOG_BYTES: usize = 1 << 20;
 
 /// Bytes of a command shown in the log and by `currentOp`, as text.
 pub(crate) const SHOWN: usize = 10 * 1_024;
 
-/// Bytes of the attributes of one event of the log, as text: a command and what it did.
+/// Bytes of the attributes of one log event as text: a command and its statistics.
 pub(crate) const EVENT: usize = 3 * SHOWN;
 
 /// Bytes of one string, binary value or regular expression in the log.
@@ -71,13 +71,13 @@ pub(crate) const SHOWN_VALUE: usize = 1_024;
 /// Bytes of one field name in the log: names of collections have at most 255.
 pub(crate) const SHOWN_NAME: usize = 256;
 
-/// Levels of documents and arrays in one another in the log.
+/// Maximum nesting of documents and arrays in the log.
 pub(crate) const SHOWN_DEPTH: usize = 20;
 
-/// Bytes of the metadata a client tells of itself.
+/// Bytes of the metadata that a client sends about itself.
 pub(crate) const METADATA: usize = 512;
 
-/// Bytes that may lie unread behind a command in work before reading stops.
+/// Bytes read ahead while a command runs; beyond that the server stops reading.
 pub(crate) const READ_AHEAD: usize = 64 * 1_024;
 
 /// Bytes of a message of a connection that has not authenticated, where authentication is
@@ -111,7 +111,7 @@ pub(crate) const HANDSHAKE: usize = 80 * 1_024;
 /// Bytes of a greeting that waits for a change of the topology. Those of drivers have 300.
 pub(crate) const WAITING_GREETING: usize = 4 * 1_024;
 
-/// Fields of the document of a command's arguments. No command has a hundred.
+/// Maximum number of fields in the arguments of a command. No command has a hundred.
 pub(crate) const FIELDS: usize = 1_000;
 
 /// Sessions in one command: drivers end 10,000 at once.
@@ -124,15 +124,16 @@ pub(crate) const COUNTED: usize = 10_000;
 /// weeks.
 pub(crate) const LABELLED: usize = 200;
 
-/// Connections to the endpoint of Prometheus at once: there are a few of it, not many.
+/// Maximum number of connections to the Prometheus endpoint: a deployment has few Prometheus
+/// servers.
 pub(crate) const SCRAPERS: usize = 16;
 
-/// How long a message that was begun may stand still, how long a reply may wait to be taken, and
-/// how long a handshake of TLS may take. A connection without any of them may be idle for ever.
+/// Maximum time that a client may pause in the middle of a message, may leave a reply unread, and
+/// may take for a TLS handshake. Otherwise a connection may be idle without limit.
 pub const STALL: Duration = Duration::from_secs(30);
 
-/// Bytes of a message that must come within [`STALL`], unless it ends before.
+/// Bytes of an unfinished message that must arrive within [`STALL`].
 pub(crate) const PACE: usize = 16 * 1_024;
 
-/// Minutes a session without use lives.
+/// Minutes after which an unused session expires.
 pub(crate) const SESSION_MINUTES: i32 = 30;

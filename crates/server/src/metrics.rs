@@ -22,7 +22,7 @@ impl Counter {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// Count something measured in `usize`.
+    /// Add a size.
     pub(crate) fn size(&self, n: usize) {
         self.add(i64::try_from(n).unwrap_or(i64::MAX));
     }
@@ -33,10 +33,10 @@ impl Counter {
     }
 }
 
-/// Number and time of operations of one class.
+/// Number and total time of the operations of one class.
 #[derive(Default, Debug)]
 pub(crate) struct Latency {
-    /// How many.
+    /// Number of operations.
     pub(crate) ops: Counter,
     /// Total microseconds.
     pub(crate) micros: Counter,
@@ -86,7 +86,7 @@ pub(crate) struct Calls {
     pub(crate) failed: Counter,
 }
 
-/// Bytes before and after.
+/// Bytes before and after compression or expansion.
 #[derive(Default, Debug)]
 pub(crate) struct Passed {
     /// Before.
@@ -103,12 +103,12 @@ impl Passed {
     }
 }
 
-/// The work of a compressor.
+/// Statistics of a compressor.
 #[derive(Default, Debug)]
 pub(crate) struct Compression {
-    /// Of replies.
+    /// Compressed replies.
     pub(crate) compressed: Passed,
-    /// Of what clients sent.
+    /// Expanded messages of clients.
     pub(crate) expanded: Passed,
 }
 
@@ -131,7 +131,7 @@ pub(crate) struct Metrics {
     pub(crate) rejected: Counter,
     /// Commands rejected because too many waited for a worker.
     pub(crate) overloaded: Counter,
-    /// Errors of users in commands and statements.
+    /// Errors that clients caused, in commands and statements.
     pub(crate) user_errors: Counter,
     /// Greetings that wait for a change of the topology.
     pub(crate) awaiting: Counter,
@@ -169,7 +169,7 @@ impl Metrics {
         }
     }
 
-    /// A command ended.
+    /// Count a command that has ended.
     pub(crate) fn finished(&self, command: &Command, taken: Duration, failed: bool) {
         let latency = match command.class {
             Class::Read => &self.reads,
@@ -178,7 +178,7 @@ impl Metrics {
             Class::Transaction => &self.transactions,
         };
         latency.record(taken);
-        // The others count their documents and statements.
+        // Commands of other kinds count their documents and statements themselves.
         if command.kind == Kind::Command {
             self.ops.command.one();
         }

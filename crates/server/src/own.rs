@@ -24,7 +24,7 @@ pub(crate) fn find(
     Ok(documents)
 }
 
-/// Call `see` for each document that matches, in its stored form.
+/// Call `see` with each matching document in its stored form.
 ///
 /// # Errors
 /// Those of storage and of `see`.

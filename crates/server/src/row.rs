@@ -1,5 +1,4 @@
-//! A row of the table of commands: the command, what it does, and what a client must be allowed to
-//! do for it.
+//! A row of the table of commands: the command, its function, and the privileges that it requires.
 //!
 //! Rows are made by chains of calls, so that each says only what sets its command apart.
 
@@ -14,11 +13,11 @@ use crate::request::{Brief, Run};
 /// A command, and how it is run.
 pub(crate) struct Row {
     pub(crate) command: Command,
-    /// What it does.
+    /// Its function.
     pub(crate) run: Run,
     /// Which of its requests are brief.
     pub(crate) brief: Option<Brief>,
-    /// Who may run it.
+    /// The privileges that it requires.
     pub(crate) rule: Rule,
 }
 
@@ -31,7 +30,7 @@ impl Deref for Row {
 }
 
 impl Row {
-    /// A row with the most usual values: no storage, no arguments, for every authenticated client.
+    /// A row with the most common values: no storage, no arguments, for every authenticated client.
     pub(crate) const fn new(name: &'static str, run: Run, help: &'static str) -> Row {
         Row {
             command: Command::new(name, help),
@@ -82,7 +81,7 @@ impl Row {
         self
     }
 
-    /// Set flags beside those that are set.
+    /// Set further flags.
     pub(crate) const fn flags(mut self, flags: u32) -> Row {
         self.command.flags |= flags;
         self
@@ -110,14 +109,14 @@ impl Row {
         self
     }
 
-    /// The arguments say what the command needs, by this rule alone.
+    /// The privileges are determined by the arguments alone, through `needs`.
     pub(crate) const fn own(mut self, needs: Needs) -> Row {
         self.rule.privilege = Privilege::Own;
         self.rule.needs = Some(needs);
         self
     }
 
-    /// The arguments say what the command needs beside its privilege.
+    /// The arguments require privileges in addition to that of the command, through `needs`.
     pub(crate) const fn also(mut self, needs: Needs) -> Row {
         self.rule.needs = Some(needs);
         self

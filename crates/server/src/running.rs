@@ -210,7 +210,7 @@ async fn housekeep(server: Arc<Server>) {
     }
 }
 
-/// Wait until no client is connected. Whether that happened within the limit.
+/// Wait until no client is connected; returns false after `limit`.
 async fn gone(server: &Server, limit: Duration) -> bool {
     let wait = async {
         while server.connections.current() > 0 {

@@ -69,7 +69,7 @@ pub(crate) struct Server {
     pub(crate) memory: Arc<Budget>,
     /// The time slices that long operations take turns at.
     pub(crate) processors: Arc<Processors>,
-    /// Counters.
+    /// Statistics.
     pub(crate) metrics: Metrics,
     /// How collections are used.
     pub(crate) usages: Usages,
@@ -81,13 +81,13 @@ pub(crate) struct Server {
     pub(crate) clock: Clock,
     /// The deployment.
     pub(crate) topology: Topology,
-    /// Faults that tests set.
+    /// Failpoints, which tests set.
     pub(crate) failpoints: FailPoints,
     /// Decides which commands are logged and profiled as slow.
     pub(crate) profiler: Profiler,
-    /// Commands in work.
+    /// Running commands.
     pub(crate) operations: Operations,
-    /// Threads that may block.
+    /// Threads for commands that may block.
     pub(crate) pool: Pool,
     /// Whether brief commands may run on the threads of connections.
     pub(crate) trust: Trust,
@@ -103,9 +103,9 @@ pub(crate) struct Server {
     pub(crate) tls: Option<Tls>,
     /// The number of connections, and its limit.
     pub(crate) connections: Arc<Connections>,
-    /// Who is connected.
+    /// The connected clients.
     pub(crate) clients: Clients,
-    /// Failed logins by address.
+    /// Failed logins per address.
     pub(crate) logins: Logins,
     /// Clients that have not authenticated, where authentication is required.
     pub(crate) guests: Arc<Guests>,
@@ -173,8 +173,7 @@ impl Server {
         Ok(server)
     }
 
-    /// The user a client is now; `None` when it has not authenticated, or as a user that was
-    /// dropped since.
+    /// The client's user; `None` if it has not authenticated, or its user was dropped since.
     pub(crate) fn user_of(&self, client: &Client) -> Option<Arc<User>> {
         let identity = client.state.lock().identity.clone()?;
         let user = self.users.get(&identity.database, &identity.name)?;
@@ -334,7 +333,7 @@ impl Server {
 
     /// Start to stop: idle connections close, waiting greetings are answered.
     pub(crate) fn stop(&self) {
-        // First the change: greetings that the end wakes report it.
+        // Change the topology first: waiting greetings that wake up report it.
         self.topology.changed();
         self.stop.send_replace(true);
     }
@@ -354,7 +353,8 @@ fn unusable(message: String) -> Error {
     Error::new(Code::INVALID_SSL_CONFIGURATION, message)
 }
 
-/// The address that clients are sent to. One that only this machine resolves is of no use.
+/// The address that clients are told to connect to. A name that only this machine resolves is
+/// useless.
 fn address(config: &Config, port: u16) -> String {
     let mut names = config.bind_ip.iter().map(String::as_str);
     let host = names.find(|name| !name.starts_with('/'));

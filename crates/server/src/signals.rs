@@ -10,9 +10,9 @@ use tokio::sync::oneshot;
 
 use crate::server::Server;
 
-/// The signals that a server handles. They are caught from the moment this exists, and signals that
-/// arrive before they are handled are kept: make it before the storage is opened, so that no signal
-/// ends the process half-way.
+/// The signals that a server handles. Signals are caught from the creation of this value and kept
+/// until they are handled: create it before the storage is opened, so that no signal ends the
+/// process during that.
 pub struct Signals(iterator::Signals);
 
 impl Signals {
@@ -24,8 +24,8 @@ impl Signals {
         iterator::Signals::new([SIGTERM, SIGINT, SIGHUP, SIGUSR1]).map(Signals)
     }
 
-    /// Handle signals in a thread. Returns a receiver that completes at a signal to shut down, and
-    /// a handle that ends the thread.
+    /// Handle signals on a thread. Returns a receiver that completes when a signal requests a
+    /// shutdown, and a handle that ends the thread.
     ///
     /// # Errors
     /// When no thread can be started.

@@ -1,9 +1,9 @@
-//! Which MongoDB this server behaves like, and which Romanesco it is.
+//! The MongoDB version that this server emulates, and its own version.
 
 /// The MongoDB version that drivers and tools see.
 pub const MONGODB: &str = "8.0.4";
 
-/// The same in numbers.
+/// The same as an array of numbers.
 pub(crate) const MONGODB_ARRAY: [i32; 4] = [8, 0, 4, 0];
 
 /// `featureCompatibilityVersion`.

@@ -1,4 +1,4 @@
-//! Fences: where each page of a run is, and which keys it may hold.
+//! Fences: the offset of each page of a run, and the range of keys it may contain.
 //!
 //! Between each two pages stands a *separator*: the shortest key that is greater than the last key
 //! of the page before and not greater than the first key of the page after. Where versions of one
@@ -26,10 +26,10 @@ use std::ops::Range;
 use super::BlockIdent;
 use crate::types::head;
 
-/// The longest separator a block from disk may have: more than the longest key.
+/// Maximum length of a separator read from disk: more than the longest key.
 const MAX_SEPARATOR: usize = 1 << 16;
 
-/// The fences of a run, for searching.
+/// The decoded fences of a run.
 #[derive(Debug)]
 pub(crate) struct Fence {
     prefix: Box<[u8]>,
@@ -38,7 +38,7 @@ pub(crate) struct Fence {
     separators: Box<[Separator]>,
     /// The bytes after the prefix of all separators.
     keys: Box<[u8]>,
-    /// Where each page begins, and where the last ends.
+    /// The start of each page, and the end of the last one.
     offsets: Box<[u64]>,
 }
 
@@ -50,7 +50,7 @@ struct Separator {
 }
 
 impl Fence {
-    /// The fences of a run of one page, which needs none.
+    /// The fences of a run with a single page, which stores none.
     pub(crate) fn single(page_len: u64) -> Fence {
         Fence {
             prefix: Box::default(),
@@ -61,7 +61,7 @@ impl Fence {
         }
     }
 
-    /// Decode a fence block of `pages` pages that end at `end`.
+    /// Decode the fence block of `pages` pages that end at offset `end`.
     pub(crate) fn decode(
         ident: BlockIdent,
         stored: &[u8],
@@ -72,7 +72,8 @@ impl Fence {
         if block.count != pages || pages == 0 {
             return Err("it does not have the pages of its run");
         }
-        // Three numbers of at least a byte each stand for a page: this bounds what is reserved.
+        // Each page takes three numbers of at least one byte, which bounds the memory reserved
+        // here.
         let count = usize::try_from(pages).map_err(|_| "it has too many pages")?;
         if block.body.len() / 3 < count {
             return Err("it is too short for its pages");
@@ -96,7 +97,7 @@ impl Fence {
         u32::try_from(count).expect("a run counts its pages in 32 bits")
     }
 
-    /// Where a page is, if there is such a page.
+    /// The location of a page, if it exists.
     #[inline]
     pub(crate) fn span(&self, page: u32) -> Option<Range<u64>> {
         let page = usize::try_from(page).ok()?;
@@ -106,7 +107,7 @@ impl Fence {
         Some(start..end)
     }
 
-    /// The first page that may hold `key` or, when no page does, keys after it.
+    /// The first page that may contain `key` or, if none does, later keys.
     #[inline]
     pub(crate) fn first_page(&self, key: &[u8]) -> u32 {
         let below = self.rank(key, false);
@@ -117,13 +118,13 @@ impl Fence {
         number(below + usize::from(begins))
     }
 
-    /// The last page that may hold `key` or, when no page does, keys before it.
+    /// The last page that may contain `key` or, if none does, earlier keys.
     #[inline]
     pub(crate) fn last_page(&self, key: &[u8]) -> u32 {
         number(self.rank(key, true))
     }
 
-    /// Whether `page` begins with versions of `key` and the page before ends with some.
+    /// Whether `page` starts with versions of `key`, and the previous page ends with some.
     #[inline]
     pub(crate) fn continues(&self, page: u32, key: &[u8]) -> bool {
         let Some(at) = usize::try_from(page)
@@ -155,7 +156,7 @@ impl Fence {
             + mem::size_of_val(&*self.offsets)
     }
 
-    /// How many separators are below `key`, or below or equal.
+    /// Number of separators below `key`, or, with `or_equal`, not above it.
     fn rank(&self, key: &[u8], or_equal: bool) -> usize {
         let shared = self.prefix.len().min(key.len());
         let (front, rest) = key.split_at(shared);
@@ -206,7 +207,7 @@ fn number(page: usize) -> u32 {
     u32::try_from(page).expect("a run counts its pages in 32 bits")
 }
 
-/// Collects the fences of a run being written.
+/// Collects the fences of a run that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct FenceBuilder {
     body: Vec<u8>,
@@ -216,7 +217,8 @@ pub(crate) struct FenceBuilder {
 }
 
 impl FenceBuilder {
-    /// A page begins with `first_key`; `last_key` ends the page before, if there is one.
+    /// Start a page whose first key is `first_key`; `last_key` is the last key of the previous
+    /// page, if any.
     pub(crate) fn begin(&mut self, last_key: Option<&[u8]>, first_key: &[u8]) {
         assert!(self.next.is_none(), "the page before has ended");
         assert_eq!(
@@ -239,7 +241,7 @@ impl FenceBuilder {
         self.next = Some((separator.to_vec(), continued));
     }
 
-    /// That page ends; it takes `stored` bytes.
+    /// End the page, which takes `stored` bytes.
     pub(crate) fn end(&mut self, stored: u32) {
         let (separator, continued) = self.next.take().expect("a page has begun");
         assert!(0 < stored, "I3: pages are not empty");
@@ -256,12 +258,12 @@ impl FenceBuilder {
         self.pages += 1;
     }
 
-    /// The number of pages that have ended.
+    /// Number of completed pages.
     pub(crate) fn pages(&self) -> u32 {
         self.pages
     }
 
-    /// Append the block to `out` and say how long it is.
+    /// Append the block to `out`; returns its length.
     pub(crate) fn finish(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
         assert!(self.next.is_none(), "the last page has ended");
         super::encode(ident, 0, self.pages, &self.body, out)
@@ -378,7 +380,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Take the common prefix out.
+    /// Remove the common prefix of the separators.
     fn finish(self) -> Result<Fence, &'static str> {
         let whole = |it: &Separator| {
             let start = it.start as usize;
@@ -388,7 +390,7 @@ impl Parser<'_> {
         };
         let first = self.separators.first().map(whole).unwrap_or_default();
         let last = self.separators.last().map(whole).unwrap_or_default();
-        // Keys between two that share a prefix share it too (I1).
+        // All keys between two keys with a common prefix have it as well (I1).
         let prefix = first.get(..shared(first, last)).unwrap_or_default();
         let mut keys = Vec::with_capacity(self.keys.len());
         let mut heads = Vec::with_capacity(self.separators.len());

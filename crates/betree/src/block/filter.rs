@@ -1,4 +1,4 @@
-//! Filters: which keys are surely not in a run.
+//! Filters: which keys are certainly not in a run.
 //!
 //! A blocked Bloom filter (Putze, Sanders, Singler: Cache-, Hash- and Space-Efficient Bloom
 //! Filters, 2007): a key has all its bits in one block of 64 bytes, so a look costs one cache
@@ -16,10 +16,10 @@ use crate::plant::{Plant, planted};
 
 const BLOCK_LEN: usize = 64;
 const BLOCK_BITS: u64 = 512;
-/// More bits to set than this do not pay in a block of 512.
+/// Maximum number of bits set per key: more are useless in a block of 512 bits.
 const MAX_PROBES: u8 = 16;
 
-/// 512 bits in one line of the processor's cache.
+/// A block of 512 bits, one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct Bits([u64; 8]);
@@ -38,7 +38,7 @@ pub(crate) fn key_hash(key: &[u8]) -> u64 {
 }
 
 impl Filter {
-    /// The filter of keys with these hashes, `bits_per_key` bits for each.
+    /// A filter for keys with these hashes, with `bits_per_key` bits per key.
     pub(crate) fn new(hashes: &[u64], bits_per_key: u8) -> Filter {
         assert!(0 < bits_per_key, "no bits make no filter");
         let bits = (hashes.len() as u64).saturating_mul(u64::from(bits_per_key));
@@ -85,7 +85,7 @@ impl Filter {
         Ok(Filter { blocks, probes })
     }
 
-    /// Append the block of this filter to `out` and say how long it is.
+    /// Append the block of this filter to `out`; returns its length.
     pub(crate) fn encode(&self, ident: BlockIdent, out: &mut Vec<u8>) -> u32 {
         let mut body = Vec::with_capacity(self.blocks.len() * BLOCK_LEN);
         for word in self.blocks.iter().flat_map(|block| &block.0) {
@@ -95,7 +95,7 @@ impl Filter {
         super::encode(ident, self.probes, count, &body, out)
     }
 
-    /// False when the key with this hash is not in the run.
+    /// False if the run contains no key with this hash.
     #[inline]
     pub(crate) fn may_hold(&self, hash: u64) -> bool {
         let Some(block) = self.blocks.get(index(hash, self.blocks.len())) else {
@@ -113,7 +113,7 @@ impl Filter {
     }
 }
 
-/// bits x ln 2, the best number of bits to set, less a little because blocks fill unevenly.
+/// The optimal number of bits to set, bits x ln 2, slightly reduced because blocks fill unevenly.
 fn probes_for(bits_per_key: u8) -> u8 {
     let best = u16::from(bits_per_key) * 60 / 100;
     u8::try_from(best)
@@ -128,7 +128,7 @@ fn index(hash: u64, count: usize) -> usize {
     usize::try_from(scaled).unwrap_or(0)
 }
 
-/// The words of the block and the bits in them that a hash sets.
+/// The words of the block, and the bits in them that a hash sets.
 #[inline]
 fn positions(hash: u64, probes: u8) -> impl Iterator<Item = (usize, u64)> {
     let mut state = hash & 0xffff_ffff;

@@ -22,7 +22,7 @@ pub(crate) const HEADER_LEN: usize = 24;
 const CHECKED_LEN: usize = 16;
 const VERSION: u8 = 1;
 
-/// What a block is of.
+/// The kind of a block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockIdent {
     pub(crate) tree: TreeId,
@@ -36,7 +36,7 @@ pub(crate) enum BlockKind {
     Filter,
 }
 
-/// A block that has passed its checksum. `count` is of pages in a fence block and of 64-byte
+/// A block with a valid checksum. `count` is the number of pages in a fence block, and of 64-byte
 /// blocks in a filter block.
 #[derive(Debug)]
 pub(crate) struct Block<'a> {
@@ -64,7 +64,7 @@ impl BlockIdent {
     }
 }
 
-/// Append the block of `body` to `out` and say how long it is.
+/// Append a block with `body` to `out`; returns its length.
 pub(crate) fn encode(
     ident: BlockIdent,
     parameter: u8,
@@ -93,7 +93,7 @@ pub(crate) fn encode(
         .expect("a run has less than 4 GiB of fences")
 }
 
-/// The block that `stored` is, the whole of it.
+/// Decode `stored`, which must be exactly one block.
 pub(crate) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Block<'_>, &'static str> {
     let short = "it is shorter than its header";
     let (checked, rest) = stored.split_first_chunk::<CHECKED_LEN>().ok_or(short)?;
@@ -121,7 +121,7 @@ pub(crate) fn decode(ident: BlockIdent, stored: &[u8]) -> Result<Block<'_>, &'st
     })
 }
 
-/// The rest of a header.
+/// The remaining fields of a header.
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {

@@ -12,11 +12,11 @@ use crate::error::Result;
 use crate::merge::Source;
 use crate::types::Entry;
 
-/// How many entries ahead of the current one payloads are fetched: they lie in the order of the
-/// writes, so sorted reading finds each in another cache line.
+/// Number of entries whose payloads are prefetched: payloads are in the order of writes, so each is
+/// in another cache line when read in key order.
 const AHEAD: usize = 16;
 
-/// The entries of a frozen buffer, and their order once a reader needed it.
+/// The entries of a frozen buffer, and their sorted order after the first reader needed it.
 #[derive(Debug)]
 pub(super) struct Frozen {
     pub(super) store: Store,
@@ -31,8 +31,8 @@ impl Frozen {
         }
     }
 
-    /// All references in order, of each key and seq only the last pushed. The first caller sorts,
-    /// others that come meanwhile wait for it.
+    /// All references in order; for each key and sequence number only the last one pushed. The
+    /// first caller sorts, concurrent callers wait for it.
     pub(super) fn refs(&self) -> &[Ref] {
         self.refs.get_or_init(|| {
             let mut refs = order::sorted(&self.store, 0);
@@ -68,7 +68,7 @@ impl Frozen {
 #[derive(Clone, Debug)]
 pub(crate) struct SortedBuffer {
     frozen: Arc<Frozen>,
-    /// Reference numbers: the current one, and the one after the last.
+    /// Index of the current reference, and the end.
     position: usize,
     end: usize,
 }
@@ -83,7 +83,7 @@ impl SortedBuffer {
         }
     }
 
-    /// Only the entries from here on with keys in `lo..hi` (no upper end if `None`).
+    /// The remaining entries with keys in `lo..hi` (no upper bound if `None`).
     #[must_use]
     pub(crate) fn range(mut self, lo: &[u8], hi: Option<&[u8]>) -> SortedBuffer {
         let (store, refs) = (&self.frozen.store, self.frozen.refs());
@@ -99,13 +99,13 @@ impl SortedBuffer {
         self
     }
 
-    /// Entries from the current one on.
+    /// Number of remaining entries, including the current one.
     pub(crate) fn remaining(&self) -> usize {
         self.end - self.position
     }
 
     #[cfg(test)]
-    /// The smallest and the largest key from here on; `None` without entries.
+    /// The smallest and the largest remaining key; `None` without entries.
     pub(crate) fn bounds(&self) -> Option<(&[u8], &[u8])> {
         let refs = self.frozen.refs().get(self.position..self.end)?;
         let key = |r: &Ref| self.frozen.store.key(r.address());

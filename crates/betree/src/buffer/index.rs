@@ -19,9 +19,9 @@ use super::scan::{Lanes, version};
 use super::store::Store;
 use crate::types::{Entry, Seq};
 
-/// Most runs.
+/// Maximum number of runs.
 pub(super) const RUNS: usize = 8;
-/// Slots a point read scans one by one.
+/// Maximum number of unsorted slots that a point read scans one by one.
 const TAIL: usize = 64;
 
 /// See the module documentation.
@@ -80,7 +80,8 @@ impl Index {
         lanes
     }
 
-    /// Make a run of all slots that are in none, and keep the runs geometric.
+    /// Sort the slots that are in no run into a new run, and merge runs to keep their sizes
+    /// geometric.
     fn seal(&mut self, store: &Store) {
         self.tail = Vec::new();
         self.runs.push(order::sorted(store, self.covered));

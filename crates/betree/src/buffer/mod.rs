@@ -58,13 +58,13 @@ pub(crate) struct Buffer {
 struct Core {
     store: Store,
     index: Index,
-    /// Seq of the last push.
+    /// Sequence number of the last push.
     last: Seq,
     frozen: bool,
 }
 
 impl Buffer {
-    /// An empty buffer, holding no memory, for keys that all begin with the same `skip` bytes.
+    /// An empty buffer without memory, for keys that all start with the same `skip` bytes.
     pub(crate) fn new(skip: usize) -> Buffer {
         let core = Core {
             store: Store::new(skip),
@@ -80,7 +80,7 @@ impl Buffer {
         }
     }
 
-    /// Append one version. A seq is never below the one before (I1). Panics if frozen.
+    /// Append one version. Sequence numbers never decrease (I1). Panics if frozen.
     #[inline]
     pub(crate) fn push(&self, seq: Seq, op: Op, key: &[u8], value: &[u8]) {
         self.lock().push(seq, op, key, value);
@@ -94,28 +94,28 @@ impl Buffer {
         BufferGuard { buffer: self, core }
     }
 
-    /// Memory held for the entries, in bytes: changed by pushes alone, and never falling, so that a
-    /// governor can add up what pushes took and give back the same at the end (I5).
+    /// Memory held for the entries, in bytes. Only pushes change it and it never decreases, so that
+    /// a governor can sum up what pushes took and subtract the same at the end (I5).
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Versions pushed.
+    /// Number of versions pushed.
     pub(crate) fn entries(&self) -> usize {
         self.entries.load(Ordering::Acquire)
     }
 
-    /// Seq of the first push.
+    /// Sequence number of the first push.
     pub(crate) fn first_seq(&self) -> Option<Seq> {
         (0 < self.entries()).then(|| Seq(self.first.load(Ordering::Relaxed)))
     }
 
-    /// Seq of the last push.
+    /// Sequence number of the last push.
     pub(crate) fn last_seq(&self) -> Option<Seq> {
         (0 < self.entries()).then(|| Seq(self.last.load(Ordering::Relaxed)))
     }
 
-    /// Take no more pushes (I3). Does nothing the second time.
+    /// Freeze the buffer: no more pushes (I3). A second call does nothing.
     pub(crate) fn freeze(&self) {
         let mut core = self.core.lock();
         if core.frozen {
@@ -140,7 +140,7 @@ impl Buffer {
         self.frozen.get().is_some()
     }
 
-    /// The newest version of `key` that `snapshot` sees; its value replaces what `value` held.
+    /// Get the newest version of `key` that `snapshot` sees; its value overwrites `value`.
     pub(crate) fn get(&self, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -> Option<(Seq, Op)> {
         if self.entries() == 0 {
             return None;
@@ -213,7 +213,7 @@ pub(crate) struct BufferGuard<'a> {
 }
 
 impl BufferGuard<'_> {
-    /// Append one version. A seq is never below the one before (I1).
+    /// Append one version. Sequence numbers never decrease (I1).
     #[inline]
     pub(crate) fn push(&mut self, seq: Seq, op: Op, key: &[u8], value: &[u8]) {
         let core = &mut *self.core;

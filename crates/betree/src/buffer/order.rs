@@ -17,7 +17,8 @@ use crate::arena::Address;
 
 /// Groups of equal heads up to this size are sorted by comparing whole keys.
 const SMALL: usize = 16;
-/// Groups of keys with more than this many bytes in common are too: it bounds the recursion.
+/// Groups of keys with a common prefix longer than this are also sorted by comparing whole keys,
+/// which bounds the recursion.
 const DEEP: usize = 256;
 
 /// Refers to one entry of a store.
@@ -37,7 +38,7 @@ impl Ref {
         (self.0 >> 64) as u64
     }
 
-    /// The number of the slot; larger is newer.
+    /// The slot number; a larger number is newer.
     #[inline]
     pub(super) fn index(self) -> u32 {
         !((self.0 >> 32 & 0xFFFF_FFFF) as u32)
@@ -53,7 +54,7 @@ impl Ref {
     }
 }
 
-/// Order of two references of one store.
+/// Compare two references of one store.
 #[inline]
 pub(super) fn compare(store: &Store, a: Ref, b: Ref) -> Ordering {
     let heads = a.head().cmp(&b.head());
@@ -97,7 +98,7 @@ pub(super) fn merged(store: &Store, a: &[Ref], b: &[Ref]) -> Vec<Ref> {
     out
 }
 
-/// Sort within the groups of equal heads; the heads are those after `skip` bytes.
+/// Sort within groups of equal heads, where heads start after `skip` bytes.
 fn settle_groups(store: &Store, refs: &mut [Ref], skip: usize) {
     for group in refs.chunk_by_mut(|a, b| a.head() == b.head()) {
         match group.len() {
@@ -113,7 +114,7 @@ fn settle_groups(store: &Store, refs: &mut [Ref], skip: usize) {
 fn settle_large(store: &Store, group: &mut [Ref], skip: usize) {
     let shared = skip + 8;
     let original = group.first().map_or(0, |r| r.head());
-    // Keys that end inside of the head are prefixes of all others: they come first, by length.
+    // Keys that end within the head are prefixes of all others: they come first, by length.
     for r in group.iter_mut() {
         let len = store.key(r.address()).len();
         *r = r.with_head(len.min(shared) as u64);

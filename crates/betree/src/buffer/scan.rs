@@ -13,9 +13,9 @@ use super::store::{Probe, Store};
 use super::window::Window;
 use crate::types::{Direction, Entry, Seq};
 
-/// Group lengths up to which a group's end is looked for step by step.
+/// Groups up to this length are searched for their end step by step.
 const STEPS: usize = 8;
-/// How many references ahead of the scan payloads are fetched into the cache.
+/// Number of references ahead of the scan whose payloads are prefetched.
 const AHEAD: usize = 8;
 
 /// The sorted parts of a store, newest first.
@@ -26,7 +26,7 @@ pub(super) struct Lanes<'r> {
 }
 
 impl<'r> Lanes<'r> {
-    /// Add an older lane than all before.
+    /// Add a lane that is older than all earlier ones.
     pub(super) fn push(&mut self, lane: &'r [Ref]) {
         let place = self.lanes.get_mut(self.len);
         *place.expect("no more lanes than the runs and the tail") = lane;
@@ -42,15 +42,16 @@ impl<'r> Lanes<'r> {
     }
 }
 
-/// What a window is to hold.
+/// The range of a window.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<'k> {
     pub(super) direction: Direction,
-    /// Where the scan begins: the lower bound of a forward one, the upper one of a backward one.
+    /// The start of the scan: the lower bound of a forward scan, the upper bound of a backward
+    /// scan.
     pub(super) from: Bound<&'k [u8]>,
     pub(super) to: Bound<&'k [u8]>,
     pub(super) snapshot: Seq,
-    /// Most entries.
+    /// Maximum number of entries.
     pub(super) limit: usize,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn upper(store: &Store, lane: &[Ref], bound: Bound<&[u8]>) -> usize {
     }
 }
 
-/// How many references compare to `key` as `most` or less.
+/// Number of references that compare with `key` as `most` or less.
 fn below(store: &Store, lane: &[Ref], key: &[u8], most: Ordering) -> usize {
     let probe = store.probe(key);
     lane.partition_point(|&r| probe.compare(store, r) <= most)
@@ -105,7 +106,7 @@ pub(super) fn window(store: &Store, mut lanes: Lanes<'_>, range: Range<'_>, out:
     };
     for lane in lanes.iter_mut() {
         let (start, end) = (lower(store, lane, low), upper(store, lane, high));
-        // Empty if the bounds cross.
+        // An empty lane if the bounds cross.
         *lane = lane.get(start..end).unwrap_or_default();
     }
     while let Some(next) = nearest(store, &lanes, forward) {
@@ -135,7 +136,7 @@ pub(super) fn window(store: &Store, mut lanes: Lanes<'_>, range: Range<'_>, out:
     out.set_exhausted();
 }
 
-/// A reference to the first key of all lanes in the direction of the scan.
+/// The reference to the first key of all lanes in the direction of the scan.
 fn nearest(store: &Store, lanes: &Lanes<'_>, forward: bool) -> Option<Ref> {
     let ends = lanes.iter().filter_map(|lane| match forward {
         true => lane.first(),
@@ -149,7 +150,7 @@ fn nearest(store: &Store, lanes: &Lanes<'_>, forward: bool) -> Option<Ref> {
     })
 }
 
-/// Have the payload fetched that the scan of `lane` reaches in a while.
+/// Prefetch a payload that the scan of `lane` will reach soon.
 fn prefetch(store: &Store, lane: &[Ref], forward: bool) {
     let index = match forward {
         true => Some(AHEAD),
@@ -160,7 +161,7 @@ fn prefetch(store: &Store, lane: &[Ref], forward: bool) {
     }
 }
 
-/// Cut the references of `key` off the lane, at the end the scan begins at.
+/// Remove the references of `key` from the lane, at the end where the scan is.
 fn take_group<'r>(
     store: &Store,
     lane: &mut &'r [Ref],

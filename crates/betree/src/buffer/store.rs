@@ -22,10 +22,11 @@ use super::order::Ref;
 use crate::arena::{Address, Arena, Chunk};
 use crate::types::{self, Entry, Op, Seq};
 
-/// Longest prefix of a payload: three varints of 64 bits.
+/// Maximum length of the fields before the key: three varints of 64 bits.
 const PREFIX: usize = 30;
 
-/// What orders and finds an entry. The head is in two halves to keep the alignment at 4.
+/// Determines the order and the place of an entry. The head is stored in two halves to keep the
+/// alignment at 4.
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     high: u32,
@@ -50,7 +51,8 @@ impl Store {
         }
     }
 
-    /// Append an entry. `base` is what the stamps of a chunk begun now count from; at most `stamp`.
+    /// Append an entry. If a new chunk is started, its stamps are relative to `base`, which is at
+    /// most `stamp`.
     #[inline]
     pub(super) fn push(&mut self, stamp: u64, base: u64, op: Op, key: &[u8], value: &[u8]) {
         assert!(self.skip <= key.len(), "I1: key of {} bytes", key.len());
@@ -88,7 +90,7 @@ impl Store {
         assert!(self.slots.capacity() < most, "an index has 32 bits");
     }
 
-    /// Entries.
+    /// Number of entries.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.slots.len()
@@ -155,18 +157,18 @@ impl Store {
         self.entry(address).seq
     }
 
-    /// Have the payload fetched into the cache.
+    /// Prefetch the payload.
     #[inline]
     pub(super) fn prefetch(&self, address: Address) {
         self.arena.prefetch(address);
     }
 
-    /// The bytes at the beginning of every key that heads leave out.
+    /// Length of the prefix that all keys share and heads omit.
     pub(super) fn skip(&self) -> usize {
         self.skip
     }
 
-    /// The place of any key among the keys of this store.
+    /// The position of any key relative to the keys of this store.
     #[inline]
     pub(super) fn probe<'k>(&self, key: &'k [u8]) -> Probe<'k> {
         let shared = match self.slots.first() {
@@ -193,17 +195,17 @@ impl Slot {
     }
 }
 
-/// A key that is looked for.
+/// A key to search for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Probe<'k> {
-    /// How it compares to every key of the store, if it does not share their first bytes.
+    /// How it compares with every key of the store, if it does not have their common prefix.
     pub(super) beside: Ordering,
     pub(super) head: u64,
     pub(super) key: &'k [u8],
 }
 
 impl Probe<'_> {
-    /// How the key of `r` compares to the probe.
+    /// Compare the key of `r` with the probe.
     #[inline]
     pub(super) fn compare(&self, store: &Store, r: Ref) -> Ordering {
         if self.beside != Ordering::Equal {
@@ -233,7 +235,7 @@ fn write_prefix(chunk: &mut Chunk, stamp: u64, op: Op, key: usize, value: usize)
     let word = (key as u64) << 2 | u64::from(value != 0) << 1 | op as u64;
     let delta = stamp - chunk.base;
     if word < 1 << 14 && delta < 128 && value == 0 {
-        // One store for what nearly every index entry is.
+        // One store operation for the payload header of nearly every index entry.
         let [low, high, ..] = (word & 0x7F | (word >> 7) << 8).to_le_bytes();
         let [delta, ..] = delta.to_le_bytes();
         if word < 128 {

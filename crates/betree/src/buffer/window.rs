@@ -1,11 +1,12 @@
-//! A copy of a few neighbouring entries of a buffer, so that a cursor reads them without its lock.
+//! A copy of some adjacent entries of a buffer, so that a cursor reads them without the buffer's
+//! lock.
 
 use crate::types::{Entry, Op, Seq};
 
 /// Bytes of keys and values after which a window takes no further entry: values are up to 64 MiB.
 const FULL: usize = 256 << 10;
 
-/// Entries in the order of the scan that asked for them, one version of each key.
+/// Entries in the order of the scan, one version per key.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     bytes: Vec<u8>,
@@ -23,12 +24,12 @@ struct Item {
 }
 
 impl Window {
-    /// Entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// True without entries.
+    /// Whether there are no entries.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.items.is_empty()
@@ -49,12 +50,12 @@ impl Window {
         }
     }
 
-    /// True when the range asked for has no entries after these.
+    /// Whether the requested range has no further entries behind these.
     pub(crate) fn exhausted(&self) -> bool {
         self.exhausted
     }
 
-    /// No entries, not exhausted, memory kept.
+    /// Remove all entries, reset `exhausted`, and keep the memory.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         self.items.clear();

@@ -1,4 +1,4 @@
-//! The writes of one transaction: a buffer without a lock, of one owner.
+//! The writes of one transaction: a buffer without a lock, with one owner.
 //!
 //! The stamps of the store, commit numbers in a buffer, hold the mark `checked` here; there are no
 //! versions, the last write of a key is the one that counts.
@@ -16,13 +16,13 @@ use crate::error::Result;
 use crate::merge::Source;
 use crate::types::{Direction, Entry, Op, Seq};
 
-/// One write, as it was pushed.
+/// One write, as pushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write<'a> {
     pub(crate) op: Op,
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
-    /// The key is to be checked against the commits of others.
+    /// Whether the key is checked for conflicts with other commits.
     pub(crate) checked: bool,
 }
 
@@ -30,8 +30,7 @@ pub(crate) struct Write<'a> {
 #[derive(Debug)]
 pub(crate) struct WriteSet {
     store: Store,
-    /// A lock, since reads sort: a transaction is read through shared references, cursors among
-    /// them.
+    /// In a lock, because reads sort, and shared references read a transaction, including cursors.
     index: Mutex<Index>,
 }
 
@@ -42,7 +41,7 @@ impl Default for WriteSet {
 }
 
 impl WriteSet {
-    /// No writes, and no memory held.
+    /// An empty set without memory.
     pub(crate) fn new() -> WriteSet {
         WriteSet {
             store: Store::new(0),
@@ -50,13 +49,13 @@ impl WriteSet {
         }
     }
 
-    /// Add a write; it counts in place of earlier ones of the same key.
+    /// Add a write, which replaces earlier writes of the same key.
     pub(crate) fn push(&mut self, op: Op, key: &[u8], value: &[u8], checked: bool) {
         assert!(op == Op::Put || value.is_empty(), "a delete has no value");
         self.store.push(u64::from(checked), 0, op, key, value);
     }
 
-    /// The last write of `key`: its value, appended to nothing, replaces what `value` held.
+    /// Get the last write of `key`; its value overwrites `value`.
     pub(crate) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Option<Op> {
         let mut index = self.index.lock();
         let entry = index.get(&self.store, key, Seq::MAX)?;
@@ -86,7 +85,7 @@ impl WriteSet {
         scan::window(&self.store, index.lanes(&self.store), range, out);
     }
 
-    /// All writes in the order of the pushes, replaced ones too.
+    /// All writes in the order of the pushes, including replaced ones.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Write<'_>> {
         self.store.refs(0).map(|r| {
             let entry = self.store.entry(r.address());
@@ -114,12 +113,12 @@ impl WriteSet {
         sorted
     }
 
-    /// Pushes so far.
+    /// Number of pushes.
     pub(crate) fn entries(&self) -> usize {
         self.store.len()
     }
 
-    /// Memory held for the writes, in bytes; reads take up to 16 more for each.
+    /// Memory held for the writes, in bytes; reads take up to 16 bytes more per write.
     pub(crate) fn bytes(&self) -> usize {
         self.store.held()
     }
@@ -130,13 +129,13 @@ pub(crate) struct SortedWrites<'a> {
     store: &'a Store,
     refs: std::vec::IntoIter<Ref>,
     plain: Seq,
-    /// The first reference behind those of the current key.
+    /// The first reference after those of the current key.
     next: Option<Ref>,
     current: Option<Entry<'a>>,
 }
 
 impl SortedWrites<'_> {
-    /// To the next key: its newest write comes first.
+    /// Move to the next key, whose newest write comes first.
     fn step(&mut self) {
         self.current = None;
         let Some(newest) = self.next else { return };

@@ -19,25 +19,26 @@ use crate::block::{Fence, Filter};
 use crate::page::Page;
 use crate::types::RunId;
 
-/// What an item costs besides its own bytes: the slot, its share of the map, the counts of an
-/// `Arc` and the allocator's overhead for several vectors.
+/// Overhead of an item in addition to its bytes: the slot, its share of the map, the counters of an
+/// `Arc`, and the allocator's overhead for several vectors.
 const ITEM_COST: u64 = 160;
 
 /// A shard smaller than this would refuse large pages for no gain.
 const SHARD_MIN: u64 = 4 << 20;
 const SHARDS_MAX: u64 = 16;
 
-/// What a cached page is expected to take: it sizes the record of evicted keys.
+/// Expected size of a cached page, which determines how many evicted keys the cache remembers.
 const PAGE_EXPECTED: u64 = 8 << 10;
 
-/// The least capacity: with none at all the cache could not be enlarged later.
+/// Minimum capacity: a cache without any could not be enlarged later.
 const CAPACITY_MIN: u64 = 64 << 10;
 
-/// The names of a run's blocks among its pages (see `run::meta::MAX_PAGES`).
+/// The page numbers that stand for a run's fences and filter (see `run::meta::MAX_PAGES`).
 const FENCE: u32 = u32::MAX;
 const FILTER: u32 = u32::MAX - 1;
 
-/// More pages than this are not looked for when a run goes; they are evicted in time.
+/// Maximum number of pages that are looked up to remove them when a run is dropped; others are
+/// evicted in time.
 const FORGET_MAX: u32 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,7 +68,7 @@ impl Weighter<Key, Item> for Bytes {
     }
 }
 
-/// Hits and misses, apart from each other and from those of other threads, which mostly look for
+/// Hits and misses, separated from each other and from those of other threads, which mostly look up
 /// other pages.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -117,7 +118,7 @@ impl Cache {
         }
     }
 
-    /// Whether page `index` of a run is here, without counting it as a use.
+    /// Whether page `index` of a run is cached, without counting that as a use.
     pub(crate) fn holds_page(&self, run: RunId, index: u32) -> bool {
         self.inner.contains_key(&Key { run, index })
     }
@@ -155,18 +156,18 @@ impl Cache {
             .insert(Key { run, index: FILTER }, Item::Filter(filter));
     }
 
-    /// Drop the `pages` pages of a run that will not be read again, as far as that is cheap.
+    /// Remove the `pages` pages of a run that will not be read again, as far as that is cheap.
     pub(crate) fn forget_run(&self, run: RunId, pages: u32) {
         for index in (0..pages.min(FORGET_MAX)).chain([FENCE, FILTER]) {
             let key = Key { run, index };
-            // A look first: it shares the lock with readers, and most pages are not here.
+            // Check first: that shares the lock with readers, and most pages are not cached.
             if self.inner.contains_key(&key) {
                 self.inner.remove(&key);
             }
         }
     }
 
-    /// Looks that found something.
+    /// Number of lookups that found their item.
     pub(crate) fn hits(&self) -> u64 {
         self.looks
             .iter()
@@ -174,7 +175,7 @@ impl Cache {
             .sum()
     }
 
-    /// Looks that did not.
+    /// Number of lookups that did not find their item.
     pub(crate) fn misses(&self) -> u64 {
         self.looks
             .iter()
@@ -193,7 +194,7 @@ impl Cache {
     }
 
     #[cfg(test)]
-    /// Change the capacity. When it sinks, what is too much is evicted before this returns.
+    /// Change the capacity. When it shrinks, items are evicted before this returns.
     pub(crate) fn set_capacity(&self, capacity: u64) {
         self.inner.set_capacity(capacity.max(CAPACITY_MIN));
     }

@@ -15,10 +15,10 @@ pub(super) fn put_u64(out: &mut Vec<u8>, number: u64) {
     out.extend(number.to_le_bytes());
 }
 
-/// What reading returns: the value, or what is wrong.
+/// The result of decoding: the value, or what is wrong.
 pub(super) type Decoded<T> = Result<T, &'static str>;
 
-/// Reads from the front of some bytes.
+/// Reads from the front of a byte slice.
 #[derive(Debug)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
-    /// Bytes not read yet.
+    /// Number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.rest.len()
     }
@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
         self.array().map(u128::from_le_bytes)
     }
 
-    /// Four bytes that mean nothing yet.
+    /// Four bytes reserved for later versions, which must be zero.
     pub(super) fn zero_u32(&mut self) -> Decoded<()> {
         match self.u32()? {
             0 => Ok(()),

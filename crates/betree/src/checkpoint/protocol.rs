@@ -33,7 +33,7 @@ use crate::types::{Extent, UNIT};
 
 /// Pieces in which an image is written and read.
 const PIECE: usize = 1 << 20;
-/// An image is padded with zeros to whole units.
+/// Images are padded with zeros to a multiple of this.
 const BLOCK: usize = 4096;
 
 /// Write `image`, captured at `epoch`, as the checkpoint after `last`; returns its superblock. The
@@ -75,9 +75,9 @@ pub(crate) fn write(
     assert_eq!(place.extent(), extent, "the extent is as long as the image");
     if let Err(error) = write_image(file, path, extent, bytes) {
         space.discard(&[extent]);
-        // The reserve may have been drawn on; what was just freed can serve again.
+        // The reserve may have been used; the space just freed can replace it.
         let refuse = |_, _| Err(io::Error::from(io::ErrorKind::StorageFull));
-        // An error says that it could be longer if the file grew.
+        // An error only means that it could be longer if the file grew.
         let _ = space.set_reserve(reserve_for(last), refuse);
         return Err(error);
     }
@@ -108,7 +108,7 @@ fn write_image(file: &dyn File, path: &Path, extent: Extent, mut bytes: Vec<u8>)
         .map_err(|error| sync_failed("sync the data file for a checkpoint", path, error))
 }
 
-/// `Io` whatever the reason: after a failed sync, making room does not help.
+/// `Io` whatever the reason: freeing space does not help after a failed sync.
 pub(super) fn sync_failed(operation: &'static str, path: &Path, error: io::Error) -> Error {
     Error::io(operation, path, io::Error::other(error))
 }
@@ -130,7 +130,8 @@ pub(crate) fn keep_reserve(
         .map_err(|error| Error::io("reserve space for a checkpoint", path, error))
 }
 
-/// A quarter more than the last image, for the runs made meanwhile, and room for the first ones.
+/// A quarter more than the last image, for runs created until the next one, and room for the first
+/// runs.
 fn reserve_for(last: &Superblock) -> u64 {
     let image = last.image.map_or(0, |place| place.length);
     image + image / 4 + (64 << 10)
@@ -153,7 +154,7 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<I
     Ok((newest, image))
 }
 
-/// The image that `superblock` names, at `place`.
+/// Read the image at `place` that `superblock` refers to.
 ///
 /// # Errors
 /// `Corrupt`: it is not what the superblock says; `Io`.
@@ -167,7 +168,7 @@ pub(crate) fn read_image(
     let io = |error| Error::io("read the catalog", path, error);
     let end = place.offset.checked_add(place.length);
     let file_len = file.len().map_err(io)?;
-    // Asked before memory is: the length is as wrong as the file may be.
+    // Checked before memory is allocated, because the length may be damaged.
     if end.is_none_or(|end| file_len < end) {
         return Err(context(Error::corrupt(format!(
             "the image of checkpoint {} lies beyond the end of the file, {} bytes at {} of \

@@ -48,11 +48,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, RunId, Seq, UNIT};
 
-/// The version of the store's format this program reads and writes.
+/// The version of the store's format that this program reads and writes.
 pub(super) const FORMAT: u32 = 1;
-/// Slots of the superblock.
+/// Number of slots of the superblock.
 pub(super) const SLOTS: u64 = 4;
-/// Where data begin: behind the slots.
+/// Start of the data, behind the slots.
 pub(crate) const DATA_START: u64 = SLOTS * UNIT;
 
 pub(crate) const SLOT_LEN: usize = 4096;
@@ -60,37 +60,37 @@ const HASH_AT: usize = SLOT_LEN - 8;
 const MAGIC: [u8; 8] = *b"\x89BETREE\n";
 const PER_HALF: u64 = SLOTS / 2;
 
-/// What one checkpoint is found by.
+/// The content of a slot: the location of one checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
-    /// The store's identity, random.
+    /// The store's random identity.
     pub(crate) store: u128,
-    /// Number of the checkpoint. 0: there was none yet, and there is no image.
+    /// Number of the checkpoint; 0 before the first one, when there is no image.
     pub(crate) number: u64,
-    /// Where the image lies; `None` before the first checkpoint.
+    /// Location of the image; `None` before the first checkpoint.
     pub(crate) image: Option<ImagePlace>,
-    /// The log is replayed from here.
+    /// The first log record to replay.
     pub(crate) log_from: Seq,
-    /// The newest commit the image knows of.
+    /// The newest commit that the image may contain.
     pub(crate) last_seq: Seq,
-    /// The lowest run number never given.
+    /// The lowest unused run number.
     pub(crate) next_run: RunId,
-    /// The lowest tree number never given.
+    /// The lowest unused tree number.
     pub(crate) next_tree: u32,
 }
 
-/// Where an image lies, in one piece.
+/// Location of an image, which is contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ImagePlace {
     pub(crate) offset: u64,
-    /// In bytes, not rounded up.
+    /// Length in bytes, not rounded up.
     pub(crate) length: u64,
     /// The last 8 bytes of the image.
     pub(crate) hash: u64,
 }
 
 impl ImagePlace {
-    /// Of the encoded image `bytes` at `offset`.
+    /// The location of the encoded image `bytes` at `offset`.
     pub(crate) fn of(bytes: &[u8], offset: u64) -> ImagePlace {
         let hash = bytes.last_chunk().expect("an image ends with its hash");
         ImagePlace {
@@ -110,7 +110,7 @@ impl ImagePlace {
 }
 
 impl Superblock {
-    /// Of the store `store` whose newest image is `image`, at `place`.
+    /// The superblock of `store` with its newest `image` at `place`.
     pub(crate) fn of(store: u128, image: &Image, place: ImagePlace) -> Superblock {
         Superblock {
             store,
@@ -123,7 +123,7 @@ impl Superblock {
         }
     }
 
-    /// Of a store without a checkpoint.
+    /// The superblock of a store without a checkpoint.
     pub(crate) fn first(store: u128) -> Superblock {
         Superblock {
             store,
@@ -173,7 +173,7 @@ impl Superblock {
         slot
     }
 
-    /// The superblock in a slot.
+    /// Decode a slot.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -228,27 +228,27 @@ fn decode_body(reader: &mut Reader<'_>) -> Result<Superblock, &'static str> {
     Ok(superblock)
 }
 
-/// Why a slot does not serve.
+/// Why a slot cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
     /// All zeros.
     Empty,
     /// Not written by this engine.
     Foreign,
-    /// Written by this engine, and no longer right.
+    /// Written by this engine, and damaged.
     Damaged(&'static str),
-    /// Whole, in another version of the format.
+    /// Valid, in another version of the format.
     Version(u32),
-    /// The file ends before.
+    /// The file ends before the slot.
     Missing,
     /// The operating system failed.
     Unreadable(String),
 }
 
-/// The four slots as they are.
+/// The result of reading each of the four slots.
 pub(super) type Slots = Vec<Result<Superblock, Bad>>;
 
-/// Read all slots. A slot that cannot be read is a bad one.
+/// Read all slots. A slot that cannot be read counts as bad.
 pub(super) fn read_slots(file: &dyn File) -> Slots {
     let read = |index: u64| {
         let mut slot = vec![0; SLOT_LEN];
@@ -280,7 +280,7 @@ pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
         }
     }
     let valid = || slots.iter().flatten();
-    // Of equals the first, though they are equal.
+    // Of equal ones the first.
     let best = valid().rev().max_by_key(|superblock| superblock.number);
     let Some(best) = best else {
         return Err(all_bad(slots));
@@ -319,7 +319,7 @@ fn all_bad(slots: &Slots) -> Error {
         .iter()
         .any(|slot| matches!(slot, Err(Bad::Unreadable(_))))
     {
-        // What cannot be read may be whole: this is not damage.
+        // An unreadable slot may be intact, so this is not damage.
         let message = format!("no slot of the superblock could be read: try again{what}");
         return Error::new(ErrorKind::Io, message);
     }
@@ -349,8 +349,9 @@ pub(crate) fn write(file: &dyn File, path: &Path, superblock: &Superblock) -> Re
         .map_err(|error| sync_failed("write the superblock", path, error))
 }
 
-/// Write `newest` over the slots that do not hold it, so that all four serve again, as I3 asks for
-/// before anything is reused. The half that is written last still holds it meanwhile.
+/// Write `newest` to the slots that do not contain it, so that all four are valid again, which I3
+/// requires before space is reused. The half that is written last still contains it during the
+/// write.
 ///
 /// # Errors
 /// The operating system's.
@@ -378,8 +379,8 @@ pub(super) fn heal(file: &dyn File, path: &Path, slots: &Slots, newest: &Superbl
     Ok(())
 }
 
-/// Create the data file at `path` with `superblock` in every slot: it is there whole or not at all,
-/// in whatever moment the machine stops.
+/// Create the data file at `path` with `superblock` in every slot. After a crash the file exists
+/// completely or not at all.
 ///
 /// # Errors
 /// The operating system's.
@@ -395,7 +396,7 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, superblock: &Superblock) -> Res
     let directory = path.parent().unwrap_or(Path::new(""));
     vfs.open(Site("create.open"), new, how)
         .and_then(|file| {
-            // A creation that was interrupted may have left a longer file.
+            // An interrupted creation may have left a longer file.
             file.set_len(Site("create.set_len"), DATA_START)?;
             file.write_at(Site("create.write"), &slots, 0)?;
             file.sync(Site("create.sync"))

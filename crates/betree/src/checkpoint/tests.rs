@@ -1,4 +1,4 @@
-//! The superblock's slots, and checkpoints that are cut off at every write.
+//! Tests of the superblock's slots, and of checkpoints interrupted at every write.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::{DATA_START, Image, Superblock, keep_reserve, read, rebuild_space, su
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, Seq, UNIT};
 
-/// A file in memory that remembers what was written since the last sync.
+/// A file in memory that records the writes since the last sync.
 #[derive(Default)]
 struct Disk {
     state: Mutex<State>,
@@ -25,11 +25,11 @@ struct State {
     durable: Vec<u8>,
     /// Writes since the last sync.
     pending: Vec<(u64, Vec<u8>)>,
-    /// The file as a power loss could leave it, for each write and sync so far.
+    /// Possible contents of the file after a power loss at each write and sync so far.
     crashes: Vec<Vec<u8>>,
     /// Writes and allocations beyond this length fail.
     limit: Option<u64>,
-    /// Every sync fails.
+    /// Whether every sync fails.
     sync_fails: bool,
 }
 
@@ -45,7 +45,8 @@ fn put(bytes: &mut Vec<u8>, offset: u64, new: &[u8]) {
 }
 
 impl State {
-    /// Of the writes that are not synced: all, none, or the sectors of each that a number picks.
+    /// Record crashes in which all, none, or pseudo-randomly chosen sectors of the unsynced writes
+    /// survive.
     fn remember_crashes(&mut self) {
         for pick in 0..6_u64 {
             let mut image = self.durable.clone();
@@ -149,7 +150,7 @@ fn path() -> &'static Path {
     Path::new("data.betree")
 }
 
-/// A file as `create` makes it.
+/// A file as `create` writes it.
 fn fresh() -> Vec<u8> {
     Superblock::first(STORE).encode().repeat(4)
 }
@@ -292,7 +293,7 @@ fn what_is_not_ours_or_not_of_this_version_is_said_precisely() {
     message(&Disk::default(), ErrorKind::Corrupt);
 }
 
-/// The small image as checkpoint `number`, in a file that has its runs.
+/// The small image as checkpoint `number`, in a file that contains its runs.
 fn image(number: u64) -> Image {
     Image {
         number,
@@ -322,7 +323,7 @@ fn a_checkpoint_is_read_back() {
     let again = rebuild_space(disk.len().unwrap(), &six, Some(&image(6))).unwrap();
     assert_eq!(again.used_bytes(), space.used_bytes());
     assert_eq!(again.free_list(), space.free_list());
-    // Any single slot is enough.
+    // Any single slot suffices.
     for keep in 0..SLOTS {
         let mut bytes = disk.bytes();
         for slot in (0..SLOTS).filter(|slot| *slot != keep) {
@@ -351,7 +352,7 @@ fn a_power_loss_at_any_write_leaves_one_checkpoint_or_the_other() {
         assert!(superblock == six || superblock == seven);
         assert_eq!(found, Some(image(superblock.number)));
         numbers.push(superblock.number);
-        // Reading repaired the slots, so that what the other named may be reused.
+        // Reading has repaired the slots, so that space of the other checkpoint may be reused.
         assert!(
             read_slots(&disk)
                 .iter()
@@ -424,7 +425,7 @@ fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
         let epoch = space.begin_checkpoint();
         let image = long(number);
         last = write(&disk, path(), &space, &last, epoch, &image).unwrap();
-        // Other allocations take what the checkpoint freed, but for the reserve.
+        // Other allocations take the space that the checkpoint freed, except the reserve.
         take_all();
         let kept = keep_reserve(&disk, path(), &space, &last);
         assert!(kept.is_ok() || kept.unwrap_err().kind() == ErrorKind::Full);

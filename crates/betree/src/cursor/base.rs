@@ -20,7 +20,7 @@ use crate::types::{Direction, Entry, Seq};
 /// The runs of a base as one source.
 pub(super) struct Base {
     runs: Weak<[Arc<Run>]>,
-    /// How many there are.
+    /// Number of runs.
     count: usize,
     direction: Direction,
     snapshot: Seq,
@@ -29,14 +29,14 @@ pub(super) struct Base {
     open: Option<Visible<RunCursor>>,
 }
 
-/// What `snapshot` sees of `run`.
+/// The versions in `run` that `snapshot` sees.
 pub(super) fn visible(run: &Arc<Run>, direction: Direction, snapshot: Seq) -> Visible<RunCursor> {
     let max_seq = run.meta().max_seq;
     Visible::new(run.cursor(direction), direction, snapshot, max_seq)
 }
 
 impl Base {
-    /// What `snapshot` sees of `runs` in `direction`, up to `limit`.
+    /// The versions in `runs` that `snapshot` sees, in `direction`, up to `limit`.
     pub(super) fn new(
         runs: &Arc<[Arc<Run>]>,
         direction: Direction,
@@ -59,7 +59,7 @@ impl Base {
         }
     }
 
-    /// The index of the first run, in the direction, that can hold keys within `from`.
+    /// The index of the first run in the direction that may have keys within `from`.
     fn first(&self, runs: &[Arc<Run>], from: Bound<&[u8]>) -> Option<usize> {
         match self.direction {
             Direction::Forward => {
@@ -73,7 +73,7 @@ impl Base {
         }
     }
 
-    /// Open the run `at` and those after it, until one has a visible entry within `from`.
+    /// Open run `at` and those behind it, until one has a visible entry within `from`.
     fn enter(&mut self, runs: &[Arc<Run>], mut at: Option<usize>, from: Bound<&[u8]>) -> Step {
         while let Some(run) = at.and_then(|index| runs.get(index)) {
             let within = match self.direction {
@@ -105,7 +105,7 @@ impl Base {
         Ok(())
     }
 
-    /// To the run after the one that has come to its end.
+    /// Move to the run behind the one that has ended.
     #[cold]
     fn turn(&mut self) -> Step {
         let Some(next) = self.after(self.at) else {
@@ -118,7 +118,7 @@ impl Base {
         }
     }
 
-    /// The index of the run after `index` in the direction, if there is one.
+    /// The index of the run behind `index` in the direction, if there is one.
     fn after(&self, index: usize) -> Option<usize> {
         match self.direction {
             Direction::Forward => Some(index + 1).filter(|next| *next < self.count),

@@ -1,4 +1,4 @@
-//! Bounds of ranges: owned ones, and which keys they let pass.
+//! Bounds of ranges: owned bounds, and comparisons with keys.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// An owned bound, shared by the sources of one bucket.
 pub(super) type Edge = Bound<Arc<[u8]>>;
 
-/// Own `bound`.
+/// Copy `bound` into an owned one.
 pub(super) fn own(bound: Bound<&[u8]>) -> Edge {
     bound.map(Arc::from)
 }
@@ -34,7 +34,7 @@ pub(super) fn before(key: &[u8], upper: Bound<&[u8]>) -> bool {
     }
 }
 
-/// Whether the bounds cross, so that no key whatever lies between them.
+/// Whether the bounds cross, so that no key lies between them.
 pub(super) fn crossed(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
     match (lower, upper) {
         (_, Bound::Excluded([])) => true,
@@ -47,7 +47,7 @@ pub(super) fn crossed(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> bool {
     }
 }
 
-/// The narrower of the lower bound `start` and "at or after `lo`".
+/// The narrower of the lower bounds `start` and "at or after `lo`".
 pub(super) fn later(start: &Edge, lo: &Arc<[u8]>) -> Edge {
     match start {
         Bound::Included(key) | Bound::Excluded(key) if lo <= key => start.clone(),
@@ -55,7 +55,7 @@ pub(super) fn later(start: &Edge, lo: &Arc<[u8]>) -> Edge {
     }
 }
 
-/// The narrower of the upper bound `end` and "before `hi`", where there is a `hi`.
+/// The narrower of the upper bounds `end` and "before `hi`", if there is a `hi`.
 pub(super) fn sooner(end: &Edge, hi: Option<&Arc<[u8]>>) -> Edge {
     match (end, hi) {
         (_, None) => end.clone(),
@@ -65,7 +65,7 @@ pub(super) fn sooner(end: &Edge, hi: Option<&Arc<[u8]>>) -> Edge {
     }
 }
 
-/// How many bytes all keys between the bounds begin with alike. None when one bound is missing.
+/// Length of the prefix that all keys between the bounds share. 0 if one bound is missing.
 pub(super) fn shared(lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> usize {
     let (
         Bound::Included(low) | Bound::Excluded(low),

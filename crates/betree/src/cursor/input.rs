@@ -23,7 +23,7 @@ pub(super) enum Input<'a> {
     Own(Windowed<&'a WriteSet>),
     /// A buffer.
     Buffer(Windowed<Seen>),
-    /// A run of changes, of the bucket's or of the transaction's own.
+    /// A run of changes: of the bucket, or of the transaction's own writes.
     Delta(Visible<RunCursor>),
     /// The base.
     Base(Base),
@@ -85,20 +85,20 @@ impl Versions for RunCursor {
     }
 }
 
-/// What a walk reads of one bucket.
+/// The part of one bucket that a cursor reads.
 pub(super) struct Reading<'a> {
     pub(super) own: Option<Own<'a>>,
     pub(super) snapshot: Seq,
     pub(super) direction: Direction,
-    /// Nothing less is read, of the bucket or by the cursor.
+    /// The lower bound of the cursor within the bucket.
     pub(super) lower: Edge,
-    /// Nothing greater is read.
+    /// The upper bound of the cursor within the bucket.
     pub(super) upper: Edge,
 }
 
 impl<'a> Reading<'a> {
-    /// The merge of what `view` holds within the bounds. It reads through `view` while that lives,
-    /// and holds nothing of it.
+    /// The merge of the content of `view` within the bounds. It reads through `view` while that
+    /// lives, and holds no part of it.
     pub(super) fn merge(&self, view: &View) -> Merge<Input<'a>> {
         let most = view.buffers.len() + view.deltas.len() + 2;
         let mut inputs = Vec::with_capacity(most);
@@ -137,7 +137,7 @@ impl<'a> Reading<'a> {
         Merge::new(inputs, self.direction, &self.lower, &self.upper, overhang)
     }
 
-    /// Where the walk ends.
+    /// The bound at which the cursor ends.
     fn limit(&self) -> &Edge {
         match self.direction {
             Direction::Forward => &self.upper,
@@ -145,19 +145,19 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Whether the snapshot sees anything of `buffer`. All commits it sees have been applied, so
-    /// that what is empty for it stays so.
+    /// Whether the snapshot sees anything of `buffer`. All commits that it sees have been applied,
+    /// so a buffer that is empty for it stays so.
     fn sees(&self, buffer: &Buffer) -> bool {
         buffer.first_seq().is_some_and(|seq| seq <= self.snapshot)
     }
 
-    /// Whether `run` can hold keys within the bounds.
+    /// Whether `run` may have keys within the bounds.
     fn meets(&self, run: &Run) -> bool {
         bounds::after(&run.meta().max_key, bounds::lend(&self.lower))
             && bounds::before(&run.meta().min_key, bounds::lend(&self.upper))
     }
 
-    /// Whether `run` has keys beyond the end of the walk.
+    /// Whether `run` has keys beyond the end of the cursor.
     fn exceeds(&self, run: &Run) -> bool {
         match self.direction {
             Direction::Forward => !bounds::before(&run.meta().max_key, bounds::lend(&self.upper)),

@@ -1,4 +1,4 @@
-//! The merge of a bucket's sources: the newest source that has a key says what it is.
+//! The merge of a bucket's sources: the newest source with a key determines its value.
 //!
 //! Each source's current key is represented by 8 of its bytes (those after the bytes that all keys
 //! of the range share), as a number that ascends in the direction of the walk; whole keys are
@@ -43,7 +43,7 @@ pub(super) struct Merge<S> {
     prefix: Vec<u8>,
 }
 
-/// A source that stands on an entry.
+/// A source with a current entry.
 #[derive(Clone, Copy)]
 struct Head {
     order: u64,
@@ -51,8 +51,9 @@ struct Head {
 }
 
 impl<S: Source> Merge<S> {
-    /// Merge `sources`, newest first, whose keys are within `lower` and `upper`, or beyond the one
-    /// of these where the walk ends if `overhang`. Stands nowhere until sought.
+    /// Merge `sources`, given newest first. Their keys are within `lower` and `upper`; with
+    /// `overhang` they may exceed the bound at which the cursor ends. There is no current entry
+    /// before a seek.
     pub(super) fn new(
         sources: Vec<S>,
         direction: Direction,
@@ -84,7 +85,7 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// Stand before the first entry within `from`.
+    /// Move before the first entry within `from`.
     pub(super) fn seek(&mut self, from: Bound<&[u8]>) -> Step {
         self.heads.clear();
         self.tied.clear();
@@ -98,7 +99,7 @@ impl<S: Source> Merge<S> {
         Ok(())
     }
 
-    /// Go to the next entry that is not a tombstone. False at the end.
+    /// Move to the next entry that is not a tombstone. Returns false at the end.
     #[inline]
     pub(super) fn next(&mut self) -> Step<bool> {
         loop {
@@ -128,7 +129,7 @@ impl<S: Source> Merge<S> {
             if planted(Plant::ScanForgetsTombstone)
                 && let Some(older) = self.tied.pop()
             {
-                // The tombstone's source advances, and what it hides wins.
+                // Advance the source with the tombstone; entries that it hides are skipped below.
                 self.sources[head.source].advance()?;
                 self.winner = older;
                 return Ok(true);
@@ -146,7 +147,7 @@ impl<S: Source> Merge<S> {
         self.sources[head.source].entry()
     }
 
-    /// Move the sources that stand on the current key beyond it, and find the new least head.
+    /// Move the sources with the current key beyond it, and find the new least head.
     #[inline]
     fn leave(&mut self) -> Step {
         if !self.tied.is_empty() {
@@ -166,10 +167,10 @@ impl<S: Source> Merge<S> {
         Ok(())
     }
 
-    /// As `leave`, when several sources stand on the current key.
+    /// As `leave`, if several sources have the current key.
     #[inline(never)]
     fn leave_all(&mut self) -> Step {
-        // From the last on, so that a head that goes does not move those still to be looked at.
+        // From the last one on, so that a removed head does not move those still to be visited.
         while let Some(index) = self.tied.pop() {
             debug_assert!(self.winner < index, "I2: the winner is the newest");
             self.sources[self.heads[index].source].advance()?;
@@ -181,7 +182,7 @@ impl<S: Source> Merge<S> {
         Ok(())
     }
 
-    /// Note where the source of the head `index` stands now. False when it is at its end.
+    /// Update the head `index` from its source. Returns false if the source has ended.
     #[inline]
     fn refresh(&mut self, index: usize) -> bool {
         let order = self.order(self.heads[index].source);
@@ -192,7 +193,7 @@ impl<S: Source> Merge<S> {
         order.is_some()
     }
 
-    /// Find the least head, what ties with it and what comes next.
+    /// Find the least head, the heads that tie with it, and the second least.
     fn select(&mut self) {
         self.tied.clear();
         self.winner = 0;
@@ -215,13 +216,13 @@ impl<S: Source> Merge<S> {
         self.second = second.unwrap_or(self.winner);
     }
 
-    /// Whether the head `one` comes before the head `other` in the direction of the walk.
+    /// Whether head `one` comes before head `other` in the direction of the cursor.
     #[inline]
     fn precedes(&self, one: usize, other: usize) -> bool {
         self.compare(one, other) == Ordering::Less
     }
 
-    /// Compare the keys of two heads, in the direction of the walk.
+    /// Compare the keys of two heads in the direction of the cursor.
     #[inline]
     fn compare(&self, one: usize, other: usize) -> Ordering {
         let (one, other) = (self.heads[one], self.heads[other]);
@@ -229,7 +230,7 @@ impl<S: Source> Merge<S> {
         order.then_with(|| self.compare_keys(one.source, other.source))
     }
 
-    /// Compare the whole keys of two sources, in the direction of the walk.
+    /// Compare the whole keys of two sources in the direction of the cursor.
     #[inline(never)]
     fn compare_keys(&self, one: usize, other: usize) -> Ordering {
         let key = |source: usize| self.sources[source].entry().expect("I1").key;
@@ -240,13 +241,13 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// The head of a source; none when it has no more entries here.
+    /// The head of a source; `None` if it has no more entries within the limit.
     #[inline]
     fn order(&self, source: usize) -> Option<u64> {
         let key = self.sources[source].entry()?.key;
         let skip = self.prefix.len();
         if 0 < skip && key.get(..skip) != Some(self.prefix.as_slice()) {
-            // Beyond the limit, as all entries that follow: keys within share the prefix.
+            // The entry is beyond the limit, like all that follow: keys within it share the prefix.
             debug_assert!(
                 !self.allows(key),
                 "I4: a key within the limit lacks the prefix"
@@ -270,7 +271,7 @@ impl<S: Source> Merge<S> {
         }
     }
 
-    /// No source has more entries within the limit.
+    /// Record that no source has more entries within the limit.
     fn end(&mut self) {
         self.heads.clear();
         self.tied.clear();

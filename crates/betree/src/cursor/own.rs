@@ -1,4 +1,4 @@
-//! A transaction's own writes as its readers see them: on top of everything committed.
+//! The writes of a transaction as its readers see them: on top of all committed data.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::run::Run;
 /// The writes of a transaction to one tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Own<'a> {
-    /// Those in memory, newer than those in runs.
+    /// The writes in memory, which are newer than those in runs.
     pub(crate) writes: &'a WriteSet,
-    /// Those that were spilled, newest first. Every entry counts, whatever its seq.
+    /// The spilled writes, newest first. Every entry is visible, whatever its sequence number.
     pub(crate) runs: &'a [Arc<Run>],
 }
 

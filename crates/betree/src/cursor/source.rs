@@ -1,4 +1,4 @@
-//! What a merge is fed by: one version of each key, in the direction of the cursor.
+//! The input of a merge: one version of each key, in the direction of the cursor.
 
 use std::ops::Bound;
 
@@ -10,12 +10,13 @@ use crate::types::Entry;
 ///
 /// A source may continue beyond the limit of its bucket; the merge stops there.
 pub(super) trait Source {
-    /// Stand on the first entry within `from`: a lower bound forward, an upper bound backward.
+    /// Move to the first entry within `from`: a lower bound forward, an upper bound backward.
     fn seek(&mut self, from: Bound<&[u8]>) -> Step;
 
-    /// The entry it stands on; none at the end and before the first seek.
+    /// The current entry; `None` at the end and before the first seek.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Move to the next entry. It stands on one, whose key comes with [`super::stop::Stop::Gone`].
+    /// Move to the next entry. There is a current entry, whose key is returned with
+    /// [`super::stop::Stop::Gone`].
     fn advance(&mut self) -> Step;
 }

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// What a step of a source gives.
+/// The result of a step of a source.
 pub(super) type Step<T = ()> = Result<T, Stop>;
 
 /// Why a source cannot continue.
@@ -10,9 +10,9 @@ pub(super) type Step<T = ()> = Result<T, Stop>;
 pub(super) enum Stop {
     /// Reading failed.
     Failed(Error),
-    /// What it reads has been flushed or merged, and is no longer held by anything. The walk enters
-    /// the bucket as it is now: beyond this key, which is the one it was leaving, or, when it was
-    /// not leaving one, where it wanted to begin.
+    /// The data it read was flushed or merged, and nothing holds it any more. The cursor enters the
+    /// bucket again in its current state: beyond this key, which it was leaving, or, if it was
+    /// leaving none, at the bound where it wanted to start.
     Gone(Option<Box<[u8]>>),
 }
 

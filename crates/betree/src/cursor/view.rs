@@ -1,4 +1,4 @@
-//! A bucket as a reader holds it, and how a reader gets from bucket to bucket.
+//! A bucket as a reader holds it, and how a reader finds the next bucket.
 
 use std::sync::Arc;
 
@@ -21,29 +21,29 @@ pub(crate) struct View {
     pub(crate) deltas: Vec<Arc<Run>>,
     /// The runs of the base, ascending and disjoint.
     pub(crate) base: Arc<[Arc<Run>]>,
-    /// The least key the bucket may hold.
+    /// The lower bound of the bucket, inclusive.
     pub(crate) lo: Arc<[u8]>,
-    /// The least key beyond the bucket; none for the last one.
+    /// The upper bound of the bucket, exclusive; `None` for the last one.
     pub(crate) hi: Option<Arc<[u8]>>,
 }
 
 impl View {
-    /// Whether `key` belongs to the bucket.
+    /// Whether `key` is in the range of the bucket.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         *self.lo <= *key && self.hi.as_deref().is_none_or(|hi| key < hi)
     }
 }
 
-/// Which bucket is asked for.
+/// The requested bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum At<'a> {
-    /// The one of the least keys.
+    /// The bucket of the least keys.
     First,
-    /// The one of the greatest keys.
+    /// The bucket of the greatest keys.
     Last,
-    /// The one that holds this key.
+    /// The bucket for this key.
     Key(&'a [u8]),
-    /// The one that holds the greatest keys less than this.
+    /// The bucket for the greatest keys below this key.
     Before(&'a [u8]),
 }
 
@@ -72,8 +72,8 @@ pub(crate) fn get(view: &View, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -
     Ok(found == Some(Op::Put))
 }
 
-/// The commit of the newest version of `key`, a tombstone included; 0 for one that is older than
-/// all snapshots.
+/// The commit of the newest version of `key`, including tombstones; 0 if it is older than all
+/// snapshots.
 ///
 /// # Errors
 /// `Corrupt`, `Io`.
@@ -82,7 +82,7 @@ pub(crate) fn newest(view: &View, key: &[u8]) -> Result<Option<Seq>> {
     Ok(find(view, key, Seq::MAX, &mut value)?.map(|(seq, _)| seq))
 }
 
-/// What the newest version says that `snapshot` sees of `key`.
+/// Find the newest version of `key` that `snapshot` sees, and its operation.
 fn find(view: &View, key: &[u8], snapshot: Seq, value: &mut Vec<u8>) -> Result<Option<(Seq, Op)>> {
     for buffer in &view.buffers {
         if let Some((seq, op)) = buffer.get(key, snapshot, value) {

@@ -1,4 +1,4 @@
-//! One version of each key of a sequence of all versions: what a snapshot sees.
+//! The versions that a snapshot sees, one per key, from a sequence of all versions.
 //!
 //! Invariants:
 //! - I1: the entry it stands on is the newest version of its key that the snapshot sees.
@@ -14,41 +14,42 @@ use super::stop::{Step, Stop};
 use crate::error::{Error, Result};
 use crate::types::{Direction, Entry, Op, Seq};
 
-/// A cursor over all versions of a sorted sequence, both ways: backward is forward reversed, so the
-/// oldest version of a key comes first there.
+/// A cursor over all versions of a sorted sequence, in both directions: backward is the exact
+/// reverse of forward, so the oldest version of a key comes first.
 pub(super) trait Versions {
-    /// Stand on the first entry within `from`.
+    /// Move to the first entry within `from`.
     fn seek(&mut self, from: Bound<&[u8]>) -> Result<()>;
 
-    /// The entry it stands on.
+    /// The current entry.
     fn entry(&self) -> Option<Entry<'_>>;
 
-    /// Move to the next entry. Where that fails because what is read is gone, it stays.
+    /// Move to the next entry. If that fails because its data are gone, the current entry stays.
     fn advance(&mut self) -> Result<()>;
 
-    /// Whether what it reads is gone for good.
+    /// Whether its data are gone for good.
     fn is_gone(&self) -> bool;
 
-    /// The key it stands on or, at the end, the last one it stood on. It has stood on one.
+    /// The current key, or at the end the last one. There must have been a current entry.
     fn passed(&self) -> &[u8];
 }
 
-/// What a snapshot sees of `C`.
+/// The versions of `C` that a snapshot sees.
 pub(super) struct Visible<C> {
     inner: C,
     snapshot: Seq,
     plain: bool,
-    /// The snapshot sees the newest version of every key.
+    /// Whether the snapshot sees the newest version of every key.
     sees_all: bool,
     direction: Direction,
     held: Held,
-    /// The key it has left is that of `held`, or in `before`; else the inner cursor knows it.
+    /// Whether the key it has left is in `held` or `before`; otherwise the inner cursor has it.
     copied: bool,
     /// Backward: the key it has left.
     before: Vec<u8>,
 }
 
-/// A copy of the current entry (backward), or of the key that is being passed (forward).
+/// A copy of the current entry (backward), or of the key whose versions are being skipped
+/// (forward).
 struct Held {
     full: bool,
     key: Vec<u8>,
@@ -58,7 +59,8 @@ struct Held {
 }
 
 impl<C: Versions> Visible<C> {
-    /// What `snapshot` sees of `inner`, whose largest seq is `max_seq`.
+    /// The versions of `inner` that `snapshot` sees; `max_seq` is the largest sequence number of
+    /// `inner`.
     pub(super) fn new(inner: C, direction: Direction, snapshot: Seq, max_seq: Seq) -> Visible<C> {
         let held = Held {
             full: false,
@@ -70,7 +72,8 @@ impl<C: Versions> Visible<C> {
         Visible {
             inner,
             snapshot,
-            // Seqs of one key fall strictly, so a key has at most one version of seq 0.
+            // Sequence numbers of one key strictly decrease, so a key has at most one version with
+            // 0.
             plain: max_seq == Seq::ANCIENT,
             sees_all: max_seq <= snapshot,
             direction,
@@ -80,7 +83,7 @@ impl<C: Versions> Visible<C> {
         }
     }
 
-    /// Forward: pass the versions that the snapshot does not see.
+    /// Forward: skip the versions that the snapshot does not see.
     fn settle(&mut self) -> Result<()> {
         while let Some(entry) = self.inner.entry() {
             if entry.seq <= self.snapshot {
@@ -91,13 +94,13 @@ impl<C: Versions> Visible<C> {
         Ok(())
     }
 
-    /// Forward: pass the older versions of the current key.
+    /// Forward: skip the older versions of the current key.
     fn pass(&mut self) -> Result<()> {
         let Some(entry) = self.inner.entry() else {
             return Ok(());
         };
         let oldest = entry.seq == Seq::ANCIENT;
-        // Then one step is all there is to do, and the inner cursor knows where it was.
+        // Then a single step suffices, and the inner cursor still has the key.
         self.copied = !(oldest && self.sees_all);
         if self.copied {
             self.held.key.clear();
@@ -115,7 +118,7 @@ impl<C: Versions> Visible<C> {
         }
     }
 
-    /// Backward: take the newest visible version of the next key that has one.
+    /// Backward: move to the newest visible version of the next key that has one.
     fn take(&mut self) -> Result<()> {
         std::mem::swap(&mut self.held.key, &mut self.before);
         self.copied = true;
@@ -145,7 +148,7 @@ impl<C: Versions> Visible<C> {
         }
     }
 
-    /// What an error of the inner cursor means for a walk that leaves `left`.
+    /// Convert an error of the inner cursor for a cursor that leaves `left`.
     #[cold]
     fn stop(&self, error: Error, left: Option<&[u8]>) -> Stop {
         if self.inner.is_gone() {

@@ -27,7 +27,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
 use crate::types::{Direction, Seq};
 
-/// A walk through the keys of a tree that a snapshot sees, with a transaction's own writes on top.
+/// A cursor over the keys of a tree that a snapshot sees, with a transaction's own writes on top.
 pub(crate) struct MergeCursor<'a> {
     buckets: Arc<dyn Buckets + Send + Sync>,
     own: Option<Own<'a>>,
@@ -37,11 +37,11 @@ pub(crate) struct MergeCursor<'a> {
     direction: Direction,
     state: State,
     place: Option<Place<'a>>,
-    /// The last key, kept only to check I1 in debug builds.
+    /// The last key, only to check I1 in debug builds.
     last: Vec<u8>,
 }
 
-/// Where a cursor stands.
+/// The position of a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Before,
@@ -82,7 +82,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Go to the next entry. False at the end; after that it stays false.
+    /// Move to the next entry. Returns false at the end, and then stays there.
     ///
     /// # Errors
     /// `Corrupt`, `Io`, those of the buckets. The cursor then needs a seek before it can advance.
@@ -141,7 +141,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// `advance` where there is no current entry.
+    /// `advance` without a current entry.
     #[inline(never)]
     fn begin(&mut self) -> Result<bool> {
         match self.state {
@@ -157,7 +157,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Continue when the bucket cannot: enter it again if what was read of it is gone (I5).
+    /// Continue after a failed step: enter the bucket again if its data are gone (I5).
     #[cold]
     fn resume(&mut self, stop: Stop) -> Result<bool> {
         match stop {
@@ -170,7 +170,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Walk from `from` on, which is within the cursor's bounds on the side it begins at.
+    /// Start at `from`, which is within the cursor's bounds on the side where it starts.
     fn restart(&mut self, from: Edge) -> Result<bool> {
         self.last.clear();
         self.begin_at(from)
@@ -186,7 +186,7 @@ impl<'a> MergeCursor<'a> {
         self.arrive(found)
     }
 
-    /// Leave the bucket, whose keys have all been passed, for those after it.
+    /// Leave the bucket, whose keys have all been passed, for the next ones.
     #[inline(never)]
     fn leave(&mut self) -> Result<bool> {
         let found = match self.beyond() {
@@ -196,7 +196,7 @@ impl<'a> MergeCursor<'a> {
         self.arrive(found)
     }
 
-    /// Note how a step has ended.
+    /// Record the result of a step.
     fn arrive(&mut self, found: Result<bool>) -> Result<bool> {
         self.state = match &found {
             Ok(true) => State::Entry,
@@ -204,7 +204,7 @@ impl<'a> MergeCursor<'a> {
             Err(error) => State::Failed(error.kind()),
         };
         if found.is_err() {
-            // Its sources may stand anywhere.
+            // After an error its sources may be anywhere.
             self.place = None;
         }
         if self.state == State::Entry {
@@ -213,9 +213,9 @@ impl<'a> MergeCursor<'a> {
         found
     }
 
-    /// Find the first entry within `from`, in its bucket or those after it.
+    /// Find the first entry within `from`, in the current bucket or in later ones.
     fn walk(&mut self, mut from: Edge) -> Result<bool> {
-        // Held until an entry is found: what was just entered cannot be gone.
+        // Held until an entry is found, so that what was just entered cannot be gone.
         let mut held: Option<View> = None;
         loop {
             if !self.reaches(bounds::lend(&from)) {
@@ -240,7 +240,7 @@ impl<'a> MergeCursor<'a> {
                 },
                 Err(Stop::Failed(error)) => return Err(error),
                 Err(Stop::Gone(_)) => {
-                    // It was entered by an earlier walk; nothing has been found in it by this one.
+                    // An earlier call entered the bucket; this one has found nothing in it.
                     assert!(held.is_none(), "I5: what is held is not gone");
                     self.place = None;
                 }
@@ -248,7 +248,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Ask for the bucket where a walk from `from` begins.
+    /// The bucket in which a cursor that starts at `from` begins.
     fn view(&self, from: Bound<&[u8]>) -> Result<Option<View>> {
         let at = match (self.direction, from) {
             (Direction::Forward, Bound::Unbounded) => At::First,
@@ -259,7 +259,7 @@ impl<'a> MergeCursor<'a> {
         self.buckets.view(at)
     }
 
-    /// The place of a walk through `view`.
+    /// The state of a cursor in the bucket `view`.
     fn enter(&self, view: &View) -> Place<'a> {
         let reading = Reading {
             own: self.own,
@@ -283,7 +283,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Whether a walk from `from` begins in the bucket the cursor is in.
+    /// Whether a cursor that starts at `from` begins in the current bucket.
     fn reaches(&self, from: Bound<&[u8]>) -> bool {
         let Some(Place { lo, hi, .. }) = &self.place else {
             return false;
@@ -299,7 +299,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Where the walk continues after its bucket; none where the cursor's range ends in it.
+    /// The bound at which the cursor continues behind its bucket; `None` if its range ends there.
     fn beyond(&self) -> Option<Edge> {
         let place = self.place.as_ref()?;
         let from = match self.direction {
@@ -316,7 +316,7 @@ impl<'a> MergeCursor<'a> {
         (!nothing).then_some(from)
     }
 
-    /// The bound the walk begins at.
+    /// The bound at which the cursor starts.
     fn first(&self) -> &Edge {
         match self.direction {
             Direction::Forward => &self.start,
@@ -324,7 +324,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// The bound the walk ends at.
+    /// The bound at which the cursor ends.
     fn limit(&self) -> &Edge {
         match self.direction {
             Direction::Forward => &self.end,

@@ -1,4 +1,4 @@
-//! Writes in memory as a source: copied out window by window.
+//! Writes in memory as a source: copied window by window.
 //!
 //! A buffer is appended to while it is read, so a cursor holds no place in it: it copies the next
 //! few entries that its snapshot sees, and asks for those after the last of them when it has walked
@@ -22,17 +22,17 @@ use super::stop::{Step, Stop};
 use crate::buffer::{Buffer, Window, WriteSet};
 use crate::types::{Direction, Entry, Seq};
 
-/// Entries in the first window.
+/// Number of entries in the first window.
 const FIRST: usize = 4;
-/// How much larger than the last the next window is.
+/// Factor by which each window is larger than the previous one.
 const GROWTH: usize = 4;
-/// Entries in a window at most: some 10 KiB of small entries.
+/// Maximum number of entries in a window: about 10 KiB of small entries.
 const MOST: usize = 256;
 
-/// What windows are copied from.
+/// The writes that windows are copied from.
 pub(super) trait Windows {
-    /// Copy the next `entries` entries within `from` and `to`, in `direction`, into `out`. False,
-    /// with `out` as it was, when the writes are gone from memory.
+    /// Copy the next `entries` entries within `from` and `to`, in `direction`, into `out`. Returns
+    /// false and leaves `out` unchanged if the writes are no longer in memory.
     fn window(
         &self,
         direction: Direction,
@@ -80,7 +80,7 @@ impl Windows for &WriteSet {
     }
 }
 
-/// The windows of `W` one after the other.
+/// The windows of `W`, one after another.
 pub(super) struct Windowed<W> {
     writes: W,
     direction: Direction,
@@ -105,7 +105,8 @@ impl<W: Windows> Windowed<W> {
         }
     }
 
-    /// Copy the next window, which begins within `from`. False when the writes are gone.
+    /// Copy the next window, which starts within `from`. Returns false if the writes are no longer
+    /// in memory.
     fn fill(&mut self, from: Bound<&[u8]>) -> bool {
         let to = bounds::lend(&self.limit);
         let window = &mut self.window;
@@ -123,7 +124,7 @@ impl<W: Windows> Windowed<W> {
         true
     }
 
-    /// Copy the window after the current one, whose last entry has been walked over.
+    /// Copy the window behind the current one, whose last entry has been passed.
     #[inline(never)]
     fn refill(&mut self) -> Step {
         assert_eq!(

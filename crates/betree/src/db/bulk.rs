@@ -32,19 +32,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::Position;
 use crate::types::{Batch, Change, Durability, Seq, TreeId};
 
-/// How long to wait for flushes of other threads before looking again.
+/// Wait for flushes of other threads between two checks.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
 
-/// Changes that can be gone through several times, with the same result.
+/// Changes that can be iterated several times with the same result.
 pub(crate) trait Changes {
-    /// Give all changes to `out`, in order.
+    /// Pass all changes to `out`, in order.
     fn pass(&self, out: &mut Chunks<'_>) -> Result<()>;
 }
 
-/// What takes a chunk, and whether it is the last.
+/// Receives a chunk, and whether it is the last.
 type Take<'a> = &'a mut dyn FnMut(&Batch, bool) -> Result<()>;
 
-/// Cuts changes into chunks: batches with no range deletes, none of them empty.
+/// Divides changes into chunks: non-empty batches without range deletes.
 pub(crate) struct Chunks<'a> {
     batch: Batch,
     most: usize,
@@ -62,14 +62,14 @@ impl<'a> Chunks<'a> {
         (chunks.take)(&chunks.batch, true)
     }
 
-    /// A further put.
+    /// Add a put.
     pub(crate) fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> Result<()> {
         self.make_room()?;
         self.batch.put(tree, key, value);
         Ok(())
     }
 
-    /// A further delete.
+    /// Add a delete.
     pub(crate) fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<()> {
         self.make_room()?;
         self.batch.delete(tree, key);
@@ -86,10 +86,10 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// The right to commit, for longer than the commit lock is held.
+/// The exclusive right to commit, held for longer than the commit lock.
 struct Turn<'a> {
     core: &'a Core,
-    /// The newest commit when it was taken.
+    /// The newest commit when the right was acquired.
     last: Seq,
 }
 
@@ -112,7 +112,7 @@ impl Drop for Turn<'_> {
 }
 
 impl Core {
-    /// The commit lock, for a commit: waits for the end of a bulk commit.
+    /// Acquire the commit lock for a commit; waits for the end of a bulk commit.
     pub(crate) fn committer(&self) -> MutexGuard<'_, Committer> {
         // It may be held while the log is written.
         let mut committer = lock_announced(&self.commit);
@@ -122,7 +122,7 @@ impl Core {
         committer
     }
 
-    /// Commit `changes` in chunks if `check` agrees, which gets the newest commit; other commits
+    /// Commit `changes` in chunks if `check`, which gets the newest commit, succeeds. Other commits
     /// wait meanwhile.
     pub(crate) fn commit_bulk(
         &self,
@@ -150,7 +150,7 @@ impl Core {
         self.make_durable(position, durability)
     }
 
-    /// Log all chunks: how many, and the place of the last.
+    /// Log all chunks; returns their number and the position of the last.
     fn log_chunks(&self, changes: &dyn Changes, last: Seq) -> Result<(u64, Option<Position>)> {
         let (mut chunks, mut position) = (0, None);
         let logged = Chunks::each(changes, self.tuning.chunk, &mut |batch, end| {
@@ -175,7 +175,7 @@ impl Core {
         logged.map(|()| (chunks, position))
     }
 
-    /// Refuse changes to trees that are gone. During a turn none goes.
+    /// Refuse changes of dropped trees. No tree can be dropped during the turn.
     fn check_trees(&self, batch: &Batch) -> Result<()> {
         let mut checked = None;
         for change in batch.ops() {
@@ -191,7 +191,7 @@ impl Core {
         Ok(())
     }
 
-    /// Apply all chunks, which are logged, and publish them.
+    /// Apply all logged chunks and publish them.
     fn apply_chunks(&self, changes: &dyn Changes, last: Seq, chunks: u64) -> Result<()> {
         let mut seq = last;
         Chunks::each(changes, self.tuning.chunk, &mut |batch, _| {

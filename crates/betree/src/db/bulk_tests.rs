@@ -1,4 +1,4 @@
-//! Bulk commits from the inside: what holds while one is under way.
+//! Tests of the state during a bulk commit.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -34,7 +34,7 @@ fn open(disk: &SimVfs, options: &Options) -> Arc<Core> {
     )
 }
 
-/// Puts of ascending keys; `watch` is called at each, with the number of the pass.
+/// Puts of ascending keys; calls `watch` at each with the number of the pass.
 struct Puts<'a> {
     tree: TreeId,
     count: u32,

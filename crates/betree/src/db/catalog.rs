@@ -17,7 +17,7 @@ use crate::types::{Seq, TreeId};
 struct Trees {
     by_id: BTreeMap<TreeId, Arc<Tree>>,
     by_name: BTreeMap<String, TreeId>,
-    /// Dropped, with the commit that dropped it.
+    /// Dropped trees, with the commit that dropped them.
     dropped: BTreeMap<TreeId, (Arc<Tree>, Seq)>,
     next: u32,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// A catalog of these trees; new ones are numbered from `next`.
+    /// A catalog of these trees; new trees are numbered from `next`.
     pub(crate) fn new(trees: Vec<Arc<Tree>>, next: u32) -> Catalog {
         let mut all = Trees {
             next,
@@ -44,7 +44,7 @@ impl Catalog {
         }
     }
 
-    /// The tree, as a writer sees it.
+    /// The tree for a writer.
     pub(crate) fn tree(&self, id: TreeId) -> Result<Arc<Tree>> {
         match self.trees.read().by_id.get(&id) {
             Some(tree) => Ok(Arc::clone(tree)),
@@ -52,7 +52,7 @@ impl Catalog {
         }
     }
 
-    /// The tree, as a snapshot of `seq` sees it.
+    /// The tree for a reader at snapshot `seq`.
     pub(crate) fn tree_at(&self, id: TreeId, seq: Seq) -> Result<Arc<Tree>> {
         let trees = self.trees.read();
         if let Some(tree) = trees.by_id.get(&id) {
@@ -64,14 +64,14 @@ impl Catalog {
         }
     }
 
-    /// The tree of that name.
+    /// The tree with this name.
     pub(crate) fn by_name(&self, name: &str) -> Result<Arc<Tree>> {
         let trees = self.trees.read();
         let tree = trees.by_name.get(name).and_then(|id| trees.by_id.get(id));
         tree.cloned().ok_or_else(|| missing(name))
     }
 
-    /// Whether there is a tree of that name.
+    /// Whether a tree has this name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.trees.read().by_name.contains_key(name)
     }
@@ -86,18 +86,18 @@ impl Catalog {
         self.trees.read().by_id.values().cloned().collect()
     }
 
-    /// All trees that are not dropped, and the next number, as of one moment.
+    /// All trees that are not dropped, and the next number, at one moment.
     pub(crate) fn all_and_next(&self) -> (Vec<Arc<Tree>>, u32) {
         let trees = self.trees.read();
         (trees.by_id.values().cloned().collect(), trees.next)
     }
 
-    /// Whether there are dropped trees that were not taken out.
+    /// Whether dropped trees are still in the catalog.
     pub(crate) fn has_dropped(&self) -> bool {
         !self.trees.read().dropped.is_empty()
     }
 
-    /// How many trees there are.
+    /// Number of trees.
     pub(crate) fn len(&self) -> usize {
         self.trees.read().by_id.len()
     }
@@ -111,7 +111,7 @@ impl Catalog {
         self.trees.read().next
     }
 
-    /// Enter a tree, under the commit lock.
+    /// Add a tree, under the commit lock.
     pub(crate) fn insert(&self, tree: Arc<Tree>) {
         let mut trees = self.trees.write();
         trees.next = trees.next.max(tree.id.0 + 1);
@@ -121,7 +121,7 @@ impl Catalog {
         assert!(before.is_none(), "I1: a number is never given twice");
     }
 
-    /// Drop a tree by the commit `seq`, under the commit lock.
+    /// Mark a tree as dropped by the commit `seq`, under the commit lock.
     pub(crate) fn drop_tree(&self, id: TreeId, seq: Seq) {
         let mut trees = self.trees.write();
         if let Some(tree) = trees.by_id.remove(&id) {
@@ -132,8 +132,8 @@ impl Catalog {
         }
     }
 
-    /// Take out the dropped trees that no snapshot at or after `oldest` sees (I2), under the commit
-    /// lock.
+    /// Remove and return the dropped trees that no snapshot at or after `oldest` sees (I2), under
+    /// the commit lock.
     pub(crate) fn forgotten(&self, oldest: Option<Seq>) -> Vec<Arc<Tree>> {
         let mut trees = self.trees.write();
         let gone = |dropped: Seq| oldest.is_none_or(|oldest| dropped <= oldest);
@@ -147,7 +147,7 @@ impl Catalog {
         taken.map(|(tree, _)| tree).collect()
     }
 
-    /// Dropped trees that are still read, with the commits that dropped them.
+    /// Dropped trees that snapshots may still read, with the commits that dropped them.
     pub(crate) fn lingering(&self) -> Vec<(Arc<Tree>, Seq)> {
         self.trees.read().dropped.values().cloned().collect()
     }

@@ -23,18 +23,18 @@ use crate::log::Position;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Durability, Seq};
 
-/// The first byte of a log record: what the rest is.
+/// The first byte of a log record, which states its kind.
 pub(crate) const RECORD_BATCH: u8 = 1;
-/// A tree was created.
+/// The creation of a tree.
 pub(crate) const RECORD_CREATE: u8 = 2;
-/// A tree was dropped.
+/// The drop of a tree.
 pub(crate) const RECORD_DROP: u8 = 3;
-/// A part of a bulk commit, not the last: its index (4 bytes, little-endian), then a batch.
+/// A chunk of a bulk commit other than the last: its index (4 bytes, little-endian), then a batch.
 pub(crate) const RECORD_PART: u8 = 4;
-/// The last part, likewise. Without it the parts before count for nothing.
+/// The last chunk, in the same form. Without it the preceding chunks are ignored.
 pub(crate) const RECORD_LAST: u8 = 5;
 
-/// How long a commit waits for room before it looks again.
+/// Wait of a commit for room between two checks.
 const ROOM_WAIT: Duration = Duration::from_millis(10);
 
 /// A check made under the commit lock, before anything is logged.
@@ -63,7 +63,7 @@ impl Core {
         Ok(())
     }
 
-    /// Commit `batch`, which has no range deletes, if `check` agrees.
+    /// Commit `batch`, which has no range deletes, if `check` succeeds.
     pub(crate) fn commit(
         &self,
         batch: &Batch,
@@ -121,14 +121,14 @@ impl Core {
         Ok(position)
     }
 
-    /// Append a record to the log, if there is one. Under the commit lock.
+    /// Append a record to the log, if there is one, under the commit lock.
     pub(crate) fn append(&self, seq: Seq, parts: &[&[u8]]) -> Result<Option<Position>> {
         match &self.log {
             None => Ok(None),
             Some(log) => {
                 let before = log.append_waited();
                 let appended = log.append(seq, parts);
-                // Appends run one at a time: what is more now, this one waited.
+                // Appends run one at a time, so the increase is the wait of this one.
                 let waited = log.append_waited().saturating_sub(before);
                 if !waited.is_zero() {
                     self.counters.log_buffer.add(waited);
@@ -143,7 +143,7 @@ impl Core {
     }
 
     /// Push the operations of `plan` as commit `seq`, under the commit lock; freeze buffers that
-    /// have grown beyond what one flush should take.
+    /// exceed the size of one flush.
     pub(crate) fn apply(&self, plan: &Plan<'_>, seq: Seq) {
         let most = self.tuning.buffer_max;
         let mut large = Vec::new();
@@ -157,15 +157,15 @@ impl Core {
         }
     }
 
-    /// For a delete that found nothing: an earlier commit may have removed the key. As far as the
-    /// delete is to be durable the earlier commits must be, or a crash brings back a key that was
-    /// reported as gone.
+    /// For a delete that found nothing: an earlier commit may have removed the key. That commit
+    /// must be as durable as the delete, or a crash would restore a key that was reported as
+    /// missing.
     pub(crate) fn make_past_durable(&self, durability: Durability) -> Result<()> {
         let position = self.log.as_ref().map(|log| Position(log.appended()));
         self.make_durable(position, durability)
     }
 
-    /// Wait until the log is durable up to `position`, as far as `durability` asks.
+    /// Wait until the log is durable up to `position`, as `durability` requires.
     pub(crate) fn make_durable(
         &self,
         position: Option<Position>,
@@ -219,7 +219,7 @@ impl Core {
         self.crowd.close();
         self.merges.abandon();
         let before = {
-            // A bulk commit that is under way comes to its end first.
+            // A bulk commit in progress ends first.
             let _committer = self.committer();
             let before = self.health.check_writable();
             self.health.close();
@@ -234,7 +234,7 @@ impl Core {
         while 0 < self.queue.len().1 {
             self.wake.wait_for_room(ROOM_WAIT);
         }
-        // A checkpoint may be under way; those that come later are refused under its lock.
+        // A checkpoint may be in progress; later ones are refused under its lock.
         self.checkpoints.wait();
         debug_assert!(
             self.health.check_open().is_err(),
@@ -248,7 +248,7 @@ impl Core {
         synced
     }
 
-    /// Refuse a level that cannot be had.
+    /// Refuse a durability level that the store cannot provide.
     pub(crate) fn check_durability(&self, durability: Durability) -> Result<()> {
         if self.log.is_some() || durability == Durability::None {
             return Ok(());
@@ -301,7 +301,7 @@ impl Core {
     }
 }
 
-/// Whether a batch takes away at least as many keys as it puts.
+/// Whether a batch deletes at least as many keys as it puts.
 fn mostly_deletes(batch: &Batch) -> bool {
     let counts = batch.counts();
     let deletes = counts.deletes + counts.range_deletes;

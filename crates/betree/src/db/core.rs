@@ -32,11 +32,11 @@ use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Shari
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";
 
-/// What the commit lock guards, beside the order of commits itself.
+/// The state that the commit lock protects, apart from the order of commits.
 pub(crate) struct Committer {
-    /// The newest commit, or part of a bulk commit, that is in the buffers.
+    /// The newest commit, or chunk of a bulk commit, in the buffers.
     pub(crate) last: Seq,
-    /// A bulk commit is under way: no other commit may begin ([`Core::committer`]).
+    /// Whether a bulk commit is in progress: no other commit may begin ([`Core::committer`]).
     pub(crate) bulk: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Core {
     pub(crate) gate: Arc<Gate>,
     pub(crate) space: Arc<Space>,
     pub(crate) runs: Arc<RunStore>,
-    /// `None` when the store keeps no log.
+    /// `None` if the store has no log.
     pub(crate) log: Option<Log>,
     pub(crate) catalog: Catalog,
     pub(crate) snapshots: Snapshots,
@@ -64,7 +64,7 @@ pub(crate) struct Core {
     pub(crate) sharing: Sharing,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) commit: Mutex<Committer>,
-    /// Notified when a bulk commit is over; used with the commit lock.
+    /// Notified when a bulk commit has ended; used with the commit lock.
     pub(crate) turn: Condvar,
     pub(crate) health: Health,
     pub(crate) counters: Counters,
@@ -74,7 +74,7 @@ pub(crate) struct Core {
     next_run: AtomicU64,
 }
 
-/// The parts a store is made of when it is opened.
+/// The parts from which an opened store is assembled.
 pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
@@ -89,7 +89,7 @@ pub(crate) struct Parts {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) last: Seq,
     pub(crate) next_run: u64,
-    /// Of what is drawn, unless the options say.
+    /// The seed of random numbers, unless the options set one.
     pub(crate) seed: u64,
 }
 
@@ -137,12 +137,12 @@ impl Core {
         RunId(self.next_run.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The number the next run will get: every run there is has a smaller one.
+    /// The number of the next run; every existing run has a smaller one.
     pub(crate) fn peek_run(&self) -> u64 {
         self.next_run.load(Ordering::Relaxed)
     }
 
-    /// What flushes and merges must keep, as of now.
+    /// The versions that flushes and merges must currently keep.
     pub(crate) fn horizon(&self) -> Horizon {
         self.snapshots.horizon(self.vfs.now())
     }
@@ -152,7 +152,7 @@ impl Core {
         self.directory.join(DATA_FILE)
     }
 
-    /// Whether background threads do the work; else the caller that needs it done steps.
+    /// Whether background threads do the work; otherwise callers do.
     pub(crate) fn has_threads(&self) -> bool {
         0 < self.options.threads()
     }
@@ -167,31 +167,31 @@ pub(crate) struct Wake {
 }
 
 impl Wake {
-    /// There is work.
+    /// Signal that there is work.
     pub(crate) fn work(&self) {
         self.work.notify_one();
     }
 
-    /// Every thread should look.
+    /// Wake every thread.
     pub(crate) fn everyone(&self) {
         let _guard = self.lock.lock();
         self.work.notify_all();
         self.room.notify_all();
     }
 
-    /// There is room in the buffers.
+    /// Signal that there is room in the buffers.
     pub(crate) fn room(&self) {
         self.room.notify_all();
     }
 
-    /// Wait for work, no longer than `limit`. A wake-up between the last look and this wait may be
-    /// missed: the limit bounds what that costs.
+    /// Wait for work, for at most `limit`. A signal between the caller's last check and this wait
+    /// may be missed; the limit bounds the delay.
     pub(crate) fn wait_for_work(&self, limit: Duration) {
         let mut guard = self.lock.lock();
         self.work.wait_for(&mut guard, limit);
     }
 
-    /// Wait for room, no longer than `limit`.
+    /// Wait for room, for at most `limit`.
     pub(crate) fn wait_for_room(&self, limit: Duration) {
         let mut guard = self.lock.lock();
         self.room.wait_for(&mut guard, limit);

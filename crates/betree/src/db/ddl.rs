@@ -76,7 +76,7 @@ impl Core {
         self.make_durable(position, Durability::Sync)
     }
 
-    /// Release what a dropped tree without readers holds, under the commit lock.
+    /// Release the memory and runs of a dropped tree without readers, under the commit lock.
     pub(crate) fn forget_tree(&self, _: &Committer, tree: &Arc<Tree>) {
         let bytes = self.queue.forget(tree);
         self.memory.forget_frozen(bytes);
@@ -86,7 +86,7 @@ impl Core {
             assert!(!state.retired, "no bucket of a routing was replaced");
             self.memory.forget_active(state.active.bytes());
             self.let_go(&state.deltas, &state.base);
-            // Flushes and merges under way find it so, and release what they made.
+            // Flushes and merges in progress check this and release their results.
             state.dropped = true;
             state.deltas.clear();
             state.base = Arc::from([]);
@@ -105,7 +105,8 @@ fn encode_flags(options: TreeOptions) -> u8 {
     ascending | point_lookups
 }
 
-/// Create a tree again, unless the image has it, or the log drops it before the image was made.
+/// Replay the creation of a tree, unless the image contains the tree, or the log drops it before
+/// the image was made.
 pub(super) fn replay_create(core: &Core, seq: Seq, record: &[u8]) -> Result<()> {
     let wrong = |what: &str| {
         let message = format!("commit {seq} in the log creates a tree, but {what}");
@@ -132,7 +133,7 @@ pub(super) fn replay_create(core: &Core, seq: Seq, record: &[u8]) -> Result<()> 
     Ok(())
 }
 
-/// Drop a tree again, unless the image is without it.
+/// Replay the drop of a tree, unless the image lacks the tree.
 pub(super) fn replay_drop(core: &Core, seq: Seq, record: &[u8]) -> Result<()> {
     let Some((id, [])) = split_id(record) else {
         let message = format!("commit {seq} in the log drops a tree, but has a wrong length");

@@ -20,11 +20,12 @@ use crate::error::Result;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Change, Direction, KeyRange, Seq, TreeId};
 
-/// The changes of a batch, with its range deletes written out as of the newest commit.
+/// The changes of a batch in which range deletes are replaced by deletes of the existing keys, as
+/// of the newest commit.
 pub(crate) struct Expanded<'a> {
     core: &'a Core,
     batch: &'a Batch,
-    /// Keeps what the range deletes see; taken during the turn.
+    /// The snapshot that range deletes read, registered during the turn.
     ticket: OnceCell<Ticket>,
 }
 
@@ -38,8 +39,8 @@ impl<'a> Expanded<'a> {
         }
     }
 
-    /// Take the moment that range deletes see, which is commit `last`. No other commit is
-    /// made from now on.
+    /// Register the snapshot that range deletes read, at commit `last`. No other commit is made
+    /// from now on.
     pub(crate) fn look(&self, last: Seq) {
         if 0 < self.batch.counts().range_deletes {
             let ticket = self
@@ -76,7 +77,7 @@ impl<'a> Expanded<'a> {
 
 impl Changes for Expanded<'_> {
     fn pass(&self, out: &mut Chunks<'_>) -> Result<()> {
-        // The keys put so far: a later range delete removes them too.
+        // The keys put so far, which a later range delete also removes.
         let ranges = 0 < self.batch.counts().range_deletes;
         let mut put: BTreeMap<TreeId, BTreeSet<&[u8]>> = BTreeMap::new();
         for change in self.batch.ops() {

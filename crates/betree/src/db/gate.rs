@@ -1,4 +1,4 @@
-//! The data file for as long as its store is open.
+//! The gate to the data file, which is open as long as its store.
 //!
 //! A transaction may outlive the handle of its store, and close may come while it writes. Once
 //! close has returned, the directory is free for the next handle, or another process, whose
@@ -31,15 +31,15 @@ pub(crate) struct Gate {
 #[derive(Default)]
 struct State {
     closed: bool,
-    /// Calls under way.
+    /// Number of calls in progress.
     inside: usize,
 }
 
-/// A call that was let in; it leaves when this is dropped.
+/// A call that passed the gate; dropping this ends it.
 struct Inside<'a>(&'a Gate);
 
 impl Gate {
-    /// An open gate before `file`.
+    /// An open gate for `file`.
     pub(crate) fn new(file: Box<dyn File>) -> Arc<Gate> {
         Arc::new(Gate {
             file,
@@ -48,7 +48,7 @@ impl Gate {
         })
     }
 
-    /// Refuse new calls, and wait until all that were let in have returned (I1).
+    /// Refuse new calls, and wait until all calls in progress have returned (I1).
     pub(crate) fn close(&self) {
         if planted(Plant::CloseForgetsWriters) {
             return;

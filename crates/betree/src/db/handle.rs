@@ -214,7 +214,7 @@ impl Db {
         self.core.compact(tree, start, end, watch)
     }
 
-    /// What the store says of itself. Cheap enough for once a second.
+    /// Statistics of the store. Cheap enough to call once a second.
     ///
     /// # Errors
     /// `Closed`, `Io`.
@@ -222,7 +222,7 @@ impl Db {
         self.core.stats()
     }
 
-    /// What is stored in a tree: estimated, or, if `exact`, counted by reading all of it.
+    /// Statistics of a tree: estimated, or, if `exact`, counted by reading the whole tree.
     ///
     /// # Errors
     /// `Invalid` for a dropped tree; `Closed`; if `exact`, `Corrupt`, `Io`, `Conflict`.
@@ -239,7 +239,7 @@ impl Db {
         self.core.verify()
     }
 
-    /// Where the bytes of the store lie. Waits for a checkpoint that is being made.
+    /// The location of the store's bytes. Waits for a checkpoint in progress.
     ///
     /// # Errors
     /// `Closed`.
@@ -281,7 +281,7 @@ impl Db {
         self.shut()
     }
 
-    /// What is behind the handle.
+    /// The store behind the handle.
     #[cfg(test)]
     pub(crate) fn core(&self) -> &Core {
         &self.core

@@ -9,20 +9,20 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
 
-/// The state of the store as a whole.
+/// The health of the store.
 #[derive(Default)]
 pub(crate) struct Health {
     closed: AtomicBool,
     poisoned: AtomicBool,
-    /// What poisoned it, for the message.
+    /// The error that closed it for writes.
     cause: Mutex<Option<String>>,
-    /// What the background work failed on last, until it succeeds again.
+    /// The last error of background work, until work succeeds again.
     trouble: Mutex<Option<(ErrorKind, String)>>,
     in_trouble: AtomicBool,
 }
 
 impl Health {
-    /// Refuse when the store is closed.
+    /// Refuse if the store is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::Acquire) {
             return Err(Error::new(
@@ -33,7 +33,7 @@ impl Health {
         Ok(())
     }
 
-    /// Refuse when the store is closed, or closed for writes.
+    /// Refuse if the store is closed, or closed for writes.
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
         if !self.poisoned.load(Ordering::Acquire) {
@@ -45,7 +45,7 @@ impl Health {
         Err(Error::new(ErrorKind::Closed, message))
     }
 
-    /// Close for writes, for ever (I1).
+    /// Close for writes permanently (I1).
     pub(crate) fn poison(&self, error: &Error) {
         if planted(Plant::PoisonForgotten) {
             return;
@@ -58,23 +58,23 @@ impl Health {
         self.poisoned.store(true, Ordering::Release);
     }
 
-    /// Whether it is closed for writes by an error.
+    /// Whether an error has closed it for writes.
     pub(crate) fn is_poisoned(&self) -> bool {
         self.poisoned.load(Ordering::Acquire)
     }
 
-    /// Close. False when it was closed before.
+    /// Close. Returns false if it was already closed.
     pub(crate) fn close(&self) -> bool {
         !self.closed.swap(true, Ordering::AcqRel)
     }
 
-    /// Background work failed, and will be tried again.
+    /// Record a failure of background work, which will be retried.
     pub(crate) fn worry(&self, error: &Error) {
         *self.trouble.lock() = Some((error.kind(), error.to_string()));
         self.in_trouble.store(true, Ordering::Release);
     }
 
-    /// Background work went well.
+    /// Record a success of background work.
     pub(crate) fn relax(&self) {
         if self.in_trouble.load(Ordering::Acquire) {
             *self.trouble.lock() = None;
@@ -82,7 +82,7 @@ impl Health {
         }
     }
 
-    /// What background work fails on.
+    /// The error of background work, if it currently fails.
     pub(crate) fn trouble(&self) -> Option<Error> {
         if !self.in_trouble.load(Ordering::Acquire) {
             return None;

@@ -24,11 +24,12 @@ const FREEZE_PERCENT: usize = 70;
 /// little, since rewriting is cheap while there is little to rewrite.
 const START_PART: usize = 8;
 const STORED_PART: usize = 4;
-/// Above this share commits wait in proportion.
+/// Above this percentage of the limit commits wait, longer the more memory is used.
 const WAIT_PERCENT: usize = 85;
-/// Waits shorter than this are owed until they add up: a sleep costs about 60 microseconds itself.
+/// Shorter waits are accumulated until they are this long, because a sleep itself costs about 60
+/// microseconds.
 const LEAST_SLEEP: Duration = Duration::from_micros(200);
-/// No single commit waits longer than this before it looks again.
+/// Maximum sleep of a commit before it checks again.
 pub(crate) const MOST_SLEEP: Duration = Duration::from_millis(5);
 
 /// A write set of less than this is not spilled while transactions hold less than three eighths of
@@ -37,21 +38,21 @@ const SPILL_LEAST: usize = 64 << 10;
 /// A smaller one is never spilled: its run would hold as much memory as the set, and a unit of the
 /// data file has this many bytes.
 const SPILL_SMALLEST: usize = 4 << 10;
-/// Transactions may hold this much together however little the limit is.
+/// Transactions may always hold this much together, however small the limit.
 const PRIVATE_LEAST: usize = 256 << 10;
 
-/// Bytes in write buffers, against their limit.
+/// The memory of write buffers, and its limit.
 pub(crate) struct Memory {
     limit: usize,
     buffered: AtomicUsize,
     frozen: AtomicUsize,
-    /// Bytes that transactions hold before they commit.
+    /// Bytes held by transactions before they commit.
     private: AtomicUsize,
-    /// Bytes a second that flushes free, smoothed; 0 until the first.
+    /// Bytes per second that flushes free, smoothed; 0 before the first flush.
     drain: AtomicU64,
-    /// Nanoseconds of waiting that commits owe.
+    /// Nanoseconds of waiting that commits have accumulated.
     owed: AtomicU64,
-    /// Bytes of commits let in while memory was full.
+    /// Bytes of commits that were admitted while memory was full.
     overdrawn: AtomicUsize,
 }
 
@@ -76,7 +77,7 @@ impl Memory {
         self.limit
     }
 
-    /// What transactions hold, in bytes.
+    /// Bytes held by transactions.
     pub(crate) fn held_by_transactions(&self) -> usize {
         self.private.load(Ordering::Relaxed)
     }
@@ -86,7 +87,7 @@ impl Memory {
         self.buffered.load(Ordering::Relaxed)
     }
 
-    /// Of these, bytes in frozen buffers.
+    /// Bytes in frozen buffers.
     pub(crate) fn frozen(&self) -> usize {
         self.frozen.load(Ordering::Relaxed)
     }
@@ -101,18 +102,19 @@ impl Memory {
         self.private.load(Ordering::Relaxed).min(self.limit / 2)
     }
 
-    /// The writes of a transaction have grown by `bytes`.
+    /// Record that the writes of a transaction have grown by `bytes`.
     pub(crate) fn grow_private(&self, bytes: usize) {
         self.private.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A transaction has given `bytes` back.
+    /// Record that a transaction has released `bytes`.
     pub(crate) fn shrink_private(&self, bytes: usize) {
         let before = self.private.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what is given back was held");
     }
 
-    /// Bytes from which a transaction spills its writes, `most` when the others hold little.
+    /// Bytes above which a transaction spills its writes; `most` while other transactions hold
+    /// little.
     pub(crate) fn spills_above(&self, most: usize) -> usize {
         let (held, eighth) = (self.private.load(Ordering::Relaxed), self.limit / 8);
         if held < 2 * eighth {
@@ -134,17 +136,17 @@ impl Memory {
         (self.limit / 2).max(PRIVATE_LEAST)
     }
 
-    /// A buffer has grown by `bytes`.
+    /// Record that a buffer has grown by `bytes`.
     pub(crate) fn grow(&self, bytes: usize) {
         self.buffered.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A buffer of `bytes` was frozen.
+    /// Record that a buffer of `bytes` was frozen.
     pub(crate) fn freeze(&self, bytes: usize) {
         self.frozen.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// A frozen buffer of `bytes` is flushed, which took `took`.
+    /// Record that a frozen buffer of `bytes` was flushed within `took`.
     pub(crate) fn flushed(&self, bytes: usize, took: Duration) {
         let before = self.frozen.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what is flushed was frozen");
@@ -157,21 +159,21 @@ impl Memory {
         self.drain.store(new.max(1), Ordering::Relaxed);
     }
 
-    /// Frozen buffers of `bytes` were thrown away.
+    /// Record that frozen buffers of `bytes` were discarded.
     pub(crate) fn forget_frozen(&self, bytes: usize) {
         let before = self.frozen.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what is thrown away was frozen");
         self.forget_active(bytes);
     }
 
-    /// Active buffers of `bytes` were thrown away.
+    /// Record that active buffers of `bytes` were discarded.
     pub(crate) fn forget_active(&self, bytes: usize) {
         let before = self.buffered.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what is thrown away was buffered");
     }
 
-    /// Whether the fullest buffer should be frozen: memory is getting full, and not already by
-    /// buffers that wait for their flush. `stored` is the size of what is in runs.
+    /// Whether the fullest buffer should be frozen: memory is filling up, and not only with buffers
+    /// that wait for their flush. `stored` is the size of all runs.
     pub(crate) fn wants_freeze(&self, stored: u64) -> bool {
         let stored = usize::try_from(stored).unwrap_or(usize::MAX);
         let enough = (self.limit / START_PART).saturating_add(stored / STORED_PART);
@@ -194,8 +196,8 @@ impl Memory {
         full
     }
 
-    /// Let a commit of `bytes` in although memory is full; false when such commits have taken as
-    /// much as the limit since there was room.
+    /// Admit a commit of `bytes` although memory is full; false if such commits have used as much
+    /// as the limit since there was room.
     pub(crate) fn overdraw(&self, bytes: usize) -> bool {
         let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.limit);
         self.overdrawn
@@ -218,8 +220,8 @@ impl Memory {
         Duration::from_secs_f64(bytes as f64 / drain as f64 * pressure)
     }
 
-    /// Add to what commits owe; the sleep to take now, if it is worth one. What is owed beyond one
-    /// sleep stays owed.
+    /// Add to the accumulated waits; returns the sleep to take now, if it is long enough. Waits
+    /// beyond one sleep stay accumulated.
     pub(crate) fn owe(&self, delay: Duration) -> Option<Duration> {
         if delay.is_zero() {
             return None;

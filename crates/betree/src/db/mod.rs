@@ -1,4 +1,4 @@
-//! The store, as an embedder sees it.
+//! The store as applications see it.
 
 mod bulk;
 #[cfg(test)]

@@ -27,7 +27,7 @@ use crate::tree::{Bucket, Tree};
 use crate::types::{RunId, Seq, TreeOptions};
 use crate::work::{Checkpoints, Sharing};
 
-/// Open the store in `directory`, making it when there is none.
+/// Open the store in `directory`, or create it.
 pub(crate) fn open(
     vfs: &Arc<dyn Vfs>,
     directory: &Path,
@@ -134,14 +134,14 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     Ok(core)
 }
 
-/// The log, replayed; `None` when the options want none.
+/// Open and replay the log; `None` if the options specify no log.
 fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
     let directory = &core.directory;
     let covered = core.commit.lock().last;
     let has_log = Log::exists(&*core.vfs, directory)?;
     let logged = core.checkpoints.superblock().log_from <= covered;
     if !has_log && logged && Seq(0) < covered && core.options.log() {
-        // The image says that commits it covers are (partly) in the log only.
+        // According to the image, some of its commits are only in the log.
         let message = "the log is missing: its segments hold commits that the data file does not; \
                        put them back, or restore a backup";
         return Err(Error::corrupt(message).with_path(directory));
@@ -220,6 +220,6 @@ fn make_tree(tree: &TreeImage, runs: &BTreeMap<RunId, Arc<Run>>) -> Tree {
         ascending: tree.flags.ascending,
         point_lookups: tree.flags.point_lookups,
     };
-    // It was there before every snapshot that will be.
+    // The tree exists for every future snapshot.
     Tree::with_buckets(tree.id, tree.name.clone(), options, Seq::ANCIENT, buckets)
 }

@@ -31,12 +31,12 @@ use crate::merge::{Merger, Source};
 use crate::run::{Run, RunCursor, RunOptions, RunWriter, sites};
 use crate::types::{Direction, Entry, Op, Seq, TreeId};
 
-/// Runs of one tier that become one of the next.
+/// Number of runs of one tier that are merged into one of the next.
 const FAN_IN: usize = 8;
 /// Filter bits a key: own writes are looked up before each read and insert.
 const FILTER_BITS: u8 = 10;
 
-/// What a transaction wrote to one tree.
+/// The writes of a transaction to one tree.
 #[derive(Default)]
 struct TreeWrites {
     writes: WriteSet,
@@ -46,11 +46,11 @@ struct TreeWrites {
     tiers: Vec<u32>,
 }
 
-/// What a transaction wrote.
+/// The writes of a transaction.
 pub(crate) struct OwnWrites {
     core: Arc<Core>,
     trees: BTreeMap<TreeId, TreeWrites>,
-    /// Memory held, as counted in the governor.
+    /// Memory held, as recorded in the governor.
     held: usize,
     /// Bytes of keys and values pushed.
     bytes: usize,
@@ -70,7 +70,7 @@ impl OwnWrites {
         }
     }
 
-    /// Whether nothing was written.
+    /// Whether there are no writes.
     pub(crate) fn is_empty(&self) -> bool {
         self.trees.is_empty()
     }
@@ -83,7 +83,7 @@ impl OwnWrites {
         (!spilled && self.bytes <= most).then_some(sets)
     }
 
-    /// What was written to `tree`, for reading.
+    /// The writes to `tree`, for reading.
     pub(crate) fn of(&self, tree: TreeId) -> Option<Own<'_>> {
         let tree = self.trees.get(&tree)?;
         Some(Own {
@@ -92,7 +92,7 @@ impl OwnWrites {
         })
     }
 
-    /// The last write of `key`: its value replaces what `value` held.
+    /// Get the last write of `key`; its value overwrites `value`.
     pub(crate) fn get(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Op>> {
         let Some(tree) = self.trees.get(&tree) else {
             return Ok(None);
@@ -199,7 +199,7 @@ impl OwnWrites {
         tree.merge_tiers(&self.core, id)
     }
 
-    /// The last write of each key of `tree` in order.
+    /// The last write of each key of `tree`, in key order.
     pub(crate) fn merged(&self, tree: TreeId) -> Result<Merged<'_>> {
         let tree = self.trees.get(&tree).expect("asked of a tree written to");
         let mut sources = Vec::with_capacity(tree.runs.len() + 1);
@@ -210,7 +210,7 @@ impl OwnWrites {
         Merged::new(sources)
     }
 
-    /// The trees written to.
+    /// The trees that were written to.
     pub(crate) fn trees(&self) -> impl Iterator<Item = TreeId> {
         self.trees.keys().copied()
     }
@@ -285,7 +285,7 @@ fn write(core: &Core, tree: TreeId, source: &mut impl Source) -> Result<Arc<Run>
     writer.finish()
 }
 
-/// One of the sorted parts of a tree's writes.
+/// One sorted source of a tree's writes.
 enum Part<'a> {
     Writes(SortedWrites<'a>),
     /// Page by page through the cache: a transaction may have thirty runs.
@@ -316,7 +316,7 @@ impl Source for Part<'_> {
     }
 }
 
-/// The last write of each key, checked if any write of the key is.
+/// The last write of each key; it is checked if any write of the key was checked.
 pub(crate) struct Merged<'a> {
     merger: Merger<Part<'a>>,
     key: Vec<u8>,
@@ -327,7 +327,7 @@ pub(crate) struct Merged<'a> {
 }
 
 impl<'a> Merged<'a> {
-    /// Of `sources`, newest first.
+    /// Merge `sources`, newest first.
     fn new(sources: Vec<Part<'a>>) -> Result<Merged<'a>> {
         let mut merged = Merged {
             merger: Merger::new(sources),

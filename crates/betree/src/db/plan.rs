@@ -8,13 +8,13 @@ use crate::error::Result;
 use crate::tree::{Bucket, Routing, Tree};
 use crate::types::{Change, Op, Ops, Seq, TreeId};
 
-/// Below this many operations grouping costs more than it saves.
+/// Minimum number of operations for which grouping saves more than it costs.
 const GROUP_FROM: usize = 32;
 
 struct Target {
     tree: Arc<Tree>,
     routing: Arc<Routing>,
-    /// The slots of its buckets begin here.
+    /// Index of the first slot of its buckets.
     first_slot: u32,
 }
 
@@ -27,7 +27,7 @@ struct Step<'b> {
     value: &'b [u8],
 }
 
-/// The operations of a batch with the buckets they go to.
+/// The operations of a batch with their target buckets.
 pub(crate) struct Plan<'b> {
     targets: Vec<Target>,
     steps: Vec<Step<'b>>,
@@ -67,7 +67,8 @@ impl<'b> Plan<'b> {
         Ok(plan)
     }
 
-    /// The index of the target for `tree`; most operations go where the last one went, or next.
+    /// The index of the target for `tree`; most operations have the same target as the previous
+    /// one, or the next.
     fn target(&mut self, core: &Core, tree: TreeId, last: usize) -> Result<usize> {
         if self.targets.get(last).is_some_and(|t| t.tree.id == tree) {
             return Ok(last);
@@ -124,7 +125,7 @@ impl<'b> Plan<'b> {
         self.steps = grouped;
     }
 
-    /// Whether the buckets are still those that were planned for. Under the commit lock.
+    /// Whether the planned buckets are still current, under the commit lock.
     ///
     /// # Errors
     /// `Invalid` when a tree was dropped meanwhile.

@@ -62,7 +62,7 @@ fn many_open_transactions_keep_within_their_memory() {
         }
     }
     assert!(0 < refused, "the test needs more than there is");
-    // What was taken is there, in memory or spilled, and can be committed.
+    // Accepted writes are present, in memory or spilled, and can be committed.
     for (number, (transaction, writes)) in open.into_iter().enumerate() {
         for write in 0..writes {
             let found = transaction.get(tree, &key(number, write)).unwrap();
@@ -88,7 +88,7 @@ fn transactions_spill_small_sets_when_there_are_many() {
     for _ in 0..100 {
         open.push(Transaction::new(&core).unwrap());
     }
-    // Together more than twice what they may hold, each less than what it takes else to spill.
+    // Together more than twice the maximum, but each less than would otherwise be spilled.
     for write in 0..200_u32 {
         for transaction in &mut open {
             let written = transaction.put_blind(tree, &write.to_be_bytes(), &[7; 100]);

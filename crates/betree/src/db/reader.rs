@@ -1,4 +1,5 @@
-//! What snapshots, transactions and their cursors read through: the store and a registered moment.
+//! The store and a registered snapshot, which snapshots, transactions and their cursors read
+//! through.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -9,14 +10,14 @@ use crate::cursor::{self, At, Buckets, MergeCursor, Own, View};
 use crate::error::Result;
 use crate::types::{Direction, Seq, TreeId};
 
-/// A registered snapshot; dropping it releases what only it sees.
+/// A registered snapshot; dropping it releases the versions that only it sees.
 pub(crate) struct Reader {
     pub(crate) core: Arc<Core>,
     ticket: Ticket,
 }
 
 impl Reader {
-    /// A snapshot of now.
+    /// A snapshot of the current state.
     pub(crate) fn new(core: &Arc<Core>) -> Result<Arc<Reader>> {
         core.health.check_open()?;
         let ticket = core.snapshots.enter(core.vfs.now());
@@ -35,7 +36,7 @@ impl Reader {
         self.ticket.seq
     }
 
-    /// Whether what was just read can be trusted to have been complete.
+    /// Check that what was just read was complete.
     pub(crate) fn check(&self) -> Result<()> {
         self.core.health.check_open()?;
         self.ticket.check()
@@ -89,7 +90,7 @@ impl Reader {
         self.check()
     }
 
-    /// A walk through a tree with `own` writes on top.
+    /// A cursor through a tree with `own` writes on top.
     pub(crate) fn cursor<'a>(
         self: &Arc<Self>,
         tree: TreeId,

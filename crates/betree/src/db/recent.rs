@@ -10,11 +10,11 @@ use stdx::hash::hash64_seeded;
 
 use crate::types::{Seq, TreeId};
 
-/// Places in the table: 512 KiB, which stays in the second-level cache. With a thousand keys in
-/// each open transaction's time, one in 64 asks for the exact read in vain.
+/// Number of places in the table: 512 KiB, which fit in the second-level cache. With a thousand
+/// keys written during each transaction, one lookup in 64 causes an unnecessary exact read.
 const PLACES: usize = 1 << 16;
 
-/// The table. Written under the commit lock; read by anyone.
+/// The table. Written under the commit lock; any thread may read it.
 pub(crate) struct Recent {
     places: Box<[AtomicU64]>,
 }
@@ -31,12 +31,12 @@ impl Recent {
         self.places.get(index).expect("index is below PLACES")
     }
 
-    /// Note that `key` is written by commit `seq`.
+    /// Record that commit `seq` writes `key`.
     pub(crate) fn note(&self, tree: TreeId, key: &[u8], seq: Seq) {
         self.place(tree, key).store(seq.0, Ordering::Relaxed);
     }
 
-    /// Whether a key that may be `key` was written after `snapshot`.
+    /// Whether `key`, or another key with the same place, was written after `snapshot`.
     pub(crate) fn perhaps_newer(&self, tree: TreeId, key: &[u8], snapshot: Seq) -> bool {
         snapshot.0 < self.place(tree, key).load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Doing the commits of the log again, when a store is opened.
+//! Replaying the commits of the log when a store is opened.
 //!
 //! - I1. The number under the commit lock follows the replay: of a bucket that is flushed meanwhile
 //!   everything up to that number is in runs, not more.
@@ -19,7 +19,7 @@ use crate::log::Log;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Change, Op, Seq};
 
-/// Parts of a bulk commit whose last one was not met yet.
+/// Chunks of a bulk commit whose last one was not yet read.
 struct Parts {
     first: Seq,
     next: u32,
@@ -29,15 +29,15 @@ struct Parts {
 pub(super) struct Replay<'c> {
     core: &'c Core,
     store: u128,
-    /// Nothing but parts whose beginning was released has been met (I3).
+    /// Whether only chunks were read so far whose predecessors were released (I3).
     begins: bool,
     parts: Option<Parts>,
-    /// The disk is full: buffers are not flushed, and memory holds more than its limit.
+    /// Whether the disk is full: buffers are then not flushed, and memory exceeds its limit.
     full: bool,
 }
 
 impl<'c> Replay<'c> {
-    /// Of the log of `store` into `core`.
+    /// A replay of the log of `store` into `core`.
     pub(super) fn new(core: &'c Core, store: u128) -> Replay<'c> {
         Replay {
             core,
@@ -48,7 +48,7 @@ impl<'c> Replay<'c> {
         }
     }
 
-    /// The next record.
+    /// Replay the next record.
     pub(super) fn record(&mut self, seq: Seq, payload: &[u8]) -> Result<()> {
         let core = self.core;
         let (&kind, rest) = payload
@@ -73,7 +73,7 @@ impl<'c> Replay<'c> {
         Ok(())
     }
 
-    /// All records have been replayed; the log continues after `reached`.
+    /// End the replay; the log continues after `reached`.
     pub(super) fn finish(self, reached: Seq) {
         let last = self.core.commit.lock().last;
         if last < reached {
@@ -124,8 +124,9 @@ impl<'c> Replay<'c> {
         Ok(())
     }
 
-    /// Flush until there is room in memory. On a full disk the limit gives way instead: a store
-    /// that does not open cannot be emptied. The length of the log bounds what is held then.
+    /// Flush until there is room in memory. On a full disk the limit is exceeded instead, because
+    /// data could not be deleted from a store that does not open. The length of the log bounds the
+    /// excess.
     fn make_room(&mut self) -> Result<()> {
         while self.core.memory.is_full() && !self.full {
             match self.core.make_room() {
@@ -136,7 +137,7 @@ impl<'c> Replay<'c> {
         Ok(())
     }
 
-    /// Apply the parts `first..=last`, which are complete (I2).
+    /// Apply the complete chunks `first..=last` (I2).
     fn apply(&mut self, first: Seq, last: Seq) -> Result<()> {
         let (core, store) = (self.core, self.store);
         let mut visit = |seq: Seq, payload: &[u8]| match payload {
@@ -155,7 +156,7 @@ impl<'c> Replay<'c> {
     }
 }
 
-/// Everything up to `seq` is in the buffers (I1).
+/// Record that everything up to `seq` is in the buffers (I1).
 fn reach(core: &Core, seq: Seq) {
     let mut committer = core.commit.lock();
     committer.last = seq;
@@ -165,7 +166,8 @@ fn reach(core: &Core, seq: Seq) {
     core.freeze_when_full(seq);
 }
 
-/// Push what the buckets do not have yet. Trees that are gone were dropped later.
+/// Push the operations that the buckets do not have yet. Operations on missing trees are skipped: a
+/// later record dropped them.
 fn replay_batch(core: &Core, seq: Seq, payload: &[u8]) -> Result<()> {
     for change in Batch::decode(payload, LIMITS).map_err(|e| in_commit(seq, &e))? {
         let (tree, op, key, value) = match change {

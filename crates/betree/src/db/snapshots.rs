@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
-/// A registered snapshot, as its owner holds it.
+/// The registration of a snapshot.
 pub(crate) struct Ticket {
     pub(crate) seq: Seq,
     number: u64,
@@ -51,10 +51,10 @@ pub(crate) struct Snapshots {
     max_age: Option<Duration>,
 }
 
-/// What flushes and merges need to know.
+/// The versions that flushes and merges must keep.
 #[derive(Clone, Debug)]
 pub(crate) struct Horizon {
-    /// The live snapshots, ascending, each once.
+    /// The open snapshots, ascending, each once.
     pub(crate) snapshots: Vec<Seq>,
     /// The newest commit that is visible.
     pub(crate) now: Seq,
@@ -90,12 +90,13 @@ impl Snapshots {
         assert!(before < seq.0, "commits become visible in order");
     }
 
-    /// Enter a snapshot of now (I1).
+    /// Register a snapshot of the current state (I1).
     pub(crate) fn enter(&self, now: Duration) -> Ticket {
         self.enter_since(now)
     }
 
-    /// Enter a snapshot of now that never grows too old: of a commit, which ends by itself.
+    /// Register a snapshot of the current state without a maximum age, for a commit, which ends by
+    /// itself.
     pub(crate) fn enter_for_good(&self) -> Ticket {
         self.enter_since(Duration::MAX)
     }
@@ -137,7 +138,7 @@ impl Snapshots {
         );
     }
 
-    /// Give up the snapshots that are too old (I2); what must be kept for the others.
+    /// Expire snapshots that are too old (I2); returns what must be kept for the others.
     pub(crate) fn horizon(&self, now: Duration) -> Horizon {
         let mut live = self.live.lock();
         self.expire(&mut live, now);
@@ -150,7 +151,7 @@ impl Snapshots {
         }
     }
 
-    /// [`Horizon::oldest`] alone, without a list of all snapshots. Gives up those that are too old.
+    /// [`Horizon::oldest`] alone, without a list of all snapshots. Expires those that are too old.
     pub(crate) fn horizon_only(&self, now: Duration) -> Seq {
         let mut live = self.live.lock();
         self.expire(&mut live, now);
@@ -160,7 +161,7 @@ impl Snapshots {
         oldest.map_or(visible, |(_, snapshot)| snapshot.seq.min(visible))
     }
 
-    /// Give up the snapshots that are too old (I2).
+    /// Expire the snapshots that are too old (I2).
     fn expire(&self, live: &mut BTreeMap<u64, Live>, now: Duration) {
         let Some(max_age) = self.max_age else {
             return;
@@ -181,7 +182,7 @@ impl Snapshots {
         (live.len(), oldest.unwrap_or_default())
     }
 
-    /// The oldest live snapshot. Gives up those that are too old.
+    /// The oldest open snapshot. Expires those that are too old.
     pub(crate) fn oldest(&self, now: Duration) -> Option<Seq> {
         let mut live = self.live.lock();
         self.expire(&mut live, now);

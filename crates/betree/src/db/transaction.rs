@@ -19,7 +19,7 @@ use crate::merge::Source;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Direction, Durability, Op, Seq, TreeId};
 
-/// Keys of a range that are collected before they are deleted.
+/// Number of keys collected from a range before they are deleted.
 const DELETE_AT_ONCE: usize = 1024;
 
 /// A unit of atomicity over any number of trees, at snapshot isolation: it reads its snapshot with
@@ -37,7 +37,7 @@ pub struct Transaction {
     bytes: u64,
     puts: u64,
     deletes: u64,
-    /// It met a conflict; it cannot commit.
+    /// Whether it has met a conflict and so cannot commit.
     lost: bool,
 }
 
@@ -230,7 +230,7 @@ impl Transaction {
             if keys.len() < DELETE_AT_ONCE {
                 return Ok(());
             }
-            // Deleted keys would not be met again, but walked over.
+            // Deleted keys would not be returned again, but be skipped one by one.
             last = keys.pop().expect("as many as are deleted at once");
             start = Bound::Excluded(&last);
             keys.clear();
@@ -256,7 +256,7 @@ impl Transaction {
         }
         if self.writes.is_empty() {
             self.reader.check()?;
-            // It may have had deletes that found nothing.
+            // It may contain deletes that found nothing.
             return core.make_past_durable(durability);
         }
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
@@ -278,7 +278,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Give up all changes; the same as dropping.
+    /// Discard all changes; the same as dropping the transaction.
     pub fn rollback(self) {}
 
     /// I1, for all writes, under the commit lock; then they count as written by the next commit.
@@ -289,7 +289,7 @@ impl Transaction {
             snapshot <= committer.last,
             "a snapshot is of commits that were made"
         );
-        // A snapshot that was given up does not keep what the check below reads.
+        // The versions that the check below reads are not kept for an expired snapshot.
         self.reader.check()?;
         let sets = || self.writes.small(usize::MAX).into_iter().flatten();
         if snapshot < committer.last {
@@ -369,7 +369,7 @@ impl Transaction {
         Ok(newest.is_some_and(|newest| self.seq() < newest))
     }
 
-    /// What can be said of a write before it is made.
+    /// Check a write before it is made.
     fn check_write(&mut self, tree: TreeId, key: &[u8], value: &[u8], checked: bool) -> Result<()> {
         let core = &self.reader.core;
         core.health.check_writable()?;

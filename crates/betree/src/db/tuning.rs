@@ -1,48 +1,49 @@
-//! Numbers that follow from the options.
+//! Values derived from the options.
 
 use crate::options::{Filter, Options};
 use crate::types::TreeOptions;
 
-/// No buffer grows beyond this before it is flushed, however much memory there is: one flush then
-/// takes a tenth of a second of one core at most.
+/// Maximum size of a buffer before it is flushed, however much memory there is: one flush then
+/// takes at most a tenth of a second of one core.
 const BUFFER_MAX: usize = 16 << 20;
-/// A chunk of a bulk commit holds the commit lock for a few milliseconds at most.
+/// Maximum size of a chunk of a bulk commit: it holds the commit lock for a few milliseconds.
 const CHUNK_MAX: usize = 1 << 20;
-/// Below this the record of a chunk in the log is mostly padding.
+/// Minimum size of a chunk: the log record of a smaller one is mostly padding.
 const CHUNK_MIN: usize = 16 << 10;
-/// Sorting more than this at once takes a second.
+/// Maximum size of a transaction's set of writes: sorting more at once takes a second.
 const OWN_MAX: usize = 64 << 20;
-/// Most entries merged in one slice: about half a millisecond.
+/// Maximum number of entries merged in one slice: about half a millisecond.
 const SLICE_MAX: u64 = 8192;
-/// Fewest entries merged in one slice, in a store with tiny buckets.
+/// Minimum number of entries merged in one slice, in a store with tiny buckets.
 const SLICE_MIN: u64 = 16;
 /// Bytes of the bucket size per entry of a merge slice. The merge of a full bucket then takes
 /// several slices at any bucket size, and flushes of the same bucket can run between them.
 const BUCKET_PER_SLICE: u64 = 256;
-/// A buffer may hold at least this.
+/// Minimum size of a full buffer.
 const BUFFER_MIN: usize = 64 << 10;
 
-/// Derived numbers.
+/// Values derived from the options.
 #[derive(Clone, Debug)]
 pub(crate) struct Tuning {
-    /// Bytes of write buffers, the hard limit.
+    /// Hard limit of write buffers in bytes.
     pub(crate) buffers: usize,
     /// Bytes at which a single buffer is flushed.
     pub(crate) buffer_max: usize,
-    /// Bytes of a chunk of a bulk commit. A chunk takes about five times that while it is applied.
+    /// Size of a chunk of a bulk commit. A chunk takes about five times as much memory while it is
+    /// applied.
     pub(crate) chunk: usize,
-    /// Bytes from which a commit is done in chunks.
+    /// Size from which a commit is executed in chunks.
     pub(crate) bulk: usize,
-    /// Bytes of memory from which a transaction spills its writes.
+    /// Memory from which a transaction spills its writes.
     pub(crate) own_max: usize,
-    /// Bytes of merges owed at which commits wait as long as their own merges take.
+    /// Bytes of merge debt at which a commit waits as long as its own merges take.
     pub(crate) merge_span: f64,
     /// Entries that a merge handles before it gives way to other work: 8,192 from 2 MiB of bucket
     /// size on.
     pub(crate) merge_slice: u64,
     /// Bytes of keys and values in a page.
     pub(crate) page: usize,
-    /// Deltas in a bucket that force a merge.
+    /// Number of deltas in a bucket that force a merge.
     pub(crate) k_cap: usize,
     /// Filter bits a key in the base.
     pub(crate) base_filter_bits: u8,
@@ -51,7 +52,7 @@ pub(crate) struct Tuning {
 }
 
 impl Tuning {
-    /// The numbers of these options, which are valid.
+    /// The values for valid options.
     pub(crate) fn new(options: &Options) -> Tuning {
         let buffers = usize::try_from(options.shares().buffers).unwrap_or(usize::MAX);
         let all = options.filter() == Filter::All;

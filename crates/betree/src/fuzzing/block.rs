@@ -17,7 +17,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The input: where the pages end, 8 bytes; the block.
+/// Decode an input: the end of the pages (8 bytes), then a block.
 pub(super) fn fence(bytes: &[u8]) -> u64 {
     let Some((end, stored)) = bytes.split_first_chunk::<8>() else {
         return 0;
@@ -63,7 +63,7 @@ pub(super) fn fence_seeds() -> Vec<Vec<u8>> {
         for page in 0..20 {
             let first = format!("key {:08}", page * step).into_bytes();
             builder.begin(last.as_deref(), &first);
-            // Every fourth page ends with the key the next one begins with.
+            // Every fourth page ends with the first key of the next page.
             let more = if page % 4 == 3 { step } else { step / 2 };
             last = Some(format!("key {:08}", page * step + more).into_bytes());
             builder.end(4_000 + page);
@@ -105,7 +105,7 @@ pub(super) fn filter_seeds() -> Vec<Vec<u8>> {
     [4, 10, 24].map(seed).into()
 }
 
-/// The same parameter, count and body with a right length and checksum.
+/// A block with the same parameter, count and body, and with valid length and checksum.
 fn repair(kind: BlockKind, stored: &[u8]) -> Vec<u8> {
     let parameter = stored.get(5).copied().unwrap_or(0);
     let body = stored.get(block::HEADER_LEN..).unwrap_or_default();

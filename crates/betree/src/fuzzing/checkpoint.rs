@@ -125,7 +125,7 @@ pub(super) fn image_seeds() -> Vec<Vec<u8>> {
     vec![empty.encode(), full.encode()]
 }
 
-/// Put the hash of all before it into the last 8 bytes.
+/// Write the hash of the preceding bytes to the last 8 bytes.
 fn seal(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(bytes.len() - 8);
     let hash = hash::hash64(&bytes);

@@ -11,7 +11,7 @@ use crate::types::Seq;
 const STORE: u128 = 11;
 const SEGMENT: u64 = 5;
 
-/// The input: a segment header, a group at once behind it.
+/// Decode an input: a segment header followed by a group.
 pub(super) fn group(bytes: &[u8]) -> u64 {
     let segment = decode_segment(bytes);
     let seed = format::seed(STORE, SEGMENT);
@@ -50,8 +50,8 @@ pub(super) fn group(bytes: &[u8]) -> u64 {
     kind_of(&(segment.is_ok(), header.raw == 0, count.min(9)))
 }
 
-/// Checksums of both headers, and of the records as far as their lengths fit; not of compressed
-/// ones.
+/// Correct the checksums of both headers, and of the records whose lengths fit. Compressed records
+/// are left as they are.
 pub(super) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     let seed = format::seed(STORE, SEGMENT);
     let mut repaired = bytes.to_vec();
@@ -80,7 +80,7 @@ pub(super) fn repair_group(bytes: &[u8]) -> Vec<u8> {
     repaired
 }
 
-/// The bytes of the records whose lengths fit.
+/// Length of the leading records whose lengths fit.
 fn whole_records(records: &[u8]) -> usize {
     let mut at = 0;
     loop {

@@ -19,16 +19,16 @@ use crate::types::{Batch, Change, Entry, KeyRange, Op, RunId, Seq, TreeId};
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// Decode. The result distinguishes kinds of outcomes: an input with a new one is worth
-    /// keeping.
+    /// Decode an input. Returns a hash that distinguishes kinds of outcomes: an input with a new
+    /// kind is worth keeping.
     pub decode: fn(&[u8]) -> u64,
-    /// Make checksums and lengths right, so that what lies behind them is reached.
+    /// Correct checksums and lengths, so that decoding reaches what they protect.
     pub repair: fn(&[u8]) -> Vec<u8>,
-    /// Sound inputs to begin with.
+    /// Valid inputs to start from.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
-/// All of them.
+/// All decoders.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "page",
@@ -81,7 +81,7 @@ fn kind_of(outcome: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// The kind of an error: what it says, but for numbers.
+/// The kind of an error: its message without numbers.
 fn kind_of_error(error: &impl std::fmt::Debug) -> u64 {
     let text = format!("{error:?}");
     kind_of(&text.replace(|c: char| c.is_ascii_digit(), ""))

@@ -30,7 +30,7 @@ pub fn map_at_rest(file: &dyn File, path: &Path) -> Result<(StorageMap, Vec<(Tre
     let length = file
         .len()
         .map_err(|e| crate::error::Error::io("examine the data file", path, e))?;
-    // It checks that nothing overlaps.
+    // Rebuilding the allocator checks that nothing overlaps.
     checkpoint::rebuild_space(length, &superblock, image.as_ref())?;
     let mut map = fixed(&superblock);
     let mut names = Vec::new();
@@ -83,7 +83,7 @@ fn bucket_map(
     }
 }
 
-/// What no region holds is free.
+/// Add the free space, which is everything outside of the regions.
 fn add_free(map: &mut StorageMap, length: u64) {
     let mut used: Vec<(u64, u64)> = map.regions.iter().map(|r| (r.offset, r.len)).collect();
     used.sort_unstable();

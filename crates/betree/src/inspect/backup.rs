@@ -30,15 +30,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::run::{Run, RunMeta};
 use crate::types::{Extent, RunId, Seq, UNIT};
 
-/// Bytes copied at once, and how often the watcher is asked.
+/// Bytes copied at once; the caller is asked after each piece.
 const PIECE: u64 = 1 << 20;
 
-/// Gets the bytes done and to do, and returns whether to continue.
+/// Receives the bytes copied and the total, and returns whether to continue.
 type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// What is copied.
+/// The content of a copy.
 struct Plan {
-    /// In the order in which they lie in the copy.
+    /// In the order of their offsets in the copy.
     runs: Vec<Arc<Run>>,
     superblock: Superblock,
     image: Vec<u8>,
@@ -46,7 +46,8 @@ struct Plan {
 }
 
 impl Core {
-    /// Copy the store to `directory`, which is empty or missing. False when `watch` said stop.
+    /// Copy the store to `directory`, which is empty or missing. Returns false if `watch` stopped
+    /// it.
     ///
     /// # Errors
     /// `Exists`: the directory is not empty. `Full`, `Io`; `Conflict`, when the age limit of
@@ -103,7 +104,7 @@ impl Core {
         Ok(self.lay_out(&look, through))
     }
 
-    /// The runs of `look` end to end, and their image behind them.
+    /// Place the runs of `look` one after another, and their image behind them.
     fn lay_out(&self, look: &Look, through: Seq) -> Plan {
         let mut metas: BTreeMap<RunId, RunMeta> = BTreeMap::new();
         let mut runs = Vec::new();
@@ -160,7 +161,7 @@ impl Core {
             .open(Site("backup.open"), part, how)
             .map_err(io("create the copy"))?;
         let total = plan.place.extent().end();
-        // Before the work: whether there is room.
+        // Check first whether there is enough room.
         file.allocate(Site("backup.allocate"), 0, total)
             .map_err(io("make room for the copy"))?;
         let mut done = DATA_START;

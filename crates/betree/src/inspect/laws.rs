@@ -1,5 +1,5 @@
-//! The structural laws, as questions about what was seen. Nothing is locked and nothing is read
-//! here: the laws are functions of plain data. They are numbered in [`super::verify`].
+//! The structural laws as functions of a captured state. Nothing is locked or read here. The laws
+//! are numbered in [`super::verify`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::run::Run;
 use crate::space::Layout;
 use crate::types::{Extent, RunId, Seq};
 
-/// What is wrong: the law and how it is broken.
+/// What is wrong: the law, and how it is broken.
 pub(super) type Law = Result<(), String>;
 
 fn must(holds: bool, broken: impl FnOnce() -> String) -> Law {
@@ -155,7 +155,8 @@ pub(super) fn buffers(bucket: &BucketLook, newest: Seq) -> Law {
     })
 }
 
-/// Law 6: `named` says how many buckets name a run, by the table of shared runs.
+/// Law 6: `named` returns the number of buckets that refer to a run, according to the table of
+/// shared runs.
 pub(super) fn sharing(look: &Look, named: impl Fn(RunId) -> usize) -> Law {
     for (id, (_, count)) in look.runs() {
         must(named(id) == count, || {
@@ -169,13 +170,13 @@ pub(super) fn sharing(look: &Look, named: impl Fn(RunId) -> usize) -> Law {
     Ok(())
 }
 
-/// What the governor of memory and the flush queue say. The queue is asked first: what is being
-/// flushed may end meanwhile.
+/// The counters of the memory governor and of the flush queue. The queue is read first, because a
+/// flush in progress may end meanwhile.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MemoryLook {
-    /// Of buffers that wait for their flush.
+    /// Memory of buffers that wait for their flush.
     pub(super) waiting: usize,
-    /// Of buffers that are being flushed.
+    /// Memory of buffers that are being flushed.
     pub(super) flushing: usize,
     pub(super) frozen: usize,
     pub(super) buffered: usize,
@@ -245,7 +246,7 @@ pub(super) fn space(
         .iter()
         .map(|e| (*e, "freed space".to_owned()));
     disjoint(pieces.iter().cloned().chain(pending), layout)?;
-    // What the durable image names may wait to be freed, but not be free.
+    // Extents that the durable image refers to may be pending, but not free.
     let durable = durable.map(|(id, e)| (*e, format!("run {} of the durable image", id.0)));
     disjoint(pieces.into_iter().chain(durable), layout)
 }
@@ -276,12 +277,12 @@ fn disjoint(pieces: impl Iterator<Item = (Extent, String)>, layout: &Layout) -> 
     Ok(())
 }
 
-/// Law 9: records up to `released` may be gone; recovery begins at `log_from`.
+/// Law 9: records up to `released` may be missing; recovery starts at `log_from`.
 pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     must(released < log_from, || {
         format!("law 9: recovery needs the log from {log_from}, it is gone up to {released}")
     })?;
-    // A dropped tree is read while it is open; it is never recovered.
+    // A dropped tree can be read while the store is open, but is never recovered.
     let live = look.trees.iter().filter(|tree| tree.dropped.is_none());
     let buffers = live.flat_map(|tree| &tree.buckets).flat_map(|bucket| {
         let frozen = bucket.frozen.iter().map(|(buffer, _)| buffer);
@@ -293,7 +294,7 @@ pub(super) fn log(look: &Look, released: Seq, log_from: Seq) -> Law {
     })
 }
 
-/// Law 10, of runs that the durable image and the buckets name.
+/// Law 10, for runs that both the durable image and buckets refer to.
 pub(super) fn durable_runs<'a>(
     durable: impl Iterator<Item = &'a crate::run::RunMeta>,
     runs: &BTreeMap<RunId, (std::sync::Arc<Run>, usize)>,

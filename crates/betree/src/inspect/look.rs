@@ -1,4 +1,4 @@
-//! What every bucket names, at one moment.
+//! The state of all buckets at one moment.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use crate::run::Run;
 use crate::tree::{Bucket, Tree};
 use crate::types::{RunId, Seq};
 
-/// A buffer, as it was.
+/// The captured state of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BufferLook {
-    /// Distinguishes shared buffers from others.
+    /// Identifies the buffer, which several buckets may share.
     pub(super) address: usize,
     pub(super) bytes: usize,
     pub(super) entries: usize,
@@ -20,7 +20,7 @@ pub(super) struct BufferLook {
     pub(super) last: Option<Seq>,
 }
 
-/// A bucket, as it was.
+/// The captured state of a bucket.
 #[derive(Clone)]
 pub(super) struct BucketLook {
     pub(super) lo: Arc<[u8]>,
@@ -50,7 +50,7 @@ impl BucketLook {
     }
 }
 
-/// A tree, as it was.
+/// The captured state of a tree.
 #[derive(Clone)]
 pub(super) struct TreeLook {
     pub(super) tree: Arc<Tree>,
@@ -60,17 +60,17 @@ pub(super) struct TreeLook {
     pub(super) buckets: Vec<BucketLook>,
 }
 
-/// All trees, as they were. Runs that it names stay where they are while it lives.
+/// The captured state of all trees. The extents of its runs are not reused while it lives.
 #[derive(Clone)]
 pub(super) struct Look {
     /// The newest commit.
     pub(super) newest: Seq,
-    /// By ascending number; dropped ones that are still read come last.
+    /// In ascending order of numbers; dropped trees that are still read come last.
     pub(super) trees: Vec<TreeLook>,
 }
 
 impl Look {
-    /// Look at all trees, dropped ones that are still read included.
+    /// Capture all trees, including dropped ones that are still read.
     pub(super) fn at(core: &Core, committer: &Committer) -> Look {
         let all = core.catalog.all().into_iter().map(|tree| (tree, None));
         let lingering = core.catalog.lingering().into_iter();
@@ -91,7 +91,7 @@ impl Look {
         self.trees.iter().flat_map(|tree| &tree.buckets)
     }
 
-    /// Every run once, and how many buckets name it.
+    /// Every run once, with the number of buckets that refer to it.
     pub(super) fn runs(&self) -> BTreeMap<RunId, (Arc<Run>, usize)> {
         let mut runs = BTreeMap::new();
         for run in self.buckets().flat_map(BucketLook::runs) {

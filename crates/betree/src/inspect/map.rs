@@ -1,4 +1,4 @@
-//! The storage map: where the bytes of the store lie, as of one moment.
+//! The storage map: the location of the store's bytes at one moment.
 //!
 //! What lies in no region is being written, or is held by a reader that outlives its bucket.
 
@@ -21,7 +21,7 @@ impl Core {
     pub(crate) fn storage_map(&self) -> Result<StorageMap> {
         self.health.check_open()?;
         let (mut look, layout, superblock) = {
-            // No image comes or goes meanwhile.
+            // No image is written or freed meanwhile.
             let checkpoint = self.checkpoints.hold();
             let superblock = checkpoint.superblock().clone();
             let committer = self.commit.lock();
@@ -30,7 +30,7 @@ impl Core {
         };
         look.trees.sort_by_key(|tree| tree.tree.id);
         let mut map = fixed(&superblock);
-        // The reserve is free for the next checkpoint.
+        // The reserve is free space for the next checkpoint.
         let free = layout.free.iter().chain(&layout.reserve);
         map.regions
             .extend(free.map(|extent| region(*extent, RegionKind::Free, 0.0)));
@@ -61,7 +61,8 @@ impl Core {
     }
 }
 
-/// A map with what has its place in every data file: the superblock's slots, and its image.
+/// A map of the parts with a fixed place in every data file: the slots of the superblock, and the
+/// image.
 pub(super) fn fixed(superblock: &Superblock) -> StorageMap {
     let slots = Extent {
         offset: 0,

@@ -11,13 +11,13 @@ use crate::stats::{
     SpaceStats, Stats, Wait,
 };
 
-/// Bytes that one call writes of an image.
+/// Bytes of an image written by one call.
 const IMAGE_PIECE: u64 = 1 << 20;
-/// Calls that write the superblock of a checkpoint.
+/// Number of calls that write the superblock of a checkpoint.
 const SUPERBLOCK_WRITES: u64 = 2;
 
 impl Core {
-    /// What the store says of itself.
+    /// Statistics of the store.
     ///
     /// # Errors
     /// `Closed`; `Io` when the length of the file cannot be had.
@@ -52,7 +52,7 @@ impl Core {
         Ok(stats)
     }
 
-    /// Add up the buckets; the bytes of bases that wait to be merged alone.
+    /// Sum up the buckets; returns the bytes of bases that wait to be merged alone.
     fn add_structure(&self, stats: &mut Stats) -> u64 {
         let horizon = self.snapshots.horizon_only(self.vfs.now());
         let mut leftovers = 0;
@@ -75,7 +75,7 @@ impl Core {
                     stats.base_bytes += run.meta().bytes;
                 }
                 for run in &state.deltas {
-                    // A delta may be named by several buckets since a split.
+                    // After a split several buckets may share a delta.
                     if self.sharing.names(run.meta().id) < 2 || shared.insert(run.meta().id) {
                         stats.runs += 1;
                         stats.delta_bytes += run.meta().bytes;

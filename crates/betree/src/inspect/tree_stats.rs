@@ -1,4 +1,4 @@
-//! What is stored in one tree: estimated from what the runs say of themselves, or counted.
+//! Statistics of one tree: estimated from the descriptions of its runs, or counted.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -10,7 +10,7 @@ use crate::stats::TreeStats;
 use crate::types::{Direction, TreeId};
 
 impl Core {
-    /// Statistics of `tree`. `exact` reads all of it.
+    /// Statistics of `tree`. With `exact` the whole tree is read.
     ///
     /// # Errors
     /// `Invalid` for a dropped tree; `Corrupt`, `Io`, `Closed`.
@@ -30,8 +30,8 @@ impl Core {
         Ok(stats)
     }
 
-    /// A tombstone is taken to delete an entry that is there, a put to bring a new one: exact when
-    /// nothing is updated and nothing absent deleted.
+    /// The estimate assumes that every tombstone deletes an existing entry and every put adds a new
+    /// one: it is exact if nothing is updated and no missing key is deleted.
     fn estimate(&self, tree: TreeId) -> Result<TreeStats> {
         let tree = self.catalog.tree(tree)?;
         let mut stats = TreeStats {
@@ -50,7 +50,8 @@ impl Core {
                 if buffers.insert(Arc::as_ptr(buffer) as usize) {
                     entries += buffer.entries() as u64;
                     stats.buffered_bytes += buffer.bytes() as u64;
-                    // Twelve bytes of it are a slot, and growth is a third.
+                    // Twelve bytes of each entry are its slot, and a third of the rest is unused
+                    // capacity.
                     raw += buffer.bytes() as u64 / 2;
                 }
             }

@@ -36,7 +36,7 @@ use crate::space::Layout;
 use crate::stats::Report;
 use crate::types::{Extent, RunId, Seq};
 
-/// What was seen in one moment.
+/// The state captured at one moment.
 struct Seen {
     look: Look,
     visible: Seq,
@@ -88,7 +88,7 @@ impl Core {
         Ok(seen.look)
     }
 
-    /// The runs of the durable image (law 10). Under the checkpoint's lock.
+    /// The runs of the durable image (law 10). The caller holds the checkpoint lock.
     fn durable_runs(&self, superblock: &Superblock) -> Result<Vec<RunMeta>> {
         let path = self.data_path();
         let stored = checkpoint::read_newest(&*self.file, &path)?;
@@ -107,7 +107,7 @@ impl Core {
     }
 
     fn see(&self) -> Seen {
-        // Not in the middle of a bulk commit, which readers do not see.
+        // Not during a bulk commit, which readers do not see yet.
         let committer = self.committer();
         let look = Look::at(self, &committer);
         let (waiting, flushing) = self.queue.bytes();

@@ -1,4 +1,4 @@
-//! Appending: a copy into the active buffer, or what it takes to have room in it.
+//! Appending: a copy into the active buffer, or the steps that make room in it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::segment::{Segment, fatal};
 use super::state::State;
 use super::{Log, sites};
 
-/// Segments that may be written to before one of them is synced: half a second of work for a fast
-/// device, and as many open files.
+/// Maximum number of segments written to but not synced: half a second of work for a fast device,
+/// and as many open files.
 pub(super) const DIRTY_MAX: usize = 8;
 
 impl Log {
@@ -42,7 +42,7 @@ impl Log {
         let need = RECORD_HEADER + length as usize;
         let mut state = self.state.lock();
         assert!(seq.0 == state.appended.0 + 1, "I1: numbers have no gaps");
-        // A poisoned log takes the slow path too.
+        // A poisoned log also takes the slow path.
         let ready = state.active.fits(need) && state.poison.is_none();
         if !ready && !self.make_room(&mut state, need)? {
             self.write_large(&mut state, seq, length, parts)?;
@@ -59,8 +59,9 @@ impl Log {
         Ok(Position(seq))
     }
 
-    /// Wait and work until `need` bytes fit the active group (true), or until it is empty, fits no
-    /// buffer, but has the room in its segment (false: write it directly).
+    /// Wait and work until `need` bytes fit into the active group (true), or until the group is
+    /// empty, the record fits no buffer, and its segment has room for the record (false: write it
+    /// directly).
     #[cold]
     fn make_room(&self, state: &mut MutexGuard<'_, State>, need: usize) -> Result<bool> {
         let whole = padded((GROUP_HEADER + need) as u64);
@@ -101,8 +102,8 @@ impl Log {
         self.append_waited.fetch_add(waited, Ordering::Relaxed);
     }
 
-    /// Let the empty active group begin the next segment, of at least `size` bytes; made here if it
-    /// was not made ahead. May return without having done so: look again.
+    /// Make the empty active group start in the next segment, of at least `size` bytes, which is
+    /// created here unless it was created ahead. May return without having done so: check again.
     fn next_segment(&self, state: &mut MutexGuard<'_, State>, size: u64) -> Result<()> {
         if DIRTY_MAX <= state.dirty.len() {
             let begin = self.vfs.now();
@@ -140,7 +141,7 @@ impl Log {
         length: u32,
         parts: &[&[u8]],
     ) -> Result<()> {
-        // Everything before it goes first (I1); the active group is empty.
+        // Everything appended before must be written first (I1); the active group is empty.
         while state.writing || !state.sealed.is_empty() {
             if state.writing {
                 self.wait_for_room(state);
@@ -185,7 +186,8 @@ impl Log {
     }
 }
 
-/// Write `header`, the record's header and its parts in pieces of `memory`; returns how many.
+/// Write `header`, the record's header and its parts in pieces of the size of `memory`; returns the
+/// number of bytes.
 fn stream(
     segment: &Segment,
     store: u128,

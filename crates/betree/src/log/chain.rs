@@ -14,26 +14,26 @@ use crate::types::Seq;
 use super::format::{ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress};
 use super::survey::{Found, Reader};
 
-/// What is called for each record.
+/// Called for each record.
 pub(super) type Replay<'a> = &'a mut dyn FnMut(Seq, &[u8]) -> Result<()>;
 
-/// Where a segment could not be followed further.
+/// The place where a segment ends because the next group or record does not decode.
 struct Stop<'a> {
     found: &'a Found,
     offset: u64,
     flaw: Flaw,
 }
 
-/// The chain as far as it was followed.
+/// The part of the chain that was followed so far.
 pub(super) struct Chain<'a> {
     store: u128,
-    /// The first record asked for.
+    /// The first requested record.
     from: Seq,
-    /// The next record; none before the first group.
+    /// The next record; `None` before the first group.
     expected: Option<Seq>,
-    /// The newest record there is evidence for.
+    /// The newest record with evidence that it was durable.
     durable: Seq,
-    /// Where segments ended after which the chain has not gone on yet.
+    /// The stops behind which the chain has not continued.
     stops: Vec<Stop<'a>>,
 }
 
@@ -53,13 +53,13 @@ impl<'a> Chain<'a> {
         self.expected.map_or(self.from, |seq| seq.max(self.from))
     }
 
-    /// The newest record there is evidence for.
+    /// The newest record with evidence that it was durable.
     pub(super) fn durable(&self) -> Seq {
         self.durable
     }
 
-    /// Follow the chain through `found`, whose records count below `limit`. False when no group of
-    /// it can ever be part of a chain.
+    /// Follow the chain through `found`, whose records count up to `limit`, excluded. Returns false
+    /// if none of its groups can be part of a chain.
     pub(super) fn follow(
         &mut self,
         found: &'a Found,
@@ -101,7 +101,8 @@ impl<'a> Chain<'a> {
                 self.records(&group, stored, seed, limit, replay)?
             } else {
                 match decompress(&group, stored) {
-                    // Where in the block a record is says nothing.
+                    // The offset of a record within the decompressed block is not a position in the
+                    // file.
                     Ok(records) => self
                         .records(&group, &records, seed, limit, replay)?
                         .map(|(_, flaw)| (0, flaw)),
@@ -116,8 +117,8 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Replay the records of a group as far as they are new and count; where one does not decode,
-    /// say where and why.
+    /// Replay the new records of a group that are below the limit. If a record does not decode,
+    /// return its place and the reason.
     fn records(
         &mut self,
         group: &GroupHeader,
@@ -163,7 +164,8 @@ impl<'a> Chain<'a> {
         });
     }
 
-    /// Whether `group` begins with what is expected or before it, or before all that is asked for.
+    /// Whether `group` starts with the expected record or before it, or before all requested
+    /// records.
     fn joins(&mut self, group: &GroupHeader) -> bool {
         if self.expected.is_some_and(|seq| group.first <= seq) {
             return true;
@@ -175,7 +177,7 @@ impl<'a> Chain<'a> {
         begins
     }
 
-    /// Look for evidence behind the stops, and refuse a chain that ends before what was durable.
+    /// Look for evidence behind the stops, and refuse a chain that ends before a durable record.
     pub(super) fn judge(&mut self) -> Result<()> {
         for stop in &self.stops {
             let found = stop.found;
@@ -199,7 +201,7 @@ impl<'a> Chain<'a> {
         Ok(())
     }
 
-    /// The record after the end of the chain is missing though it was durable.
+    /// The error for a record after the end of the chain that was durable and is missing.
     fn damage(&self) -> Error {
         let message = |what: String| {
             format!(

@@ -1,4 +1,4 @@
-//! Making records durable: a writer writes groups, a syncer syncs for all that wait (I6).
+//! Making records durable: a writer writes groups, a syncer syncs for all waiting threads (I6).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,8 +49,9 @@ impl Log {
         self.sync_to(Position(appended))
     }
 
-    /// Write out what is buffered if it is worth a write, without syncing. A thread of its own
-    /// calls it, or committers after they release the commit lock, so that appends need not write.
+    /// Write the buffered records, without syncing, if there are enough for a write. Called by the
+    /// log's thread, or by committers after they release the commit lock, so that appends need not
+    /// write.
     ///
     /// # Errors
     /// `Io` when the write failed, once; `Closed` later.
@@ -63,9 +64,8 @@ impl Log {
         Ok(())
     }
 
-    /// Return when everything up to `position` is with the operating system: it then survives the
-    /// end of the process, however that ends, but not a power loss. One writer writes for all who
-    /// wait.
+    /// Return when everything up to `position` was handed to the operating system: it then survives
+    /// the end of the process, but not a power loss. One writer writes for all waiting threads.
     ///
     /// # Errors
     /// `Io` when the write failed, once; `Closed` later.
@@ -78,7 +78,7 @@ impl Log {
         Ok(())
     }
 
-    /// Wait until something is worth a write, no longer than `limit`.
+    /// Wait until there is enough for a write, for at most `limit`.
     pub(crate) fn wait_for_write(&self, limit: Duration) {
         let mut state = self.state.lock();
         if !self.wants_write(&state) {
@@ -86,7 +86,7 @@ impl Log {
         }
     }
 
-    /// End the waits of threads that wait for work.
+    /// Wake the threads that wait for work.
     pub(crate) fn wake(&self) {
         let _state = self.state.lock();
         self.work.notify_all();
@@ -103,7 +103,7 @@ impl Log {
         while state.durable < target {
             state.check()?;
             if state.syncing {
-                // The thread that syncs next writes what has come meanwhile, as one group.
+                // The next syncer writes the records that arrive in the meantime as one group.
                 self.synced.wait(state);
             } else {
                 self.lead_sync(state)?;
@@ -113,13 +113,13 @@ impl Log {
         Ok(())
     }
 
-    /// Write what is appended and sync it, as the syncer (I6). The log is poisoned when it fails.
+    /// Write and sync the appended records, as the syncer (I6). A failure poisons the log.
     pub(super) fn lead_sync(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
         state.check()?;
         assert!(!state.syncing, "I6: one syncer");
         state.syncing = true;
         if 1 < state.last_group && self.options.group_delay != Duration::ZERO {
-            // Others are about: they commit while this one waits.
+            // The previous group had several members, so others probably commit during this wait.
             MutexGuard::unlocked(state, || self.vfs.sleep(self.options.group_delay));
         }
         let waiting = std::mem::take(&mut state.waiting);
@@ -142,7 +142,7 @@ impl Log {
         outcome
     }
 
-    /// Write everything up to `target`, or wait for the writer that does.
+    /// Write everything up to `target`, or wait until the current writer has written it.
     pub(super) fn write_to(&self, state: &mut MutexGuard<'_, State>, target: Seq) -> Result<()> {
         while state.written < target {
             state.check()?;
@@ -160,7 +160,7 @@ impl Log {
         self.as_writer(state, Log::write_next)
     }
 
-    /// Do `work` as the writer. The log is poisoned when it fails (I7).
+    /// Run `work` as the writer. A failure poisons the log (I7).
     pub(super) fn as_writer(
         &self,
         state: &mut MutexGuard<'_, State>,
@@ -179,7 +179,7 @@ impl Log {
         outcome
     }
 
-    /// I7: nothing more is written, and all that wait are woken and get an error.
+    /// I7: prevent further writes; all waiting threads wake and get an error.
     pub(super) fn fail(&self, state: &mut MutexGuard<'_, State>, error: &crate::Error) {
         if !planted(Plant::PoisonForgotten) {
             state.poison(error);
@@ -214,7 +214,7 @@ impl Log {
         let end = offset + length;
         state.close_up(segment.number, latest - padded(end));
         state.tail = (segment.number, end);
-        // A block that is shared was counted with the group before.
+        // A shared block was counted with the previous group.
         let bytes = padded(end) - padded(offset);
         state.now_written(segment, last, bytes);
         state.stats.bytes_raw += raw;
@@ -223,11 +223,11 @@ impl Log {
         Ok(())
     }
 
-    /// Sync the files that hold what is written now, the oldest first (I5).
+    /// Sync the files that contain the groups written so far, the oldest first (I5).
     fn sync_written(&self, state: &mut MutexGuard<'_, State>) -> Result<()> {
         state.close_blocks();
         while state.writing && state.shares {
-            // It writes to a block that this sync is to make durable.
+            // The writer writes to a block that this sync makes durable.
             self.moved.wait(state);
         }
         state.check()?;
@@ -251,7 +251,7 @@ impl Log {
                 Ok(())
             })
             .map_err(|e: std::io::Error| fatal("syncing the log", &segment.path, &e))?;
-            // I7: a write that failed meanwhile makes what is on disk unknown.
+            // I7: after a write that failed in the meantime, the content of the disk is unknown.
             state.check()?;
             state.now_durable(last);
             state.stats.syncs += 1;

@@ -43,35 +43,35 @@ pub(crate) const SEGMENT_HEADER: usize = 64;
 pub(crate) const GROUP_HEADER: usize = 64;
 /// Bytes before the payload of a record.
 pub(crate) const RECORD_HEADER: usize = 16;
-/// The longest payload: a commit of 1 GiB with what its encoding adds, and lengths fit 32 bits.
+/// Maximum payload: a commit of 1 GiB plus the overhead of its encoding; lengths fit in 32 bits.
 pub(crate) const MAX_PAYLOAD: usize = 0x7FFF_0000;
 
-/// The most bytes of records in a compressed group: no buffer is larger, and a reader must hold
-/// them.
+/// Maximum bytes of records in a compressed group: no buffer is larger, and a reader must hold all
+/// of them in memory.
 pub(crate) const GROUP_RAW_MAX: u64 = 64 << 20;
 
 const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";
 const GROUP_MAGIC: [u8; 4] = *b"GRP1";
 const VERSION: u32 = 2;
-/// Groups of version 1 all begin at blocks.
+/// In version 1 all groups start at block boundaries.
 const OLDEST_VERSION: u32 = 1;
 
-/// Why bytes are not what was looked for.
+/// The reason why bytes do not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// The bytes end before.
+    /// The file ends before the end of the structure.
     Short,
-    /// Never written, or overwritten.
+    /// The magic number is missing: never written, or overwritten.
     Magic,
-    /// Changed since it was written.
+    /// The bytes were changed after they were written.
     Checksum,
     /// Written by another version.
     Version(u32),
-    /// Compressed records that are not what they say.
+    /// The compressed records do not decompress to the stated length.
     Compressed,
-    /// The records before it are not there.
+    /// The records before this one are missing.
     Gap,
-    /// The checksum is right, what it covers is not.
+    /// The checksum is right, but a field has an impossible value.
     Field(&'static str),
 }
 
@@ -93,35 +93,35 @@ impl fmt::Display for Flaw {
 
 impl error::Error for Flaw {}
 
-/// What block 0 of a segment says.
+/// The header of a segment, in its block 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SegmentHeader {
     /// The store's identity.
     pub(crate) store: u128,
-    /// The segment's number: ascending, never used twice in a store.
+    /// The segment's number: ascending, never reused in a store.
     pub(crate) number: u64,
-    /// Bytes reserved.
+    /// Size of the segment in bytes.
     pub(crate) size: u64,
 }
 
-/// What begins a group.
+/// The header of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct GroupHeader {
-    /// The segment it is in.
+    /// The number of the segment that contains it.
     pub(crate) segment: u64,
-    /// Where in the segment.
+    /// Its offset in the segment.
     pub(crate) offset: u64,
     /// The number of its first record; the others follow without gaps.
     pub(crate) first: Seq,
     /// Records up to this one were synced before this group was written.
     pub(crate) durable: Seq,
-    /// Records from this on in earlier segments do not count.
+    /// Records from this one on in earlier segments are void.
     pub(crate) void: Seq,
-    /// Bytes with this header, without padding.
+    /// Length in bytes, including this header, without padding.
     pub(crate) length: u32,
-    /// Records in it.
+    /// Number of records.
     pub(crate) count: u32,
-    /// Bytes of the records before they were compressed; 0 when they are stored as they are.
+    /// Bytes of the records before compression; 0 if they are not compressed.
     pub(crate) raw: u32,
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn encode_segment(header: &SegmentHeader) -> [u8; SEGMENT_HEADER] {
     bytes
 }
 
-/// Read a segment header from the beginning of `bytes`.
+/// Decode the segment header at the start of `bytes`.
 pub(crate) fn decode_segment(bytes: &[u8]) -> Result<SegmentHeader, Flaw> {
     let bytes = bytes.get(..SEGMENT_HEADER).ok_or(Flaw::Short)?;
     let mut at = Get(bytes);
@@ -228,7 +228,7 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
     bytes
 }
 
-/// Read the group header at the beginning of `bytes`, which is what `segment` holds at `offset`.
+/// Decode the group header at the start of `bytes`, which was read from `segment` at `offset`.
 pub(crate) fn decode_group(
     bytes: &[u8],
     seed: u32,
@@ -269,7 +269,8 @@ fn check_group(header: &GroupHeader) -> Result<(), Flaw> {
     let stored = stored.ok_or(Flaw::Field("length of the group"))?;
     let raw = match u64::from(header.raw) {
         0 => stored,
-        // LZ4 makes 255 bytes of one at most, and what did not become smaller is stored raw.
+        // LZ4 compresses by a factor of 255 at most, and data that would not shrink are stored
+        // uncompressed.
         raw if stored < raw && raw <= stored * 255 && raw <= GROUP_RAW_MAX => raw,
         _ => return Err(Flaw::Field("uncompressed length of the group")),
     };
@@ -316,7 +317,7 @@ pub(crate) fn record_fields(length: u32, seq: Seq) -> [u8; 12] {
     fields
 }
 
-/// Read the record at the beginning of `bytes`.
+/// Decode the record at the start of `bytes`.
 pub(crate) fn decode_record(bytes: &[u8], seed: u32) -> Result<Record<'_>, Flaw> {
     let mut at = Get(bytes);
     let sum = at.u32()?;
@@ -331,8 +332,8 @@ pub(crate) fn decode_record(bytes: &[u8], seed: u32) -> Result<Record<'_>, Flaw>
     Ok(Record { seq, payload })
 }
 
-/// Fill in the checksums of the records that lie back to back in `records`. They were laid down by
-/// this process, so a length that does not fit is a broken invariant, not a flaw.
+/// Fill in the checksums of the contiguous records in `records`. This process wrote them, so a
+/// length that does not fit is a broken invariant and not a flaw.
 pub(crate) fn seal_records(mut records: &mut [u8], seed: u32) -> u32 {
     let mut count = 0;
     while !records.is_empty() {

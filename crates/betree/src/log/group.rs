@@ -1,5 +1,5 @@
-//! A group in memory: records laid down one after another behind room for the group's header,
-//! sealed and written as one piece.
+//! A group in memory: records copied one after another behind room for the group's header, then
+//! sealed and written with one call.
 //!
 //! Appending only copies. The checksums are filled in when the group is sealed, by the leader and
 //! outside of every lock.
@@ -28,7 +28,7 @@ impl Memory {
         let block = 4096;
         assert!(capacity.is_multiple_of(block), "whole blocks");
         let bytes = vec![0; capacity + 2 * block];
-        // The standard library may say "cannot tell"; then it is merely slower.
+        // If the standard library cannot determine the offset, writes are only slower.
         let start = bytes.as_ptr().align_offset(block).min(block);
         Memory {
             bytes,
@@ -37,12 +37,12 @@ impl Memory {
         }
     }
 
-    /// How much it holds, padding apart.
+    /// Capacity in bytes, without room for padding.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// All of it.
+    /// All bytes.
     #[inline]
     pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
         let end = self.start + self.capacity + 4096;
@@ -52,17 +52,18 @@ impl Memory {
     }
 }
 
-/// A group that is filled, or full and waiting, or being written.
+/// A group that is being filled, waits to be written, or is being written.
 pub(super) struct Group {
     memory: Memory,
     pub(super) segment: Arc<Segment>,
-    /// Where in the segment it will be at the latest; from [`Group::place`] on where it is.
+    /// The highest offset in the segment at which it may start; after [`Group::place`] its actual
+    /// offset.
     pub(super) offset: u64,
     void: Seq,
     first: Seq,
     count: u32,
     used: usize,
-    /// No byte may be laid down from here on: the end of the memory or of the segment.
+    /// The end of the memory or of the segment: records must end before.
     limit: usize,
 }
 
@@ -94,28 +95,28 @@ impl Group {
         self.count == 0
     }
 
-    /// Bytes of its memory.
+    /// Size of its memory in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.memory.capacity()
     }
 
-    /// Bytes so far, with the header.
+    /// Bytes used so far, including the header.
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
-    /// The number of the last record; none in an empty group.
+    /// The number of the last record; `None` for an empty group.
     pub(super) fn last(&self) -> Option<Seq> {
         let more = u64::from(self.count).checked_sub(1)?;
         Some(Seq(self.first.0 + more))
     }
 
-    /// Bytes from its beginning to the end of the segment.
+    /// Number of bytes from its start to the end of the segment.
     pub(super) fn room(&self) -> u64 {
         self.segment.size - self.offset
     }
 
-    /// Where the next group begins at the latest.
+    /// The highest offset at which the next group may start.
     pub(super) fn end(&self) -> u64 {
         if self.is_empty() {
             return self.offset;
@@ -123,13 +124,13 @@ impl Group {
         self.offset + padded(self.used as u64)
     }
 
-    /// Whether `bytes` more (record headers included) go in.
+    /// Whether `bytes` more, including record headers, fit.
     #[inline]
     pub(super) fn fits(&self, bytes: usize) -> bool {
         bytes <= self.limit.saturating_sub(self.used)
     }
 
-    /// Lay down a record whose stored length was found to fit.
+    /// Append a record whose stored length fits.
     #[inline]
     pub(super) fn push(&mut self, seq: Seq, length: u32, parts: &[&[u8]]) {
         assert!(
@@ -158,7 +159,7 @@ impl Group {
         debug_assert!(self.used <= self.limit, "the caller asked fits()");
     }
 
-    /// Say where it is: where it had to be at the latest, or before.
+    /// Set the offset at which it is written: the highest possible one, or a lower one.
     pub(super) fn place(&mut self, offset: u64) {
         assert!(BLOCK <= offset, "block 0 is the header's");
         assert!(offset <= self.offset, "room was kept for the latest");
@@ -166,9 +167,9 @@ impl Group {
         self.offset = offset;
     }
 
-    /// The bytes to write, checksums filled in and padded to the end of a block, and the length
-    /// without the padding; `durable` is what is known durable now.
-    /// With `scratch` they are compressed into it, unless that makes them no shorter.
+    /// The bytes to write, with checksums and padded to the end of a block, and their length
+    /// without padding. `durable` is the newest record known to be durable. With `scratch` the
+    /// records are compressed into it, if that makes the group shorter.
     pub(super) fn seal<'a>(
         &'a mut self,
         store: u128,
@@ -204,13 +205,13 @@ impl Group {
         finish(&mut self.memory, &header, seed)
     }
 
-    /// The memory, to be used again.
+    /// Take the memory for reuse.
     pub(super) fn into_memory(self) -> Memory {
         self.memory
     }
 
-    /// Move a group that is not written yet towards the beginning of its segment, into room that
-    /// the one before it left by being compressed.
+    /// Move an unwritten group towards the start of its segment, into space that compression of the
+    /// previous group saved.
     pub(super) fn move_back(&mut self, bytes: u64) {
         assert!(bytes.is_multiple_of(BLOCK), "I2: groups begin at blocks");
         assert!(BLOCK + bytes <= self.offset, "block 0 is the header's");
@@ -219,7 +220,7 @@ impl Group {
         self.limit = room.min(self.memory.capacity());
     }
 
-    /// Move an empty group to the beginning of another segment.
+    /// Move an empty group to the start of another segment.
     pub(super) fn restart_in(&mut self, segment: Arc<Segment>, void: Seq, first: Seq) {
         assert!(BLOCK <= segment.size, "a segment has a header");
         self.segment = segment;
@@ -227,7 +228,7 @@ impl Group {
         self.skip_to(BLOCK, first);
     }
 
-    /// Move an empty group within its segment, behind records that did not go through it.
+    /// Move an empty group within its segment, behind records that were written directly.
     pub(super) fn skip_to(&mut self, offset: u64, first: Seq) {
         assert!(self.is_empty(), "only an empty group can move");
         assert!(offset.is_multiple_of(BLOCK), "I2: groups begin at blocks");
@@ -243,8 +244,8 @@ impl Group {
     }
 }
 
-/// Lay `header` down in front of what `memory` holds, and zeros behind it to the end of the block:
-/// then no block is read to be written.
+/// Write `header` in front of the records in `memory`, and zeros behind them up to the end of the
+/// block, so that no block must be read before it is written.
 fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> (&'a [u8], u64) {
     let length = usize::try_from(header.length).expect("a length in memory");
     let end = header.offset + u64::from(header.length);
@@ -259,8 +260,8 @@ fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> (&'a [
     (bytes, u64::from(header.length))
 }
 
-/// Compress `records` into `scratch`, behind room for a header; the length with the header, or none
-/// when no block is saved.
+/// Compress `records` into `scratch`, behind room for a header; returns the length including the
+/// header, or `None` if it saves no block.
 fn compress(records: &[u8], scratch: &mut Memory) -> Option<usize> {
     let (_, room) = scratch.bytes_mut().split_at_mut(GROUP_HEADER);
     let stored = lz4_flex::block::compress_into(records, room).expect("room for any outcome");
@@ -268,7 +269,7 @@ fn compress(records: &[u8], scratch: &mut Memory) -> Option<usize> {
     (whole(stored) < whole(records.len())).then_some(GROUP_HEADER + stored)
 }
 
-/// Memory that groups of `buffer` bytes can be compressed into.
+/// Memory for the compressed form of groups of `buffer` bytes.
 pub(super) fn scratch(buffer: usize) -> Memory {
     let most = GROUP_HEADER + lz4_flex::block::get_maximum_output_size(buffer);
     Memory::new(most.next_multiple_of(4096))

@@ -108,17 +108,17 @@ pub(crate) struct Log {
     store: u128,
     options: LogOptions,
     state: Mutex<State>,
-    /// Written, and not yet on its way to the device. A leaf.
+    /// What was written but not yet scheduled for writeback. A leaf in the lock order.
     written: Mutex<Option<Written>>,
-    /// Notified when a group was written, a segment was made, or the log was poisoned.
+    /// Notified when a group was written, a segment was created, or the log was poisoned.
     moved: Condvar,
     /// Notified when a sync has ended, or the log was poisoned.
     synced: Condvar,
-    /// Notified when something is worth a write.
+    /// Notified when there is enough for a write.
     work: Condvar,
-    /// Notified when a segment should be made ahead.
+    /// Notified when a segment should be created ahead.
     chores: Condvar,
-    /// The share of the buffers that waits to be written, in 1/1000.
+    /// The fraction of the buffers that waits to be written, in thousandths.
     filled: AtomicUsize,
     /// Microseconds that appends have waited for a buffer or a segment.
     append_waited: AtomicU64,
@@ -126,7 +126,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// The newest record known durable.
+    /// The newest record known to be durable.
     pub(crate) fn durable(&self) -> Seq {
         let state = self.state.lock();
         assert!(
@@ -140,13 +140,13 @@ impl Log {
         state.durable
     }
 
-    /// The newest record appended.
+    /// The newest appended record.
     pub(crate) fn appended(&self) -> Seq {
         self.state.lock().appended
     }
 
     #[cfg(test)]
-    /// Whether a write or sync failed: every append and sync is refused until the store is opened
+    /// Whether a write or sync has failed: appends and syncs are refused until the store is opened
     /// again.
     pub(crate) fn poisoned(&self) -> bool {
         self.state.lock().poison.is_some()
@@ -157,12 +157,12 @@ impl Log {
         self.state.lock().bytes_held()
     }
 
-    /// What it has done since it was opened.
+    /// Statistics since it was opened.
     pub(crate) fn stats(&self) -> LogStats {
         self.state.lock().stats
     }
 
-    /// The share of the buffers that waits to be written, from 0 to 1.
+    /// The fraction of the buffers that waits to be written, from 0 to 1.
     pub(crate) fn pressure(&self) -> f64 {
         self.filled.load(Ordering::Relaxed) as f64 / 1000.0
     }
@@ -173,7 +173,7 @@ impl Log {
         self.pace.delay(bytes, self.pressure())
     }
 
-    /// How long appends have waited for a buffer or a segment, in all.
+    /// Total time that appends have waited for a buffer or a segment.
     pub(crate) fn append_waited(&self) -> Duration {
         Duration::from_micros(self.append_waited.load(Ordering::Relaxed))
     }

@@ -6,11 +6,11 @@ use crate::types::Seq;
 
 use super::format::{BLOCK, GROUP_HEADER, GROUP_RAW_MAX, RECORD_HEADER};
 
-/// From how many bytes on a piece is worth a write of its own: below, the cost of the call shows;
-/// above, its writer takes longer for nothing.
+/// Minimum bytes for a write of its own: below this the cost of the call matters; above it the
+/// write only takes longer.
 const PIECE: usize = 1 << 20;
 
-/// How a log is kept.
+/// The options of a log.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOptions {
     /// The most bytes of a segment, preallocated. Larger: fewer rotations, each of which syncs;
@@ -26,8 +26,8 @@ pub(crate) struct LogOptions {
     /// Bytes of each of the buffers in memory. Default 2 MiB: pieces large enough to be written at
     /// full speed.
     pub(crate) buffer: usize,
-    /// How many buffers. Default 8: with 16 MiB, what arrives at 500 MB/s while a write waits 30 ms
-    /// for the file system.
+    /// Number of buffers. Default 8: with 16 MiB they hold what arrives at 500 MB/s while a write
+    /// waits 30 ms for the file system.
     pub(crate) buffers: usize,
     /// How long the leader of a group waits for others before it writes, when the group before had
     /// more than one member. Default 0; worth it where a sync costs more than the wait.
@@ -53,13 +53,14 @@ impl Default for LogOptions {
 }
 
 impl LogOptions {
-    /// `total` bytes of memory as a few buffers: eight, but none below 64 KiB, and two at least.
+    /// Divide `total` bytes of memory into buffers: eight, but at least 64 KiB each, and at least
+    /// two.
     pub(crate) fn divide(total: usize) -> (usize, usize) {
         let buffers = (total / (64 << 10)).clamp(2, 8);
         (total / buffers, buffers)
     }
 
-    /// With sizes that work: whole blocks, room for a record.
+    /// The options with valid sizes: whole blocks, and room for a record.
     pub(super) fn rounded(mut self) -> LogOptions {
         self.segment = self.segment.next_multiple_of(BLOCK).max(2 * BLOCK);
         self.first = self.first.next_multiple_of(BLOCK);
@@ -72,7 +73,7 @@ impl LogOptions {
         self
     }
 
-    /// Bytes in the buffer from which on it is written.
+    /// Number of buffered bytes from which on a buffer is written.
     pub(super) fn piece(&self) -> usize {
         PIECE.min(self.buffer / 2)
     }
@@ -86,25 +87,26 @@ impl LogOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position(pub(crate) Seq);
 
-/// What a log has done since it was opened.
+/// Statistics of a log since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LogStats {
-    /// Bytes written, headers and padding included.
+    /// Bytes written, including headers and padding.
     pub(crate) bytes_written: u64,
-    /// What that would be without compression.
+    /// The same without compression.
     pub(crate) bytes_raw: u64,
-    /// Calls that wrote them.
+    /// Write calls.
     pub(crate) writes: u64,
-    /// Syncs of segments, rotations included.
+    /// Syncs of segments, including those at the end of a segment.
     pub(crate) syncs: u64,
     /// Syncs with at least one waiting commit.
     pub(crate) groups: u64,
-    /// Waits those syncs ended; divided by `groups`: the size of a group.
+    /// Number of waiting commits that these syncs served; divided by `groups` it is the size of a
+    /// group.
     pub(crate) group_commits: u64,
-    /// Time spent in `sync_to`, over all threads, in microseconds.
+    /// Total time that threads spent in `sync_to`, in microseconds.
     pub(crate) wait_micros: u64,
-    /// Segments begun.
+    /// Segments started.
     pub(crate) segments: u64,
-    /// Times an append had to wait because both buffers were full or a segment was missing.
+    /// Number of appends that waited because all buffers were full or a segment was missing.
     pub(crate) append_waits: u64,
 }

@@ -12,20 +12,20 @@
 use std::time::Duration;
 use stdx::sync::atomic::{AtomicU64, Ordering};
 
-/// Above this share commits wait.
+/// Commits wait when more than this fraction is filled.
 const FREE: f64 = 0.5;
-/// Groups shorter than this say more of the call than of the device.
+/// The time of shorter groups depends more on the call than on the device.
 const SIGNIFICANT: u64 = 64 << 10;
 
-/// The rate of writing.
+/// The measured write rate.
 #[derive(Default)]
 pub(super) struct Pace {
-    /// Bytes a second, smoothed; 0 before the first.
+    /// Bytes per second, smoothed; 0 before the first measurement.
     rate: AtomicU64,
 }
 
 impl Pace {
-    /// A group of `bytes` was written in `took`. One writer calls it.
+    /// Record that a group of `bytes` was written in `took`. Called by the writer only.
     pub(super) fn wrote(&self, bytes: u64, took: Duration) {
         if bytes < SIGNIFICANT {
             return;

@@ -1,4 +1,4 @@
-//! Whether a directory holds a log, and taking it away.
+//! Whether a directory contains a log, and removal of a log.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{Log, sites};
 use crate::error::{Error, Result};
 
 impl Log {
-    /// Whether `directory` holds segments of a log.
+    /// Whether `directory` contains segments of a log.
     ///
     /// # Errors
     /// `Io`.
@@ -39,8 +39,8 @@ impl Log {
         place.sync_names()
     }
 
-    /// Remove all segments, the oldest first, so that what an interruption leaves is the end of the
-    /// log. Nothing may need them any more.
+    /// Remove all segments, the oldest first, so that an interruption leaves the end of the log. No
+    /// reader may need them any more.
     ///
     /// # Errors
     /// `Io`.

@@ -1,4 +1,4 @@
-//! Making a log and opening one after a crash.
+//! Creating a log, and recovering one after a crash.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use super::upkeep::SPARES;
 use super::{Log, sites};
 
 impl Log {
-    /// Make the log of a store that has none: records are numbered from `first`.
+    /// Create the log of a store that has none; the first record is number `from`.
     ///
     /// # Errors
     /// `Exists` when the directory holds a log with records; `Full`; `Io`.
@@ -79,7 +79,7 @@ impl Log {
         }
         let limits = survey.limits();
         let (end, durable, lasts) = replay_chain(&survey, store, from, &limits, replay)?;
-        // Records from here on are copied: nothing proves that they are durable.
+        // Records from this one on are copied, because nothing proves that they are durable.
         let unproven = if planted(Plant::ReplayNotCopied) {
             end
         } else {
@@ -87,13 +87,13 @@ impl Log {
         };
         let copy = from.max(unproven).min(end);
         let number = survey.newest() + 1;
-        // It continues with the size it had before.
+        // New segments have the size that was last used.
         let size = survey.last_size().next_multiple_of(BLOCK);
         let size = size.clamp(options.first, options.segment);
         let mut spares = set_aside(&place, &mut survey, &lasts, (size, options.reserve()))?;
         let segment = place.prepare_first(number, size, &mut spares)?;
         let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
-        // All of them may be used until what must be copied is.
+        // All spare files may be used until the copies are written.
         state.spares = spares;
         hold(&mut state, &survey, &lasts);
         let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
@@ -129,7 +129,7 @@ impl Log {
         let survey = Survey::take(&place)?;
         let mut reached = Seq(first.0 - 1);
         let mut failure = None;
-        // An error is the way to stop: the rest of the log is not asked for.
+        // An error ends the reading: the rest of the log is not needed.
         let mut take = |seq: Seq, payload: &[u8]| {
             match visit(seq, payload) {
                 Ok(()) => reached = seq,
@@ -209,7 +209,7 @@ fn replay_chain(
     let mut lasts = Vec::new();
     for (found, &limit) in survey.segments.iter().zip(limits) {
         if limit <= from {
-            // All of it was released or is about to be.
+            // All of its records were released or will be soon.
             lasts.push(Some(Seq(limit.0.saturating_sub(1))));
             continue;
         }
@@ -242,7 +242,7 @@ fn set_aside(
     let mut kept = Vec::new();
     let (mut usual, mut reserved) = (0, 0);
     for spare in spares {
-        // One more than usual of each: one is used at once.
+        // One more than usual of each kind, because one is used at once.
         let count = if spare.size == reserve {
             &mut reserved
         } else {
@@ -259,7 +259,7 @@ fn set_aside(
     Ok(kept)
 }
 
-/// The old segments stay until they are released.
+/// Keep the old segments until they are released.
 fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
     let active = state.held.pop_back().expect("a new log holds its segment");
     assert!(survey.newest() < active.number, "I3: numbers rise");
@@ -276,7 +276,7 @@ fn hold(state: &mut State, survey: &Survey, lasts: &[Option<Seq>]) {
     state.held.push_back(active);
 }
 
-/// Remove what a creation that did not finish left behind; refuse if there are records.
+/// Remove the files of a creation that did not finish; refuse if they contain records.
 pub(super) fn clear(place: &Place<'_>) -> Result<()> {
     for name in names(place.vfs, place.directory)? {
         let Name::Segment(number) = name else {

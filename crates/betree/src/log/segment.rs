@@ -1,4 +1,4 @@
-//! Segment files: their names, how one comes to be, how one is set aside.
+//! Segment files: their names, their creation, and setting them aside for reuse.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::plant::{Plant, planted};
 use super::format::{BLOCK, SegmentHeader, encode_segment};
 use super::sites;
 
-/// Bytes of zeros written and synced at once: less than a millisecond of the device.
+/// Number of zeros written and synced at once: the device needs less than a millisecond for them.
 const ZEROS: usize = 256 << 10;
 
-/// A segment that can be written to.
+/// A segment that can be written.
 pub(super) struct Segment {
     pub(super) number: u64,
     pub(super) path: PathBuf,
@@ -30,7 +30,7 @@ pub(super) struct Spare {
     pub(super) size: u64,
 }
 
-/// What a file in the directory is to the log.
+/// The role of a file in the log's directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Name {
     Segment(u64),
@@ -42,12 +42,12 @@ pub(super) fn segment_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("log-{number:016x}.wal"))
 }
 
-/// `spare-<number>.wal`; the number is the one it had.
+/// `spare-<number>.wal`, with the number of the segment that it was.
 pub(super) fn spare_path(directory: &Path, number: u64) -> PathBuf {
     directory.join(format!("spare-{number:016x}.wal"))
 }
 
-/// What `name` says, if it is one of the log's.
+/// The role of the file `name`; `None` if it is not a file of the log.
 pub(super) fn parse_name(name: &str) -> Option<Name> {
     let stem = name.strip_suffix(".wal")?;
     let (digits, make): (&str, fn(u64) -> Name) = match stem.strip_prefix("log-") {
@@ -59,15 +59,15 @@ pub(super) fn parse_name(name: &str) -> Option<Name> {
     Some(make(number))
 }
 
-/// The error of a failed sync, or of a failed write where records may be: `Io` whatever the cause,
-/// because trying again would prove nothing.
+/// The error of a failed sync, or of a failed write to a block that may hold records: `Io` whatever
+/// the cause, because a successful retry would prove nothing.
 pub(super) fn fatal(operation: &'static str, path: &Path, source: &io::Error) -> Error {
     Error::new(ErrorKind::Io, source.to_string())
         .with_operation(operation)
         .with_path(path)
 }
 
-/// Where and how segments are made.
+/// The directory of segments, and how they are created.
 pub(super) struct Place<'a> {
     pub(super) vfs: &'a dyn Vfs,
     pub(super) directory: &'a Path,
@@ -115,7 +115,7 @@ impl Place<'_> {
         let length = file.len().map_err(io)?;
         if length < size {
             file.allocate(sites::ALLOCATE, 0, size).map_err(io)?;
-            // I3: a header in a file shorter than it says is damage.
+            // I3: a header in a file that is shorter than the header states counts as damage.
             file.sync(sites::LENGTH_SYNC)
                 .map_err(|e| fatal("syncing a new log segment", path, &e))?;
             if zeros {

@@ -1,4 +1,4 @@
-//! Where the log does input and output, by name.
+//! The places at which the log performs I/O, by name.
 
 use vfs::Site;
 

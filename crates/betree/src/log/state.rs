@@ -12,23 +12,23 @@ use super::group::{Group, Memory, scratch};
 use super::options::{LogOptions, LogStats};
 use super::segment::{Segment, Spare};
 
-/// Segments that are full sooner than this are followed by larger ones, made two ahead: making one
-/// waits for the device, which syncs the others.
+/// Segments that fill up faster than this are followed by larger ones, created two ahead, because
+/// creating a segment waits for the device while it syncs others.
 pub(super) const HURRY: Duration = Duration::from_secs(1);
 
-/// A sync of fewer bytes takes longer for the call than for the bytes.
+/// For fewer bytes than this the duration of a sync depends on the call and not on the bytes.
 const SHORT_SYNC: u64 = 64 << 10;
 
-/// How much larger.
+/// Factor by which segments grow.
 const GROWTH: u64 = 4;
 
 /// A segment that is not released.
 pub(super) struct Held {
     pub(super) number: u64,
     pub(super) size: u64,
-    /// Bytes of it that hold groups.
+    /// Bytes that contain groups.
     pub(super) used: u64,
-    /// The newest record in it; the last segment's is still open.
+    /// The newest record in it; `None` for the last segment, which may get more.
     pub(super) last: Option<Seq>,
 }
 
@@ -41,55 +41,56 @@ pub(super) struct Dirty {
 }
 
 pub(super) struct State {
-    /// Where appends go.
+    /// The group that appends are copied to.
     pub(super) active: Group,
-    /// Full, waiting to be written, oldest first.
+    /// Full groups that wait to be written, oldest first.
     pub(super) sealed: VecDeque<Group>,
     /// Buffers that are neither active, nor sealed, nor being written.
     pub(super) free: Vec<Memory>,
-    /// What the writer compresses into, if it does.
+    /// Memory that the writer compresses into, if compression is on.
     pub(super) scratch: Option<Memory>,
-    /// Where in the segment written last the groups end, unpadded.
+    /// The segment that was written last, and the end of its groups without padding.
     pub(super) tail: (u64, u64),
-    /// The next group begins a block: what was written before it may be synced already (I2).
+    /// Whether the next group must start a new block, because the previous ones may already be
+    /// synced (I2).
     pub(super) fresh: bool,
-    /// The group being written shares a block with one before it.
+    /// Whether the group being written shares a block with an earlier one.
     pub(super) shares: bool,
-    /// A thread writes (I6).
+    /// Whether a thread is writing (I6).
     pub(super) writing: bool,
-    /// A thread syncs (I6).
+    /// Whether a thread is syncing (I6).
     pub(super) syncing: bool,
     pub(super) preparing: bool,
-    /// Why nothing can be written any more.
+    /// The reason why nothing can be written any more.
     pub(super) poison: Option<String>,
     pub(super) appended: Seq,
     pub(super) written: Seq,
     pub(super) durable: Seq,
-    /// Where this log began to write new records; groups of older ones are recovery's copies.
+    /// The first new record of this log; groups with older records are recovery's copies.
     pub(super) restart: Seq,
-    /// Ascending in both fields; each segment once.
+    /// Segments to sync, ascending in both fields, each once.
     pub(super) dirty: VecDeque<Dirty>,
-    /// Oldest first; the last is the active one's.
+    /// Segments in use, oldest first; the last is the active one.
     pub(super) held: VecDeque<Held>,
-    /// Made ahead, in the order they will be used in.
+    /// Segments created ahead, in the order of their use.
     pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
-    /// Kept for opening the store on a full disk: no running log uses them.
+    /// Spare files that only recovery uses, on a full disk.
     pub(super) reserve: Vec<Spare>,
-    /// Bytes of the next segment, if no record asks for more.
+    /// Size of the next segment in bytes, unless a record needs more.
     pub(super) usual: u64,
-    /// When the active segment was begun, and how long the one before lasted.
+    /// The time at which the active segment was started, and how long the previous one lasted.
     pub(super) begun: Duration,
     pub(super) lasted: Option<Duration>,
-    /// Waits that the next sync will end, and how many the last one ended.
+    /// Number of commits that wait for the next sync, and the number that the last one served.
     pub(super) waiting: u64,
     pub(super) last_group: u64,
-    /// Syncs with a waiting commit, and bytes written, when this was asked last:
+    /// Number of syncs with waiting commits and of bytes written at the last call of
     /// [`State::syncs_matter`].
     pub(super) asked: (u64, u64),
     pub(super) stats: LogStats,
-    /// Records up to this one are in no segment that is held.
+    /// Records up to this one are in no segment that is in use.
     pub(super) released: Seq,
 }
 
@@ -165,7 +166,7 @@ impl State {
         self.poison.get_or_insert_with(|| cause.to_string());
     }
 
-    /// Take the active group out for writing; the next one begins behind it, in a free buffer.
+    /// Take the active group for writing; the next one starts behind it, in a free buffer.
     pub(super) fn rotate_buffer(&mut self) -> Group {
         let memory = self.free.pop().expect("the caller saw a free buffer");
         let group = &self.active;
@@ -180,8 +181,8 @@ impl State {
         std::mem::replace(&mut self.active, next)
     }
 
-    /// What a writer writes next: the older groups first (I1). There is a free buffer for the
-    /// active group unless groups are sealed, since the writer has given back the one before.
+    /// The group to write next: the oldest one (I1). Unless groups are sealed, there is a free
+    /// buffer for the active group, since the writer has returned the previous one.
     pub(super) fn take_group(&mut self) -> Option<Group> {
         if let Some(group) = self.sealed.pop_front() {
             return Some(group);
@@ -189,8 +190,8 @@ impl State {
         (!self.active.is_empty()).then(|| self.rotate_buffer())
     }
 
-    /// Say where `group`, which is written next, is: right behind the one before it, unless that is
-    /// in another segment, or may be synced by now, or `whole` blocks are to be written (I2).
+    /// Set the offset of `group`, which is written next: directly behind the previous group, unless
+    /// that is in another segment or may be synced by now, or `whole` blocks must be written (I2).
     pub(super) fn place(&mut self, group: &mut Group, whole: bool) {
         assert!(self.writing, "I6: only the writer writes");
         let (segment, end) = self.tail;
@@ -202,13 +203,14 @@ impl State {
         self.fresh = false;
     }
 
-    /// A sync of what is written begins: nothing is written to these blocks any more (I2).
+    /// A sync of the written groups begins: the blocks they end in must not be written any more
+    /// (I2).
     pub(super) fn close_blocks(&mut self) {
         assert!(self.syncing, "I6: only the syncer syncs");
         self.fresh = true;
     }
 
-    /// A group with records up to `last` was written to `segment`.
+    /// Record that a group with records up to `last` was written to `segment`.
     pub(super) fn now_written(&mut self, segment: Arc<Segment>, last: Seq, bytes: u64) {
         assert!(self.writing, "I6: only the writer writes");
         assert!(self.written < last, "I1: groups go in order");
@@ -225,8 +227,8 @@ impl State {
         }
     }
 
-    /// A group of segment `number` was `saved` bytes shorter than what was kept for it: what comes
-    /// behind it and is not written yet moves up. Only the writer reads their places.
+    /// A group in segment `number` was `saved` bytes shorter than the space reserved for it: move
+    /// the unwritten groups behind it up. Only the writer reads their offsets.
     pub(super) fn close_up(&mut self, number: u64, saved: u64) {
         assert!(self.writing, "I6: only the writer moves groups");
         if saved == 0 {
@@ -238,7 +240,8 @@ impl State {
         }
     }
 
-    /// All files that held something up to `written` when the sync began were synced (I5).
+    /// Record that all files were synced that contained groups up to `written` when the sync began
+    /// (I5).
     pub(super) fn now_durable(&mut self, written: Seq) {
         assert!(self.syncing, "I6: only the syncer makes durable");
         assert!(self.poison.is_none(), "I7: not after a failure");
@@ -248,8 +251,8 @@ impl State {
         self.dirty.retain(|dirty| written < dirty.last);
     }
 
-    /// Let the empty active group begin `segment`, at time `now`. Segments grow up to `most` bytes
-    /// while they are full soon.
+    /// Make the empty active group start in `segment`, at time `now`. Segments grow up to `most`
+    /// bytes while they fill up quickly.
     pub(super) fn begin_segment(&mut self, segment: Arc<Segment>, now: Duration, most: u64) {
         assert!(self.active.is_empty(), "I2: a group lies in one segment");
         let first = Seq(self.appended.0 + 1);
@@ -263,7 +266,7 @@ impl State {
             used: 0,
             last: None,
         });
-        // Recovery's copies must not make void what they are copies of.
+        // Copies made by recovery must not void the records that they copy.
         let void = first.max(self.restart);
         self.active.restart_in(segment, void, first);
         self.stats.segments += 1;
@@ -275,7 +278,7 @@ impl State {
         self.begun = now;
     }
 
-    /// Whether commits wait for many short syncs, going by what came since this was asked last.
+    /// Whether commits wait for many short syncs, judged by the activity since the last call.
     pub(super) fn syncs_matter(&mut self) -> bool {
         let now = (self.stats.groups, self.stats.bytes_written);
         let (groups, bytes) = (now.0 - self.asked.0, now.1 - self.asked.1);
@@ -288,8 +291,8 @@ impl State {
         closed + self.active.end()
     }
 
-    /// The share of the buffers that holds records not yet written, in 1/1000; the rest of a
-    /// sealed buffer is of no use either.
+    /// The fraction of the buffers with unwritten records, in thousandths. Unused room in a sealed
+    /// buffer counts as filled.
     pub(super) fn filled(&self) -> usize {
         let capacity = self.active.capacity();
         let whole = self.sealed.len() + usize::from(self.writing);

@@ -1,4 +1,4 @@
-//! The segments recovery finds, and reading them.
+//! Finding and reading the segments during recovery.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use super::format::{self, ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT
 use super::segment::{Name, Place, Spare, parse_name, segment_path, spare_path};
 use super::sites;
 
-/// Bytes read at once: small groups lie side by side.
+/// Number of bytes read at once, because small groups are adjacent.
 const WINDOW: usize = 1 << 20;
 
-/// A segment file that is there.
+/// A segment file that exists.
 pub(super) struct Found {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) file: Box<dyn File>,
     pub(super) length: u64,
-    /// Why the segment header does not decode, if it does not: the crash came while the segment
-    /// was made - or it is damaged.
+    /// Why the segment header does not decode, if it does not: the crash happened while the segment
+    /// was created, or the header is damaged.
     pub(super) unborn: Option<Flaw>,
-    /// A later segment has its header: this one had, too (I3).
+    /// Whether a later segment has a header, which proves that this one had one as well (I3).
     pub(super) outlived: bool,
     /// The first group.
     pub(super) first: Option<GroupHeader>,
@@ -37,7 +37,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Look at every file of the log in `place`.
+    /// Examine every file of the log in `place`.
     pub(super) fn take(place: &Place<'_>) -> Result<Survey> {
         let mut survey = Survey {
             segments: Vec::new(),
@@ -67,20 +67,19 @@ impl Survey {
         Ok(survey)
     }
 
-    /// The largest number any file has; 0 if there is none.
+    /// The largest number of any file; 0 if there is none.
     pub(super) fn newest(&self) -> u64 {
         let segments = self.segments.iter().map(|found| found.number);
         let spares = self.spares.iter().map(|spare| spare.number);
         segments.chain(spares).max().unwrap_or(0)
     }
 
-    /// Bytes of the segment that was begun last; 0 if there is none.
+    /// Size of the segment that was started last; 0 if there is none.
     pub(super) fn last_size(&self) -> u64 {
         self.segments.last().map_or(0, |found| found.length)
     }
 
-    /// For each segment: records from this number on in it do not count, because a later segment
-    /// voids them.
+    /// Per segment: the first record that is void because a later segment voids it.
     pub(super) fn limits(&self) -> Vec<Seq> {
         let mut least = Seq::MAX;
         let mut limits: Vec<Seq> = self
@@ -143,7 +142,7 @@ fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> R
             );
             return Err(Error::corrupt(message).with_path(&found.path));
         }
-        // A recycled file that got its name but not yet its header.
+        // A recycled file that had its new name but not yet its new header.
         Ok(header) if header.number < number => found.unborn = Some(Flaw::Magic),
         Ok(header) if number < header.number => {
             let message = format!("the log segment was number {:x}: renamed?", header.number);
@@ -180,7 +179,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The `len` bytes from `offset`; none where the file ends before.
+    /// The `len` bytes from `offset`; `None` if the file ends before.
     pub(super) fn slice(&mut self, offset: u64, len: usize) -> Result<Option<&[u8]>> {
         let end = offset.saturating_add(len as u64);
         if self.found.length < end {
@@ -190,7 +189,7 @@ impl<'a> Reader<'a> {
         if offset < self.at || have < end {
             let whole = (self.found.length - offset).min(WINDOW.max(len) as u64);
             let whole = usize::try_from(whole).expect("at most the window or a length in memory");
-            // What is read is of no use if this fails.
+            // If the read fails, the window contains nothing useful.
             self.window.clear();
             self.window.resize(whole, 0);
             self.at = offset;
@@ -204,7 +203,7 @@ impl<'a> Reader<'a> {
         Ok(Some(bytes.expect("the window covers it")))
     }
 
-    /// The group behind the one that ends at `end`, and where it begins: right there, or with the
+    /// The group that follows one ending at `end`, and its offset: directly behind it, or at the
     /// next block.
     pub(super) fn next(&mut self, end: u64) -> Result<Result<(u64, GroupHeader), Flaw>> {
         let (near, far) = (end.next_multiple_of(ALIGN), padded(end));
@@ -214,7 +213,8 @@ impl<'a> Reader<'a> {
         };
         match self.group(far)? {
             Ok(group) => Ok(Ok((far, group))),
-            // Where there is nothing at the first place, what is at the second says more.
+            // If there is no group at the first offset, the error at the second one is more
+            // informative.
             Err(other) if flaw == Flaw::Magic => Ok(Err(other)),
             Err(_) => Ok(Err(flaw)),
         }

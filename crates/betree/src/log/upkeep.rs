@@ -1,4 +1,4 @@
-//! Segments come and go: the next one made ahead, released ones set aside.
+//! Creating segments ahead, and releasing old ones.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -14,9 +14,9 @@ use super::Log;
 use super::segment::{Place, Segment, Spare, segment_path};
 use super::state::{HURRY, State};
 
-/// Spare segments kept for reuse: as many as a checkpoint releases at once with the usual sizes, so
-/// that a steady load never makes new ones, whose blocks the file system must first mark as
-/// written.
+/// Number of spare segments kept for reuse: as many as a checkpoint releases at once with default
+/// sizes, so that a steady load never creates new segments, whose blocks the file system must first
+/// mark as written.
 pub(super) const SPARES: usize = 4;
 
 impl Log {
@@ -34,7 +34,7 @@ impl Log {
             let Some(first) = state.held.front() else {
                 unreachable!("the active segment is held");
             };
-            // The active one has no last record yet.
+            // The active segment has no last record yet.
             if first.last.is_none_or(|last| seq <= last || durable < last) {
                 return Ok(());
             }
@@ -61,8 +61,8 @@ impl Log {
         }
     }
 
-    /// Write nothing more, to no file: what is not durable now never will be. Waits for the thread
-    /// that writes.
+    /// Stop writing to any file: records that are not durable now are lost. Waits for the thread
+    /// that is writing.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock();
         while state.writing || state.syncing || state.preparing {
@@ -78,7 +78,7 @@ impl Log {
         self.synced.notify_all();
     }
 
-    /// Records up to this one may be gone.
+    /// The last record that may have been released.
     pub(crate) fn released(&self) -> Seq {
         self.state.lock().released
     }
@@ -124,7 +124,7 @@ impl Log {
         } else {
             MutexGuard::unlocked(&mut state, || remove_all(&self.place(), &ahead))
         };
-        // Others may have begun to append, and to write.
+        // Other threads may have begun to append and to write.
         let still = state.active.is_empty() && !state.writing && state.sealed.is_empty();
         if large
             && still
@@ -141,8 +141,8 @@ impl Log {
         Ok(())
     }
 
-    /// Make the next segment before it is needed, if it will be soon. A thread of its own calls it,
-    /// or committers when they have got what they came for.
+    /// Create the next segment before it is needed, if that will be soon. Called by the log's
+    /// thread, or by committers after their commit is complete.
     pub(crate) fn prepare_ahead(&self) {
         let mut state = self.state.lock();
         while lacks_segment(&state) {
@@ -154,7 +154,8 @@ impl Log {
         }
     }
 
-    /// Wait until a segment is begun, no longer than `limit`; what is missed is seen then.
+    /// Wait until a segment is started, for at most `limit`. The caller checks the state
+    /// afterwards.
     pub(crate) fn wait_for_chores(&self, limit: Duration) {
         let mut state = self.state.lock();
         self.chores.wait_for(&mut state, limit);
@@ -194,13 +195,13 @@ impl Log {
     }
 }
 
-/// Remove segments that were made ahead and hold nothing.
+/// Remove segments that were created ahead and are empty.
 fn remove_all(place: &Place<'_>, segments: &VecDeque<Arc<Segment>>) -> Result<()> {
     segments.iter().try_for_each(|s| place.remove(&s.path))
 }
 
-/// Whether a segment should be made ahead: one when an eighth of the active one is used, two when
-/// the one before was full within a second.
+/// Whether a segment should be created ahead: one when an eighth of the active segment is used, two
+/// if the previous one filled up within a second.
 fn lacks_segment(state: &State) -> bool {
     let want = if state.lasted.is_some_and(|time| time < HURRY) {
         2

@@ -1,4 +1,4 @@
-//! Asking the operating system to begin writing what the log has handed to it.
+//! Asking the operating system to start writing the log's pages to the device.
 //!
 //! A hint, so that a sync finds little left to do; but on a device whose queue is full even the
 //! hint waits. So writers, for whom commits wait, only note what they wrote, and the log's thread
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::Log;
 use super::segment::Segment;
 
-/// What was written and not asked for.
+/// Bytes that were written and for which writeback was not yet requested.
 pub(super) struct Written {
     segment: Arc<Segment>,
     start: u64,
@@ -17,8 +17,8 @@ pub(super) struct Written {
 }
 
 impl Log {
-    /// Note that a piece of a segment was written. What was noted of another segment is forgotten:
-    /// its sync is near.
+    /// Record that a piece of a segment was written. Earlier pieces of another segment are
+    /// forgotten, because that segment will soon be synced.
     pub(super) fn note_written(&self, segment: &Arc<Segment>, offset: u64, length: u64) {
         let mut written = self.written.lock();
         let start = match &*written {
@@ -33,7 +33,8 @@ impl Log {
         });
     }
 
-    /// Ask for what was noted. May wait for the device; no commit waits for the calling thread.
+    /// Request writeback of the recorded pieces. May wait for the device; no commit waits for the
+    /// calling thread.
     pub(crate) fn start_writeback(&self) {
         let written = self.written.lock().take();
         if let Some(Written {

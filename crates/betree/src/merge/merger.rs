@@ -19,14 +19,14 @@ use crate::error::Result;
 use crate::merge::Source;
 use crate::types::{Entry, head};
 
-/// The merged sequence. An error of a source is passed on; go no further after it.
+/// The merged sequence. An error of a source is returned; do not continue after it.
 #[derive(Debug)]
 pub(crate) struct Merger<S> {
     sources: Vec<S>,
     /// `nodes[n]` is the loser of the match at inner node `n`, `nodes[0]` the winner of all. Leaves
     /// are not stored: the parent of source `s` is node `(s + sources) / 2`.
     nodes: Vec<Player>,
-    /// The entry last passed, if another source may hold its key too.
+    /// The key of the entry just passed, if another source may contain it too.
     passed: Vec<u8>,
 }
 
@@ -77,7 +77,7 @@ impl<S: Source> Merger<S> {
         let n = self.sources.len();
         let leaves = self.sources.iter().enumerate();
         let leaves: Vec<Player> = leaves.map(|(i, s)| Player::new(i, s)).collect();
-        // The winners of all nodes, of which those from `n` on are the leaves and 1 is the root.
+        // The winners of all nodes: those from `n` on are leaves, 1 is the root.
         let mut winners = vec![Player(END << 16); n];
         winners.extend(leaves);
         for node in (1..n).rev() {
@@ -130,8 +130,8 @@ impl<S: Source> Merger<S> {
         self.nodes.first().copied().unwrap_or(Player(END << 16))
     }
 
-    /// Whether another source may stand at the key of the winner: if one does, then also one that
-    /// lost to the winner itself.
+    /// Whether another source may have the key of the winner: if one does, so does one that lost
+    /// directly to the winner.
     #[inline]
     fn is_tied(&self, winner: Player) -> bool {
         let mut tied = false;
@@ -144,7 +144,7 @@ impl<S: Source> Merger<S> {
         tied
     }
 
-    /// Move the winner on, and replay its matches.
+    /// Advance the winner, and replay its matches.
     #[inline]
     fn step(&mut self, winner: Player) -> Result<()> {
         let number = winner.number();
@@ -174,7 +174,8 @@ impl<S: Source> Merger<S> {
         Ok(())
     }
 
-    /// Step past the winner and past what I3 drops: older sources at its key, seqs not below.
+    /// Skip the winner and the entries that I3 drops: older sources with its key whose sequence
+    /// numbers are not lower.
     fn step_tied(&mut self, winner: Player) -> Result<()> {
         let Some(entry) = self.sources.get(winner.number()).and_then(S::current) else {
             return Ok(());

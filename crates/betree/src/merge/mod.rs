@@ -13,8 +13,8 @@ use crate::types::Entry;
 
 /// A sorted sequence of all versions: ascending keys, of each key the newest version first.
 pub(crate) trait Source {
-    /// The entry it stands at; `None` at the end.
+    /// The current entry; `None` at the end.
     fn current(&self) -> Option<Entry<'_>>;
-    /// Go to the next entry. At the end it stays there.
+    /// Move to the next entry. At the end it stays there.
     fn advance(&mut self) -> Result<()>;
 }

@@ -1,4 +1,4 @@
-//! Which versions of a key are still needed, and under which seq.
+//! Which versions of a key are still needed, and with which sequence number.
 //!
 //! A reader is a live snapshot, or one that will be taken: of `now`, or later. A reader of snapshot
 //! `r` sees of each key the newest version with seq <= r.
@@ -19,7 +19,7 @@
 use crate::plant::{Plant, planted};
 use crate::types::{Entry, Op, Seq};
 
-/// Judges the versions of a sorted sequence, one after the other. See the module documentation.
+/// Decides for each version of a sorted sequence in turn. See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Retention {
     /// `now` and the live snapshots, ascending.
@@ -27,7 +27,7 @@ pub(crate) struct Retention {
     now: Seq,
     bottom: bool,
     key: Vec<u8>,
-    /// Seq of the last version of `key`, kept or not; `None` before the first entry.
+    /// Sequence number of the last version of `key`, kept or not; `None` before the first entry.
     newer: Option<Seq>,
 }
 
@@ -54,8 +54,8 @@ impl Retention {
         }
     }
 
-    /// The seq to keep this version under; `None` to drop it. Entries come in the order of keys
-    /// and, for one key, newest first.
+    /// The sequence number to keep this version with; `None` to drop it. Entries arrive in the
+    /// order of keys and, for one key, newest first.
     #[inline]
     pub(crate) fn keep(&mut self, entry: Entry<'_>) -> Option<Seq> {
         let newer = match self.newer {
@@ -82,12 +82,13 @@ impl Retention {
         kept
     }
 
-    /// The verdict on a version, by the seq of the next newer one of its key.
+    /// The decision on a version, from the sequence number of the next newer version of its key.
     fn judge(&self, seq: Seq, newer: Option<Seq>, op: Op) -> Option<Seq> {
         if self.now < seq {
             return Some(seq); // I1
         }
-        // The readers that see it are those from its seq on, but below the next newer version.
+        // The version is seen by readers from its sequence number up to that of the next newer
+        // version.
         let first = self.readers.partition_point(|&reader| reader < seq);
         let reader = *self
             .readers

@@ -51,7 +51,7 @@ impl Options {
 }
 
 fn number<T: PartialOrd + Display>(name: &str, value: T, range: RangeInclusive<T>) -> Result<()> {
-    // A number that is not one (NaN) is in no range.
+    // NaN is in no range.
     if range.contains(&value) {
         return Ok(());
     }

@@ -12,7 +12,7 @@ impl Options {
         self.memory
     }
 
-    /// The part of the memory for write buffers.
+    /// The fraction of the memory for write buffers.
     #[must_use]
     pub fn buffer_share(&self) -> f64 {
         self.buffer_share
@@ -24,13 +24,13 @@ impl Options {
         self.rho
     }
 
-    /// The most deltas in a bucket.
+    /// The maximum number of deltas in a bucket.
     #[must_use]
     pub fn k_cap(&self) -> u32 {
         self.k_cap
     }
 
-    /// The stored size a bucket is split at, in bytes.
+    /// The stored size at which a bucket is split, in bytes.
     #[must_use]
     pub fn bucket(&self) -> u64 {
         self.bucket
@@ -54,7 +54,7 @@ impl Options {
         self.delta_codec
     }
 
-    /// Which runs get a filter.
+    /// The runs that get a filter.
     #[must_use]
     pub fn filter(&self) -> Filter {
         self.filter
@@ -88,13 +88,13 @@ impl Options {
         blocks * UNIT
     }
 
-    /// The most log that recovery may have to read, in bytes.
+    /// The maximum size of the log that recovery may have to read, in bytes.
     #[must_use]
     pub fn log_max(&self) -> u64 {
         self.log_max
     }
 
-    /// How often the log is synced.
+    /// The interval at which the log is synced.
     #[must_use]
     pub fn interval(&self) -> Duration {
         self.interval
@@ -112,7 +112,7 @@ impl Options {
         self.checkpoint_bytes
     }
 
-    /// Background threads; 0: the caller steps.
+    /// The number of background threads; with 0 the caller does their work.
     #[must_use]
     pub fn threads(&self) -> u32 {
         self.threads
@@ -130,19 +130,19 @@ impl Options {
         self.group_delay
     }
 
-    /// The age at which snapshots end, if any.
+    /// The maximum age of snapshots, if any.
     #[must_use]
     pub fn snapshot_max_age(&self) -> Option<Duration> {
         self.snapshot_max_age
     }
 
-    /// The most a transaction or a batch may write, in bytes.
+    /// The maximum size of a transaction or a batch, in bytes.
     #[must_use]
     pub fn transaction_max(&self) -> u64 {
         self.transaction_max
     }
 
-    /// The seed of the jitter, if it was given.
+    /// The seed of the jitter, if it was set.
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.seed

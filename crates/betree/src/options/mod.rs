@@ -24,14 +24,14 @@ pub enum Filter {
     /// Deltas of trees that were created for point lookups.
     #[default]
     Auto,
-    /// None.
+    /// No runs.
     None,
     /// All runs of all trees.
     All,
 }
 
 impl Filter {
-    /// The word for it, as read by [`FromStr`].
+    /// The name of the setting, as parsed by [`FromStr`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl FromStr for Filter {
     }
 }
 
-/// How the memory is divided, in bytes.
+/// The division of the memory limit, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shares {
     /// Write buffers, active and frozen.
@@ -167,8 +167,8 @@ impl Options {
             .with_bucket(32 * MIB)
     }
 
-    /// How the memory is divided: what the log and the work in flight take first, and never more
-    /// than a quarter; the rest by [`Options::buffer_share`].
+    /// The division of the memory limit: the log and I/O in flight get theirs first, at most a
+    /// quarter; [`Options::buffer_share`] divides the rest.
     #[must_use]
     pub(crate) fn shares(&self) -> Shares {
         let log = if self.log {
@@ -176,7 +176,7 @@ impl Options {
         } else {
             0
         };
-        // With no threads of its own the store works on the caller's.
+        // Without threads, the caller does the background work.
         let hands = u64::from(self.threads.max(1));
         let work = (hands * WORK_PER_THREAD).min(self.memory / 8);
         let rest = self.memory - log - work;

@@ -1,4 +1,4 @@
-//! The setters. Each says the default, the range and what it trades.
+//! The setters. Each states the default, the range and the trade-off.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the page costs per key and byte; run by `benches/page.rs`.
+//! The cost of the page codec per key and byte; run by `benches/page.rs`.
 //!
 //! The question: do pages keep their goals of encode <= 40 ns and decode <= 8 ns per random key of
 //! 20 to 28 bytes, and <= 12.1 bytes stored of a 20-byte key?
@@ -15,7 +15,7 @@ use crate::types::{Entry, Op, RunId, Seq, TreeId};
 /// The raw bytes of a page.
 const PAGE: usize = 16 << 10;
 
-/// The keys of a table among which those of one page are neighbours.
+/// Size of the table from which the keys of one page are drawn as neighbors.
 const TABLE: f64 = 10e6;
 
 /// A kind of data, and pages of it.
@@ -26,7 +26,7 @@ struct Data {
     pages: Vec<Vec<(Vec<u8>, Vec<u8>)>>,
 }
 
-/// Measure all kinds of data with all codecs; a table.
+/// Measure all kinds of data with all codecs; returns a table.
 ///
 /// # Panics
 /// If a page does not come back.
@@ -106,7 +106,7 @@ fn measure_one(data: &Data, codec: Codec, text: &mut String) {
     .expect("a string takes all");
 }
 
-/// The nanoseconds to look at an entry, one after the other.
+/// Nanoseconds to read an entry in sequence.
 fn visiting(page: &Page) -> f64 {
     let mut sum = 0;
     let nanos = best(page.len(), || {
@@ -119,11 +119,11 @@ fn visiting(page: &Page) -> f64 {
     nanos
 }
 
-/// The nanoseconds to find one of `keys`.
+/// Nanoseconds to find one of `keys`.
 fn searching(page: &Page, keys: &[&[u8]]) -> f64 {
     let mut sum = 0;
     let nanos = best(keys.len(), || {
-        // Every 7th, modulo the length: no order that a branch predictor learns.
+        // Every 7th, modulo the length: an order that a branch predictor does not learn.
         for key in keys.iter().cycle().step_by(7).take(keys.len()) {
             sum += page.lower_bound(key, Seq::MAX);
         }
@@ -132,7 +132,7 @@ fn searching(page: &Page, keys: &[&[u8]]) -> f64 {
     nanos
 }
 
-/// The nanoseconds per entry of the best of many runs: what the code costs undisturbed.
+/// Nanoseconds per entry in the best of many runs, which is the least disturbed one.
 fn best(entries: usize, mut run: impl FnMut()) -> f64 {
     let rounds = (400_000 / entries.max(1)).clamp(3, 50);
     let mut least = Duration::MAX;
@@ -144,7 +144,8 @@ fn best(entries: usize, mut run: impl FnMut()) -> f64 {
     least.as_secs_f64() * 1e9 / entries as f64
 }
 
-/// Pages of `count` sorted entries each; `entry` makes one from its place in the table (0 to 1).
+/// Pages of `count` sorted entries each; `entry` builds one from its position in the table (0 to
+/// 1).
 fn pages(
     name: &'static str,
     entry_len: usize,
@@ -181,7 +182,7 @@ fn row(rng: &mut Rng) -> [u8; 8] {
     rng.below(10_000_000).to_be_bytes()
 }
 
-/// The whole part of a number that is not negative.
+/// The integral part of a non-negative number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -15,14 +15,14 @@ use super::template::Template;
 use super::{Codec, PageIdent, front, planes};
 use crate::types::{Entry, Op, Seq};
 
-/// Keys of one length are front-coded all the same if a page has fewer: what describes each plane
-/// would outweigh what planes save.
+/// Minimum number of keys of one length for byte planes: with fewer keys, describing each plane
+/// costs more than planes save, so they are front-coded.
 const PLANES_FROM: usize = 16;
 
 /// The longest keys stored as planes.
 const PLANES_WIDTH: usize = 256;
 
-/// What an entry counts in [`PageBuilder::raw_len`] besides its key and value.
+/// Bytes that [`PageBuilder::raw_len`] adds per entry to those of key and value.
 const ENTRY_LEN: usize = 2;
 
 /// Collects entries and encodes them as a page.
@@ -45,16 +45,16 @@ pub(crate) struct PageBuilder {
 #[derive(Default)]
 struct Spans {
     bytes: Vec<u8>,
-    /// The length of all of them while it is one.
+    /// The length of every string while all have the same length.
     width: usize,
-    /// Where each ends; empty while all have one length.
+    /// The end of each string; empty while all have the same length.
     ends: Vec<usize>,
-    /// Where the last begins.
+    /// The start of the last string.
     last: usize,
 }
 
 impl PageBuilder {
-    /// An empty page to be.
+    /// A builder without entries.
     ///
     /// # Panics
     /// If the codec is not [`Codec::available`].
@@ -73,7 +73,7 @@ impl PageBuilder {
         }
     }
 
-    /// Add an entry that comes after all others (I1).
+    /// Add an entry that sorts after all others (I1).
     ///
     /// # Panics
     /// If the entry breaks the limits of a page: a key of 32 KiB, 96 MiB or 1,048,576 entries in
@@ -114,7 +114,7 @@ impl PageBuilder {
     }
 
     #[cfg(test)]
-    /// How many entries it has.
+    /// The number of entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.entries
@@ -139,7 +139,7 @@ impl PageBuilder {
         self.keys.last()
     }
 
-    /// Append the page to `out` and begin another. Gives the length of what was appended.
+    /// Append the page to `out` and start another one. Returns the length of the page.
     ///
     /// # Panics
     /// If there are no entries.
@@ -204,7 +204,7 @@ impl PageBuilder {
         u32::try_from(header.stored).expect("a page is below 4 GiB")
     }
 
-    /// Drop all entries, keep the memory unless it is very much.
+    /// Drop all entries. Keep the memory, except of very large pages.
     fn clear(&mut self) {
         debug_assert!(self.entries <= MAX_ENTRIES, "a page within its limits");
         self.entries = 0;
@@ -299,7 +299,7 @@ impl Spans {
         }
     }
 
-    /// Note the ends of spans, beginning with the first that has another length.
+    /// Record the ends of strings, from the first string with a different length on.
     #[inline(never)]
     fn push_end(&mut self, count: usize) {
         if self.ends.is_empty() {

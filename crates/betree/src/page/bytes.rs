@@ -7,7 +7,7 @@
 
 use super::PageError;
 
-/// Bytes still to be read. Every read is checked.
+/// The bytes left to read. Every read is checked.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     rest: &'a [u8],
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// What has not been read.
+    /// The bytes left.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -79,7 +79,7 @@ fn load_tail(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The sixteen bytes from `at` on, as [`load`] gives them.
+/// The sixteen bytes from `at` on, in the form of [`load`].
 #[inline(always)]
 pub(super) fn load_pair(bytes: &[u8], at: usize) -> [u64; 2] {
     match bytes.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
@@ -91,7 +91,7 @@ pub(super) fn load_pair(bytes: &[u8], at: usize) -> [u64; 2] {
     }
 }
 
-/// Set the eight bytes from `at` on; what would lie beyond the end is not stored.
+/// Store eight bytes from `at` on; bytes beyond the end are dropped.
 #[inline(always)]
 pub(super) fn store(bytes: &mut [u8], at: usize, word: u64) {
     match bytes
@@ -111,7 +111,7 @@ fn store_tail(bytes: &mut [u8], at: usize, word: u64) {
     }
 }
 
-/// Set the sixteen bytes from `at` on, as [`store`] does.
+/// Store sixteen bytes from `at` on, as [`store`] does.
 #[inline(always)]
 pub(super) fn store_pair(bytes: &mut [u8], at: usize, [low, high]: [u64; 2]) {
     match bytes

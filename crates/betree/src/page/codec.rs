@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
-    /// Not at all.
+    /// No compression.
     None,
     /// LZ4: about 1 ns per byte to compress, a third of that to decompress.
     #[default]
@@ -26,7 +26,8 @@ pub enum Codec {
 const LEVELS: RangeInclusive<i8> = 1..=9;
 
 impl Codec {
-    /// True if this build can use it (zstd is a feature of the crate) and its level is in range.
+    /// Whether this build supports the codec (zstd is a feature of the crate) and its level is in
+    /// range.
     #[must_use]
     pub fn available(self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! The codecs at work, with the memory they keep.
+//! Compression and decompression, with the memory that codecs reuse.
 //!
 //! A builder keeps its own tables. Readers share small pools of the contexts that zlib and zstd
 //! need, because pages are too many to keep one each; a pool's lock is held to take or return one,
@@ -19,20 +19,20 @@ pub(super) const ZSTD: u8 = 2;
 pub(super) const SNAPPY: u8 = 3;
 pub(super) const ZLIB: u8 = 4;
 
-/// Shorter input is compressed with the table of 16-bit positions that is kept.
+/// Input shorter than this is compressed with the reusable table of 16-bit positions.
 const LZ4_SHORT: usize = 65_535;
 
-/// Contexts of a codec kept for readers, some tens of KiB each; more readers at once than this make
-/// their own and throw it away.
+/// Number of contexts per codec kept for readers, some tens of KiB each. More concurrent readers
+/// create their own and drop it.
 const POOL: usize = 8;
 
-/// A codec and its memory.
+/// A codec with its reusable memory.
 pub(super) struct Compressor {
     work: Work,
     output: Vec<u8>,
 }
 
-/// What a codec keeps from one page to the next.
+/// Memory of a codec that is reused from page to page.
 enum Work {
     None,
     Lz4(CompressTable),
@@ -76,8 +76,8 @@ impl Compressor {
         }
     }
 
-    /// Append `input` to `out`, smaller if that saves at least a sixteenth, and tell the codec that
-    /// undoes it.
+    /// Append `input` to `out`, compressed if that saves at least a sixteenth; returns the codec
+    /// that decompresses it.
     pub(super) fn append(&mut self, input: &[u8], out: &mut Vec<u8>) -> u8 {
         let limit = input.len() - input.len() / 16;
         let done = if input.len() < 32 {
@@ -97,22 +97,22 @@ impl Compressor {
         }
     }
 
-    /// Give back what a huge value took.
+    /// Release memory that a huge value required.
     pub(super) fn shrink(&mut self, most: usize) {
         self.output.truncate(most);
         self.output.shrink_to(most);
     }
 
-    /// Compress into `self.output`: the codec, and how much was stored. `None` for what cannot be
-    /// done or would be longer than `limit`, where the codec sees that.
+    /// Compress into `self.output`; returns the codec and the compressed length. `None` if
+    /// compression fails or, where the codec detects it, the result would exceed `limit`.
     fn compress(&mut self, input: &[u8], limit: usize) -> Option<(u8, usize)> {
         let output = &mut self.output;
         match &mut self.work {
             Work::None => None,
             Work::Lz4(table) => {
                 let room = room(output, get_maximum_output_size(input.len()));
-                // Long input would exchange the table for another, and short input that comes
-                // later would depend on it (I2).
+                // Long input would replace the table, and the result for later short input would
+                // depend on it (I2).
                 let done = if input.len() < LZ4_SHORT {
                     compress_into_with_table(input, room, table)
                 } else {
@@ -134,7 +134,7 @@ impl Compressor {
             }
             #[cfg(feature = "zstd")]
             Work::Zstd(encoder) => {
-                // An error says that the room does not suffice.
+                // An error means that the output does not fit.
                 let done = encoder.compress_to_buffer(input, room(output, limit));
                 done.ok().map(|stored| (ZSTD, stored))
             }
@@ -142,7 +142,7 @@ impl Compressor {
     }
 }
 
-/// The first `length` bytes of `output`, which grows to them.
+/// The first `length` bytes of `output`, which grows if necessary.
 fn room(output: &mut Vec<u8>, length: usize) -> &mut [u8] {
     if output.len() < length {
         output.resize(length, 0);
@@ -150,7 +150,7 @@ fn room(output: &mut Vec<u8>, length: usize) -> &mut [u8] {
     output.get_mut(..length).unwrap_or_default()
 }
 
-/// Fill `output` from `input`, both of which have the lengths that were stored.
+/// Decompress `input` into `output`, which has the stored uncompressed length.
 pub(super) fn decompress(codec: u8, input: &[u8], output: &mut [u8]) -> Result<(), PageError> {
     let written = match codec {
         NONE if input.len() == output.len() => {
@@ -215,7 +215,7 @@ fn decompress_zstd(_: &[u8], _: &mut [u8]) -> Result<usize, PageError> {
     Err(PageError::NoZstd)
 }
 
-/// Keep a context for the next reader, if there are not enough.
+/// Return a context to the pool, unless the pool is full.
 fn give_back<T>(contexts: &Mutex<Vec<T>>, context: T) {
     let mut contexts = contexts.lock();
     if contexts.len() < POOL {

@@ -1,4 +1,4 @@
-//! Front coding: of each key only what differs from the key before.
+//! Front coding: of each key only the part that differs from the previous key is stored.
 //!
 //! How many bytes a key shares and how long its suffix is are rows of four bytes (two big-endian
 //! u16) that are stored as planes; the suffixes go to the packed part of the page, back to back.
@@ -9,7 +9,7 @@ use super::header::MAX_KEY;
 /// The bytes of a row of lengths.
 pub(super) const ROW: usize = 4;
 
-/// Append to `rows` the lengths, and to `suffixes` the suffix, of `key` after `before`.
+/// Append the lengths of `key` after `before` to `rows`, and its suffix to `suffixes`.
 pub(super) fn encode(before: &[u8], key: &[u8], rows: &mut Vec<u8>, suffixes: &mut Vec<u8>) {
     debug_assert!(key.len() <= MAX_KEY, "both lengths fit 16 bits");
     let shared = shared(before, key);
@@ -24,8 +24,8 @@ pub(super) fn encode(before: &[u8], key: &[u8], rows: &mut Vec<u8>, suffixes: &m
     suffixes.extend_from_slice(suffix);
 }
 
-/// Put keys together: `keys` gets their bytes, `starts` (if they are of unequal length) where each
-/// begins and the last ends.
+/// Rebuild the keys: their bytes go to `keys`; if their lengths differ, `starts` gets the start of
+/// each key and the end of the last.
 pub(super) fn decode(
     rows: &[u8],
     mut suffixes: &[u8],
@@ -65,7 +65,7 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// How many bytes `a` and `b` begin with alike.
+/// Length of the common prefix of `a` and `b`.
 fn shared(a: &[u8], b: &[u8]) -> usize {
     let eights = a.chunks_exact(8).zip(b.chunks_exact(8));
     let equal = 8 * eights.take_while(|(a, b)| a == b).count();

@@ -1,4 +1,4 @@
-//! The first 32 bytes of a page, and the limits of all that they say.
+//! The first 32 bytes of a page, and the limits of all fields.
 //!
 //! ```text
 //! 0 magic "bpg1" | 4 version u8, codec u8, flags u8, 0 | 8 entries | 12 key bytes
@@ -10,7 +10,7 @@
 use super::PageError;
 use super::bytes::Reader;
 
-/// How many bytes of a page tell its length.
+/// Number of bytes of a page that suffice to determine its length.
 pub(crate) const HEADER_LEN: usize = 32;
 
 /// The length of the checksum at the end of a page.
@@ -19,25 +19,26 @@ pub(super) const TRAILER_LEN: usize = 8;
 /// The most entries of a page.
 pub(super) const MAX_ENTRIES: usize = 1 << 20;
 
-/// The most bytes of keys and values of a page: one entry of the greatest length (64 MiB and
-/// 32 KiB) that arrives when the page is almost full, with room to spare.
+/// Maximum bytes of keys and values of a page: a page that is almost full plus one entry of the
+/// maximum length (64 MiB and 32 KiB), with a margin.
 pub(super) const MAX_RAW: usize = 96 << 20;
 
-/// The most memory kept for the next page, of each kind: a huge value's is given back.
+/// Maximum memory of each kind that is kept for the next page; memory for a huge value is released.
 pub(super) const MAX_KEPT: usize = 4 << 20;
 
 /// The longest key.
 pub(super) const MAX_KEY: usize = (32 << 10) - 1;
 
-/// The most bytes stored. A page of raw bytes costs less than 40 bytes more per entry.
+/// Maximum stored bytes. Encoding adds less than 40 bytes per entry.
 const MAX_STORED: usize = MAX_RAW + 40 * MAX_ENTRIES;
 
-/// What a decoder's memory may be: `MEMORY_BASE + MEMORY_RATIO * stored bytes`. A page that shrank
-/// more is filled up with zeros. The 64 times and 1 MiB of I3 leave room for a zstd context.
+/// A decoder's memory is limited to `MEMORY_BASE + MEMORY_RATIO * stored bytes`. A page that
+/// compressed better is padded with zeros. The 64 times and 1 MiB of I3 leave room for a zstd
+/// context.
 const MEMORY_RATIO: usize = 48;
 const MEMORY_BASE: usize = 640 << 10;
 
-/// The memory an entry takes in a decoder, at the most, besides its key and its value.
+/// Maximum memory of an entry in a decoder, in addition to its key and value.
 const MEMORY_ENTRY: usize = 48;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"bpg1");
@@ -71,8 +72,8 @@ pub(super) struct Header {
     pub(super) stored: usize,
 }
 
-/// The length of the page that begins with `header`, which has at least [`HEADER_LEN`] bytes.
-/// Only what distinguishes a page from other bytes is checked.
+/// The length of the page that starts with `header`, which has at least [`HEADER_LEN`] bytes.
+/// Checks only that the bytes are a page header.
 ///
 /// # Errors
 /// It is not the header of a page.
@@ -165,7 +166,7 @@ impl Header {
         self.flags & flag != 0
     }
 
-    /// How many bytes must be stored so that a decoder may take the memory it needs (I3).
+    /// Minimum stored bytes, so that the memory that a decoder needs is within its limit (I3).
     pub(super) fn least_stored(&self) -> usize {
         let values = self.value_bytes.max(self.packed_raw)
             + if self.has(TEMPLATE) {

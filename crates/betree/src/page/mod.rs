@@ -52,7 +52,7 @@ pub(crate) use view::Page;
 use crate::plant::{Plant, planted};
 use crate::types::{RunId, TreeId};
 
-/// What a page is: the `index`-th page of a run of a tree.
+/// The identity of a page: page number `index` of a run of a tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PageIdent {
     pub(crate) tree: TreeId,

@@ -1,4 +1,4 @@
-//! One plane: the bytes at one place of all rows, in whichever of six forms is the shortest.
+//! One plane: the bytes at one position of all rows, in the shortest of six forms.
 //!
 //! ```text
 //! 0 Same    value                         all bytes are equal
@@ -72,8 +72,8 @@ pub(super) fn encode(plane: &[u8], out: &mut Vec<u8>) {
     );
 }
 
-/// The plane read next, with one byte per row of `rows`: either as it is stored or put together in
-/// `space`, which has as many bytes as there are rows.
+/// Read the next plane, with one byte per row of `rows`: borrowed if it is stored as it is,
+/// otherwise decoded into `space`, which has one byte per row.
 pub(super) fn decode<'b: 's, 's>(
     reader: &mut Reader<'b>,
     space: &'s mut [u8],
@@ -97,9 +97,9 @@ pub(super) fn decode<'b: 's, 's>(
     Ok(space)
 }
 
-/// What decides between the forms of a plane.
+/// Statistics that determine the shortest form of a plane.
 struct Rises {
-    /// How many bytes differ from the one before.
+    /// Number of bytes that differ from the previous one.
     changes: usize,
     /// The sum of the steps from byte to byte, each modulo 256.
     sum: usize,
@@ -109,7 +109,7 @@ impl Rises {
     fn of(plane: &[u8]) -> Rises {
         let mut all = Rises { changes: 0, sum: 0 };
         let next = plane.get(1..).unwrap_or_default();
-        // 128 at a time, so that narrow counters suffice, which add 16 bytes per instruction.
+        // In groups of 128, so that narrow counters suffice, which add 16 bytes per instruction.
         for (before, after) in plane.chunks(128).zip(next.chunks(128)) {
             let (mut changes, mut sum) = (0u8, 0u16);
             for (a, b) in before.iter().zip(after) {
@@ -123,7 +123,8 @@ impl Rises {
     }
 }
 
-/// The least byte of `plane`, and how many bits hold the greatest minus the least (at least 1).
+/// The smallest byte of `plane`, and the number of bits of the largest difference from it (at least
+/// 1).
 fn range(plane: &[u8]) -> (u8, usize) {
     let (mut least, mut most) = (u8::MAX, u8::MIN);
     for &byte in plane {
@@ -167,7 +168,7 @@ fn encode_unary(plane: &[u8], sum: usize, out: &mut Vec<u8>) {
     let len = (plane.len() - 1 + sum).div_ceil(8);
     out.extend((len as u32).to_le_bytes());
     let end = out.len() + len;
-    // The word being filled, and how many of its bits are.
+    // The word being filled, and the number of bits in it.
     let (mut word, mut filled) = (0u64, 0u32);
     for (before, after) in plane.iter().zip(plane.iter().skip(1)) {
         filled += u32::from(after.wrapping_sub(*before));
@@ -192,14 +193,14 @@ fn decode_unary(reader: &mut Reader<'_>, space: &mut [u8]) -> Result<(), PageErr
     let bits = reader.take(len)?;
     let mut rows = space.iter_mut();
     *rows.next().ok_or(wrong)? = first;
-    // The value the next row has if its one is the lowest bit of the word.
+    // The value of the next row if its one bit is the lowest bit of the word.
     let mut value = first;
     for at in (0..len).step_by(8) {
         let mut word = load(bits, at);
         while word != 0 {
             let zeros = word.trailing_zeros() as u8;
             *rows.next().ok_or(wrong)? = value.wrapping_add(zeros);
-            // A row takes a bit that is no step.
+            // The row's own bit is not a step.
             value = value.wrapping_sub(1);
             word &= word - 1;
         }
@@ -241,7 +242,8 @@ fn decode_bits(reader: &mut Reader<'_>, width: usize, space: &mut [u8]) -> Resul
     let squeeze = Squeeze::new(width);
     for (block, at) in space.chunks_mut(8).zip((0..).step_by(width)) {
         let wide = squeeze.unpack(load(bits, at));
-        // Wrong bytes may carry into their neighbours: then the values are wrong, no more.
+        // Damaged bytes may carry into their neighbors: the values are then wrong, but nothing
+        // else.
         super::bytes::store(block, 0, wide.wrapping_add(base));
     }
     Ok(())

@@ -10,13 +10,13 @@ use super::bytes::{Reader, load, load_pair, store, store_pair};
 use super::plane;
 use super::transpose::transpose;
 
-/// How many planes are taken apart together.
+/// Number of planes that are transposed together.
 const GROUP: usize = 8;
 
-/// How many rows are taken apart together: two squares of eight bytes by eight.
+/// Number of rows that are transposed together: two squares of eight by eight bytes.
 const BLOCK: usize = 16;
 
-/// Append the planes of `rows`, which has rows of `width` bytes back to back, to `out`.
+/// Append to `out` the planes of `rows`, which are contiguous rows of `width` bytes.
 pub(super) fn encode(rows: &[u8], width: usize, scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
     assert!(width != 0, "rows of no bytes have no planes");
     assert!(rows.len().is_multiple_of(width), "whole rows");
@@ -33,7 +33,7 @@ pub(super) fn encode(rows: &[u8], width: usize, scratch: &mut Vec<u8>, out: &mut
     }
 }
 
-/// Put the rows together that [`encode`] took apart: `rows` has room for all of them.
+/// Rebuild the rows that [`encode`] encoded; `rows` has room for all of them.
 pub(super) fn decode(
     reader: &mut Reader<'_>,
     width: usize,
@@ -56,7 +56,8 @@ pub(super) fn decode(
     Ok(())
 }
 
-/// The groups of planes of rows of `width` bytes: the place of the first, and how many.
+/// The groups of planes for rows of `width` bytes: the position of the first plane of each group,
+/// and the number of planes.
 fn groups(width: usize) -> impl Iterator<Item = (usize, usize)> {
     let odd = width % GROUP;
     let first = (odd != 0).then_some((0, odd));
@@ -65,7 +66,7 @@ fn groups(width: usize) -> impl Iterator<Item = (usize, usize)> {
         .chain((odd..width).step_by(GROUP).map(|at| (at, GROUP)))
 }
 
-/// Write the eight planes from `at` on to `planes`, `stride` bytes each.
+/// Write the eight planes from position `at` on to `planes`, `stride` bytes each.
 fn take_apart(rows: &[u8], width: usize, at: usize, stride: usize, planes: &mut [u8]) {
     let mut columns = planes.chunks_exact_mut(stride);
     let mut columns: [&mut [u8]; GROUP] =
@@ -80,13 +81,13 @@ fn take_apart(rows: &[u8], width: usize, at: usize, stride: usize, planes: &mut 
     }
 }
 
-/// Write the eight bytes from `at` on of every row.
+/// Write the eight bytes from position `at` on of every row.
 fn put_together(planes: &[&[u8]; GROUP], count: usize, width: usize, at: usize, rows: &mut [u8]) {
     for block in (0..count).step_by(BLOCK) {
         let pairs = transpose(planes.map(|plane| load_pair(plane, block)));
         let rows = rows.get_mut(block * width + at..).unwrap_or_default();
-        // In the order of the rows, so that each sets right what the one before it spilled. What
-        // would lie beyond the last row is not stored.
+        // In the order of the rows, so that each row overwrites the bytes that the previous one
+        // wrote beyond its end. Bytes beyond the last row are dropped.
         for (row, [word, _]) in pairs.into_iter().enumerate() {
             store(rows, row * width, word);
         }

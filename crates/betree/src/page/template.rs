@@ -1,4 +1,4 @@
-//! Values of one length that are alike in many places: what is equal in all of them is stored once.
+//! Values of one length that share bytes at many positions: equal bytes are stored once.
 //!
 //! ```text
 //! segments u16 | (skip u16, length u16) ... | the constant bytes, as a plane
@@ -12,28 +12,29 @@ use super::PageError;
 use super::bytes::Reader;
 use super::plane;
 
-/// The fewest values that are worth a template.
+/// Minimum number of values for a template.
 const LEAST_ROWS: usize = 8;
 
-/// Fewer constant bytes in a row are stored as if they differed: one copy less per value.
+/// Fewer consecutive constant bytes than this are stored as if they differed, which saves one copy
+/// per value.
 const LEAST_SKIP: usize = 4;
 
-/// The most segments: one copy each per value.
+/// Maximum number of segments: each costs one copy per value.
 const MOST_SEGMENTS: usize = 32;
 
-/// After this many values it is given up if they have little in common.
+/// After this many values the search is given up if they have little in common.
 const SAMPLE: usize = 16;
 
-/// The places in which values differ.
+/// The positions at which values differ.
 #[derive(Default)]
 pub(super) struct Template {
-    /// Not 0 where a value differs from the first one.
+    /// Nonzero at positions where a value differs from the first one.
     differ: Vec<u8>,
     segments: Vec<Segment>,
     constants: Vec<u8>,
 }
 
-/// A range of places in which values differ, and the constant bytes before it.
+/// A range of positions at which values differ, and the number of constant bytes before it.
 #[derive(Clone, Copy)]
 struct Segment {
     skip: u16,
@@ -41,8 +42,8 @@ struct Segment {
 }
 
 impl Template {
-    /// Append the template of `rows` to `out` and their segments to `packed`, if that is a saving
-    /// of at least an eighth. If not, nothing is appended.
+    /// If it saves at least an eighth, append the template of `rows` to `out` and their segments to
+    /// `packed`. Otherwise append nothing.
     pub(super) fn encode(
         &mut self,
         rows: &[u8],
@@ -77,7 +78,7 @@ impl Template {
         true
     }
 
-    /// Find segments and constant bytes; true if there are enough of these.
+    /// Find segments and constant bytes; returns false if there are too few constant bytes.
     fn find(&mut self, rows: &[u8], width: usize) -> bool {
         let (first, rest) = rows.split_at(width);
         self.differ.clear();
@@ -122,7 +123,8 @@ impl Template {
         width.div_ceil(8) <= self.constants.len() && self.segments.len() <= MOST_SEGMENTS
     }
 
-    /// Read a template of values of `width` bytes. Gives it and how many bytes of a value differ.
+    /// Read a template for values of `width` bytes; returns it with the number of differing bytes
+    /// per value.
     pub(super) fn decode(
         reader: &mut Reader<'_>,
         width: usize,
@@ -155,7 +157,7 @@ impl Template {
         Ok((template, varying))
     }
 
-    /// Put values of `width` bytes together in `rows` from the segments in `packed`.
+    /// Rebuild values of `width` bytes in `rows` from the segments in `packed`.
     pub(super) fn fill(&mut self, mut packed: &[u8], width: usize, rows: &mut [u8]) {
         debug_assert!(
             self.constants.len() <= width,

@@ -1,4 +1,4 @@
-//! What a page promises, against plain vectors: see the numbered invariants of the module.
+//! Tests of pages against plain vectors: see the numbered invariants of the module.
 
 mod damage;
 mod model;
@@ -35,7 +35,7 @@ fn encode(codec: Codec, entries: &[Owned]) -> Vec<u8> {
     out
 }
 
-/// The page that `entries` make comes back as they are, whatever the codec.
+/// Check that a page of `entries` decodes to the same entries, with every codec.
 fn check(entries: &[Owned]) {
     let mut reused = Page::default();
     for codec in codecs() {

@@ -1,7 +1,6 @@
-//! Eight rows of eight bytes to eight columns of eight bytes, in registers.
+//! Transposes eight rows of eight bytes in registers.
 
-/// Two squares of eight by eight bytes: what is done to one is done to the other in the same
-/// (128-bit) instruction.
+/// Two squares of eight by eight bytes, which one 128-bit instruction processes together.
 pub(super) type Pair = [u64; 2];
 
 /// Exchange rows and columns in both squares: byte `j` of word `i` (counted from the lowest)

@@ -1,5 +1,5 @@
-//! A decoded page: full keys and values, each back to back, so that looking at an entry is
-//! arithmetic and a slice.
+//! A decoded page: full keys and values, each in one contiguous array, so that reading an entry
+//! takes arithmetic and a slice.
 //!
 //! The bytes came from disk: after the checksum they are very likely what a builder wrote, but
 //! nothing here relies on it. What lies in a decoded page is consistent (I5): starts ascend and end
@@ -25,15 +25,15 @@ use crate::types::{Entry, Op, Seq};
 pub(crate) struct Page {
     entries: usize,
     keys: Vec<u8>,
-    /// The length of all keys, if `key_starts` is empty.
+    /// The length of every key, if `key_starts` is empty.
     key_width: usize,
     key_starts: Vec<u32>,
     /// The packed part: suffixes of front-coded keys (used up), then the values.
     packed: Vec<u8>,
     values_at: usize,
-    /// The length of all values, if `value_starts` is empty.
+    /// The length of every value, if `value_starts` is empty.
     value_width: usize,
-    /// Where in `packed` values begin, and the last ends.
+    /// The start of each value in `packed`, and the end of the last.
     value_starts: Vec<u32>,
     /// Empty if all are 0.
     seqs: Vec<u64>,
@@ -51,13 +51,13 @@ impl Page {
     pub(crate) fn decode(stored: &[u8], ident: PageIdent) -> Result<Page, PageError> {
         let mut page = Page::default();
         page.decode_into(stored, ident)?;
-        // Pages made here go to the cache: they hold what they need and no more.
+        // Decoded pages go to the cache: release memory that is not needed any more.
         page.scratch = Vec::new();
         page.rows = Vec::new();
         Ok(page)
     }
 
-    /// Decode another page into the memory of this one. After an error it has no entries.
+    /// Decode another page into the memory of this one. After an error the page has no entries.
     ///
     /// # Errors
     /// The bytes are not a page, or not this one.
@@ -90,7 +90,7 @@ impl Page {
         decoded
     }
 
-    /// How many entries it has.
+    /// The number of entries.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.entries
@@ -123,8 +123,8 @@ impl Page {
         .expect("I5: keys lie within their bytes")
     }
 
-    /// The first index whose entry is not before (`key`, `seq`): the newest version of `key` that
-    /// snapshot `seq` sees, if the entry there has this key.
+    /// The first index whose entry does not sort before (`key`, `seq`). If its entry has this key,
+    /// it is the newest version that snapshot `seq` sees.
     #[inline]
     pub(crate) fn lower_bound(&self, key: &[u8], seq: Seq) -> usize {
         let (mut low, mut high) = self.narrow(key);
@@ -144,8 +144,8 @@ impl Page {
         low
     }
 
-    /// The entries among which `key` or its place is, by the first eight bytes of keys: bytes that
-    /// compare as one number, without a call and without an unpredictable branch.
+    /// The range of entries that contains `key` or its position, found by the first eight bytes of
+    /// keys, which compare as one number without a call or an unpredictable branch.
     #[inline]
     fn narrow(&self, key: &[u8]) -> (usize, usize) {
         let all = (0, self.entries);
@@ -169,7 +169,7 @@ impl Page {
         }
     }
 
-    /// The first index from `low` on (which is one of an entry) with `before` not true of the head.
+    /// The first index from `low` on for whose key head `before` is false.
     #[inline(always)]
     fn count_heads(&self, mut low: usize, before: impl Fn(u64) -> bool) -> usize {
         let mut len = self.entries - low;
@@ -182,7 +182,7 @@ impl Page {
         low + usize::from(before(self.head(low)))
     }
 
-    /// The first eight bytes of the key at `index`, which has as many.
+    /// The first eight bytes of the key at `index`, which must have at least eight.
     #[inline(always)]
     fn head(&self, index: usize) -> u64 {
         load(&self.keys, index * self.key_width).swap_bytes()
@@ -220,7 +220,7 @@ impl Page {
     }
 
     fn clear(&mut self) {
-        // What keys and values are decoded over need not be cleared: it is overwritten, all of it.
+        // The memory that is decoded into need not be cleared, because it is overwritten entirely.
         self.entries = 0;
         if MAX_KEPT < self.packed.capacity() {
             self.packed = Vec::new();
@@ -309,7 +309,7 @@ impl Page {
         Ok(())
     }
 
-    /// Values of which only what differs is packed.
+    /// Decode values of which only the differing bytes are stored.
     fn decode_template(
         &mut self,
         header: &Header,
@@ -327,7 +327,7 @@ impl Page {
         Ok(())
     }
 
-    /// Put front-coded keys together from the lengths in `rows` and the suffixes in `packed`.
+    /// Rebuild front-coded keys from the lengths in `rows` and the suffixes in `packed`.
     fn decode_front(&mut self, header: &Header) -> Result<(), PageError> {
         self.key_width = header.key_bytes / header.entries;
         self.keys.clear();
@@ -359,7 +359,7 @@ impl Page {
     }
 }
 
-/// The bytes between a start and the next.
+/// The bytes between a start and the next one.
 #[inline]
 fn span<'a>(bytes: &'a [u8], starts: &[u32], index: usize) -> Option<&'a [u8]> {
     let start = *starts.get(index)?;

@@ -28,12 +28,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::page::Page;
 use crate::types::{Direction, Entry, Seq};
 
-/// `slot` of a cursor that is on no entry.
+/// The `slot` of a cursor without a current entry.
 const NOWHERE: usize = usize::MAX;
 
-/// After this many pages one after the other a cursor reads ahead.
+/// Number of consecutive pages after which a cursor reads ahead.
 const AHEAD_AFTER: u32 = 2;
-/// What is read at once, in stored bytes, doubles with each page from four times this
+/// The stored bytes that are read at once double with each page, from four times this
 const AHEAD_MIN: u64 = 16 << 10;
 /// up to this.
 const AHEAD_MAX: u64 = 256 << 10;
@@ -45,10 +45,10 @@ pub(crate) struct RunCursor {
     direction: Direction,
     index: u32,
     run: Weak<Run>,
-    /// Pages of the run.
+    /// Number of pages of the run.
     pages: u32,
     fence: Option<Arc<Fence>>,
-    /// Pages gone through without a seek to another.
+    /// Number of consecutive pages read since the last seek to another page.
     turned: u32,
     ahead: VecDeque<Arc<Page>>,
 }
@@ -78,7 +78,7 @@ impl RunCursor {
         }
     }
 
-    /// The entry it is on.
+    /// The current entry.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let page = self.page.as_ref()?;
@@ -145,13 +145,12 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Whether the run is no longer held by any handle. That stays so.
+    /// Whether no handle holds the run any more, which is final.
     pub(crate) fn is_gone(&self) -> bool {
         self.run.strong_count() == 0
     }
 
-    /// The key it is on or, when it has come to the end, the last one that it was on. It has been
-    /// on one.
+    /// The current key, or at the end the last one. The cursor must have had a current entry.
     pub(crate) fn passed(&self) -> &[u8] {
         let page = self.page.as_ref().expect("it has been on an entry");
         let last = match self.direction {
@@ -170,7 +169,7 @@ impl RunCursor {
         self.run.upgrade().ok_or_else(gone)
     }
 
-    /// Whether the run has nothing within the bound, as its smallest and largest key tell.
+    /// Whether the run has no key within the bound, judged by its smallest and largest key.
     fn outside(&self, run: &Run, bound: Bound<&[u8]>) -> bool {
         let meta = run.meta();
         match (self.direction, bound) {
@@ -182,7 +181,7 @@ impl RunCursor {
         }
     }
 
-    /// Whether the page it has holds what a seek will find, judged by its own keys.
+    /// Whether the current page contains the target of a seek, judged by the page's keys.
     fn within(&self, bound: Bound<&[u8]>) -> bool {
         let Some(page) = &self.page else {
             return false;
@@ -222,15 +221,14 @@ impl RunCursor {
         })
     }
 
-    /// How many entries of the page lie before the border that the bound is, and how many there
-    /// are. Forward the border is where the entries within the bound begin, backward where they
-    /// end.
+    /// The position of the bound among the page's entries, and the number of entries. Forward,
+    /// entries within the bound start at the position; backward, they end there.
     fn boundary(&self, bound: Bound<&[u8]>) -> (usize, usize) {
         let page = self.page.as_ref().expect("a seek goes to a page first");
         let before = |key| page.lower_bound(key, Seq::MAX);
         let after = |key: &[u8]| {
             let oldest = page.lower_bound(key, Seq::ANCIENT);
-            // An ancient version is the last one of its key.
+            // A version older than all snapshots is the last one of its key.
             let ancient = oldest < page.len() && page.key(oldest) == key;
             oldest + usize::from(ancient)
         };
@@ -245,7 +243,8 @@ impl RunCursor {
         (border, page.len())
     }
 
-    /// To the next page in the direction of the cursor, and its first entry there.
+    /// Move to the next page in the direction of the cursor, and to its first entry in that
+    /// direction.
     #[cold]
     fn turn(&mut self) -> Result<()> {
         let next = match self.direction {
@@ -256,7 +255,7 @@ impl RunCursor {
             self.slot = NOWHERE;
             return Ok(());
         };
-        // Before it leaves its place: without the run it stays.
+        // Before the cursor moves: if the run is gone, it stays where it is.
         let run = self.run()?;
         self.slot = NOWHERE;
         self.turned = self.turned.saturating_add(1);
@@ -271,7 +270,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// Have the page of this number; forget what was read ahead of another.
+    /// Load page `index`; discard pages read ahead for another position.
     fn go(&mut self, run: &Run, index: u32) -> Result<()> {
         if self.page.is_some() && self.index == index {
             return Ok(());
@@ -285,7 +284,7 @@ impl RunCursor {
         Ok(())
     }
 
-    /// The page that is next, from what was read ahead, the cache, or the file.
+    /// The next page, from the pages read ahead, the cache, or the file.
     fn next_page(&mut self, run: &Run, index: u32) -> Result<Arc<Page>> {
         let id = run.meta().id;
         let cache = run.store().cache();
@@ -316,8 +315,8 @@ impl RunCursor {
         Ok(page)
     }
 
-    /// The pages to read at once: `index` and those beyond it, more the farther the cursor has
-    /// come, up to one that is cached.
+    /// The pages to read at once: `index` and those that follow, up to one that is cached; more the
+    /// farther the cursor has advanced.
     fn window(&self, run: &Run, fence: &Fence, index: u32) -> Result<Range<u32>> {
         let limit = AHEAD_MIN
             .saturating_mul(1 << self.turned.min(32))

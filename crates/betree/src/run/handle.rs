@@ -30,7 +30,7 @@ pub(crate) struct Run {
     meta: RunMeta,
     leftovers: Leftovers,
     retired: AtomicBool,
-    /// No image ever named it.
+    /// Whether no image has ever referred to it.
     private: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Run {
         Run::adopt(store, meta, leftovers)
     }
 
-    /// The run that was just written: the store holds its extents already.
+    /// Create the handle of a run that was just written: the store already counts its extents.
     pub(super) fn adopt(store: &Arc<RunStore>, meta: RunMeta, leftovers: Leftovers) -> Arc<Run> {
         let store = Arc::clone(store);
         Arc::new(Run {
@@ -62,7 +62,7 @@ impl Run {
         &self.meta
     }
 
-    /// What it holds only for snapshots, if nothing older lies below it.
+    /// The versions that it contains only for snapshots, if nothing older lies below it.
     pub(crate) fn leftovers(&self) -> Leftovers {
         self.leftovers
     }
@@ -71,20 +71,20 @@ impl Run {
         &self.store
     }
 
-    /// No version of a tree names this run any more. Its extents are released when the last reader
-    /// has dropped it.
+    /// Mark the run as unused by any version of a tree. Its extents are released when the last
+    /// reader has dropped it.
     pub(crate) fn retire(&self) {
         self.retired.store(true, Ordering::Release);
     }
 
-    /// As [`Run::retire`], for a run that no version of a tree ever named: its extents can be used
-    /// again at once, and not only after the next checkpoint.
+    /// As [`Run::retire`], for a run that no version of a tree has ever referred to: its extents
+    /// can be reused at once, and not only after the next checkpoint.
     pub(crate) fn discard(&self) {
         self.private.store(true, Ordering::Release);
         self.retire();
     }
 
-    /// The newest version of `key` that `snapshot` sees; its value replaces what is in `value`.
+    /// Get the newest version of `key` that `snapshot` sees; its value overwrites `value`.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -122,12 +122,12 @@ impl Run {
         }
     }
 
-    /// A cursor, on no entry until it is sought. It does not hold the run.
+    /// A cursor without a current entry until a seek. It does not hold the run.
     pub(crate) fn cursor(self: &Arc<Self>, direction: Direction) -> RunCursor {
         RunCursor::new(self, direction)
     }
 
-    /// All versions of all keys, on the first.
+    /// A scan of all versions of all keys, at the first one.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -135,7 +135,7 @@ impl Run {
         RunScan::new(PageReader::new(Arc::clone(self), site), None, None)
     }
 
-    /// All versions of the keys in `[lo, hi)`, on the first.
+    /// A scan of all versions of the keys in `[lo, hi)`, at the first one.
     ///
     /// # Errors
     /// `Corrupt`, `Io`.
@@ -169,7 +169,7 @@ impl Run {
             return Ok(fence);
         }
         let fence = Arc::new(match self.meta.pages {
-            // There is nothing to find out.
+            // A single page needs no fences.
             1 => Fence::single(self.meta.fence_offset),
             _ => self.read_fence(sites::INDEX_READ)?,
         });
@@ -179,7 +179,7 @@ impl Run {
         Ok(fence)
     }
 
-    /// The fences as they are in the file.
+    /// Read the fences from the file.
     pub(super) fn read_fence(&self, site: Site) -> Result<Fence> {
         let meta = &self.meta;
         let stored = self.read_block(site, meta.fence_offset, meta.fence_len)?;
@@ -188,7 +188,7 @@ impl Run {
         fence.map_err(|why| self.damage("the fence block", meta.fence_offset, &why))
     }
 
-    /// The filter, from the cache or the file. There is one.
+    /// The filter, from the cache or the file. The run must have one.
     fn filter(&self) -> Result<Arc<Filter>> {
         if let Some(filter) = self.store.cache().filter(self.meta.id) {
             return Ok(filter);
@@ -200,7 +200,7 @@ impl Run {
         Ok(filter)
     }
 
-    /// The filter as it is in the file. There is one.
+    /// Read the filter from the file. The run must have one.
     pub(super) fn read_filter(&self, site: Site) -> Result<Filter> {
         let meta = &self.meta;
         assert!(0 < meta.filter_len, "the run has a filter");
@@ -233,7 +233,7 @@ impl Run {
         }
     }
 
-    /// Read a page and put it into the cache.
+    /// Read a page and add it to the cache.
     #[cold]
     fn load(&self, fence: &Fence, index: u32) -> Result<Arc<Page>> {
         let span = self.span(fence, index)?;
@@ -247,7 +247,7 @@ impl Run {
         Ok(page)
     }
 
-    /// Read pages that lie together, without the cache.
+    /// Read adjacent pages, bypassing the cache.
     pub(super) fn load_many(&self, fence: &Fence, pages: Range<u32>) -> Result<Vec<Arc<Page>>> {
         assert!(!pages.is_empty(), "some pages are read");
         let start = self.span(fence, pages.start)?.start;
@@ -288,7 +288,7 @@ impl Run {
         }
     }
 
-    /// `what`, at a logical offset, is not as it must be.
+    /// The error for damage of `what` at a logical offset.
     pub(super) fn damage(&self, what: &str, offset: u64, why: &dyn std::fmt::Display) -> Error {
         let place = match self.meta.locate(offset) {
             Some((at, _)) => format!("at file offset {at}"),
@@ -317,7 +317,7 @@ impl Drop for Run {
     }
 }
 
-/// A page is shorter than the memory that wrote it.
+/// The length of a page, which fits in memory because it was written from memory.
 fn length(span: &Range<u64>) -> usize {
     usize::try_from(span.end - span.start).expect("what is read at once fits into memory")
 }

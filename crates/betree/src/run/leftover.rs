@@ -1,4 +1,4 @@
-//! What a run holds only for snapshots, and from when on a merge can drop it.
+//! The versions that a run contains only for snapshots, and when a merge can drop them.
 //!
 //! A *horizon* is the oldest live snapshot, or the newest visible commit where that is older. It
 //! never goes back: a new snapshot is of the newest commit. As soon as it has reached the number
@@ -18,20 +18,20 @@ use crate::types::{Entry, Op, Seq};
 /// Versions that a newer one replaces, and tombstones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Leftovers {
-    /// The least horizon at which one of them can be dropped.
+    /// The lowest horizon at which one of them can be dropped.
     at: Seq,
-    /// How many there are.
+    /// Their number.
     entries: u64,
 }
 
 impl Leftovers {
-    /// None.
+    /// No such versions.
     pub(super) const NONE: Leftovers = Leftovers {
         at: Seq::MAX,
         entries: 0,
     };
 
-    /// What a run that was opened may hold, by its description.
+    /// The versions that a run read from an image may contain, according to its description.
     pub(super) fn guess(meta: &RunMeta) -> Leftovers {
         if meta.max_seq == Seq::ANCIENT && meta.tombstones == 0 {
             return Leftovers::NONE;
@@ -42,8 +42,8 @@ impl Leftovers {
         }
     }
 
-    /// Count the next entry of a run; `newer` is the number of the entry before it, if that is of
-    /// the same key.
+    /// Count the next entry of a run; `newer` is the sequence number of the previous entry, if it
+    /// has the same key.
     #[inline]
     pub(super) fn count(&mut self, entry: Entry<'_>, newer: Option<Seq>) {
         let dead = (entry.op == Op::Delete).then_some(entry.seq);
@@ -53,12 +53,12 @@ impl Leftovers {
         }
     }
 
-    /// The least horizon at which one can be dropped; [`Seq::MAX`] when there are none.
+    /// The lowest horizon at which one can be dropped; [`Seq::MAX`] if there are none.
     pub(crate) fn at(&self) -> Seq {
         self.at
     }
 
-    /// How many there are; of a run that was opened at least as many as that.
+    /// Their number; for a run read from an image an upper bound.
     pub(crate) fn entries(&self) -> u64 {
         self.entries
     }

@@ -1,4 +1,4 @@
-//! What is known of a run without reading it. The image of a checkpoint stores it.
+//! The description of a run, which the image of a checkpoint stores.
 //!
 //! A run has its own, *logical*, offsets: those of its extents laid end to end. Extents are whole
 //! units, so a logical offset that is a multiple of [`UNIT`] is one in the file too.
@@ -12,7 +12,8 @@
 use crate::error::{Error, Result};
 use crate::types::{Extent, RunId, Seq, TreeId, UNIT};
 
-/// The most pages of one run: the numbers above name its fence and filter blocks in the cache.
+/// Maximum number of pages of a run: the larger numbers stand for its fence and filter blocks in
+/// the cache.
 pub(crate) const MAX_PAGES: u32 = u32::MAX - 2;
 
 /// The description of a run.
@@ -20,9 +21,9 @@ pub(crate) const MAX_PAGES: u32 = u32::MAX - 2;
 pub(crate) struct RunMeta {
     pub(crate) id: RunId,
     pub(crate) tree: TreeId,
-    /// Where it is, in logical order.
+    /// Its location, in logical order.
     pub(crate) extents: Vec<Extent>,
-    /// Stored bytes: pages, fence block and filter block; not the padding after them.
+    /// Stored bytes of pages, fence block and filter block, without the padding behind them.
     pub(crate) bytes: u64,
     /// Bytes of all keys and values.
     pub(crate) raw_bytes: u64,
@@ -31,30 +32,30 @@ pub(crate) struct RunMeta {
     pub(crate) pages: u32,
     pub(crate) min_key: Box<[u8]>,
     pub(crate) max_key: Box<[u8]>,
-    /// The largest sequence number in it; 0 when all are 0.
+    /// The largest sequence number; 0 if all are 0.
     pub(crate) max_seq: Seq,
     /// The logical offset of the fence block.
     pub(crate) fence_offset: u64,
     pub(crate) fence_len: u32,
     /// The logical offset of the filter block.
     pub(crate) filter_offset: u64,
-    /// 0 when there is no filter block.
+    /// 0 if there is no filter block.
     pub(crate) filter_len: u32,
 }
 
 impl RunMeta {
-    /// Bytes of the data file it holds.
+    /// Allocated bytes of the data file.
     pub(crate) fn allocated(&self) -> u64 {
         self.extents.iter().map(|extent| extent.len).sum()
     }
 
-    /// Whether it could hold an entry of `key`.
+    /// Whether it may contain an entry of `key`.
     #[inline]
     pub(crate) fn spans(&self, key: &[u8]) -> bool {
         *self.min_key <= *key && *key <= *self.max_key
     }
 
-    /// Where a logical offset is in the file, and how many bytes from there on lie together.
+    /// The file offset of a logical offset, and the number of contiguous bytes from there.
     pub(super) fn locate(&self, offset: u64) -> Option<(u64, u64)> {
         let mut before = 0;
         for extent in &self.extents {
@@ -67,7 +68,7 @@ impl RunMeta {
         None
     }
 
-    /// Check I1 to I3, for a description that comes from disk.
+    /// Check I1 to I3 for a description read from disk.
     ///
     /// # Errors
     /// `Corrupt`, naming the run and what is wrong with it.

@@ -17,8 +17,8 @@ use crate::error::{Error, Result};
 use crate::page::{self, Page};
 use crate::types::UNIT;
 
-/// The first read, and the largest: reads double from one to the other, because a merge of many
-/// small runs should not read much more than it needs, and one of large runs wants large reads.
+/// Sizes of the first and of the largest read: sizes double in between, because a merge of many
+/// small runs should not read much more than necessary, while one of large runs needs large reads.
 const READ_MIN: u64 = 256 << 10;
 const READ_MAX: u64 = 1 << 20;
 
@@ -29,7 +29,7 @@ pub(super) struct PageReader {
     /// The number of the next page, and its logical offset.
     index: u32,
     at: u64,
-    /// Where the last page wanted ends, and its number plus one.
+    /// The end of the last requested page, and its number plus one.
     end: u64,
     pages: u32,
     buffer: Vec<u8>,
@@ -39,7 +39,7 @@ pub(super) struct PageReader {
 }
 
 impl PageReader {
-    /// All pages.
+    /// A reader of all pages.
     pub(super) fn new(run: Arc<Run>, site: Site) -> PageReader {
         let (end, pages) = (run.meta().fence_offset, run.meta().pages);
         PageReader {
@@ -56,7 +56,7 @@ impl PageReader {
         }
     }
 
-    /// Some pages.
+    /// A reader of a range of pages.
     pub(super) fn between(
         run: Arc<Run>,
         site: Site,
@@ -75,14 +75,14 @@ impl PageReader {
         Ok(reader)
     }
 
-    /// No pages.
+    /// A reader of no pages.
     pub(super) fn empty(run: Arc<Run>, site: Site) -> PageReader {
         let mut reader = PageReader::new(run, site);
         reader.stop();
         reader
     }
 
-    /// The next page is the end.
+    /// End before the next page.
     pub(super) fn stop(&mut self) {
         self.index = self.pages;
         self.at = self.end;
@@ -93,7 +93,7 @@ impl PageReader {
         self.at
     }
 
-    /// Decode the next page into `page` and say its number; `None` after the last.
+    /// Decode the next page into `page` and return its number; `None` after the last.
     pub(super) fn next(&mut self, page: &mut Page) -> Result<Option<u32>> {
         if self.index == self.pages && self.at == self.end {
             return Ok(None);
@@ -126,7 +126,7 @@ impl PageReader {
             .damage(&format!("page {}", self.index), self.at, why)
     }
 
-    /// The next `len` bytes, which have been filled.
+    /// The next `len` bytes, which are in the buffer.
     fn bytes(&self, len: usize) -> &[u8] {
         let start = self.passed();
         assert!(start + len <= self.filled, "I1: the bytes have been read");
@@ -135,12 +135,12 @@ impl PageReader {
             .expect("filled is at most its length")
     }
 
-    /// Bytes of the buffer before the next page.
+    /// Bytes in the buffer before the next page.
     fn passed(&self) -> usize {
         usize::try_from(self.at - self.base).expect("I1: base <= at, within the buffer")
     }
 
-    /// Have `len` bytes from `at` on in the buffer.
+    /// Read until the buffer has `len` bytes from `at` on.
     fn fill(&mut self, len: usize) -> Result<()> {
         let needed = self.at + len as u64;
         let have = self.base + self.filled as u64;
@@ -148,7 +148,7 @@ impl PageReader {
             return Ok(());
         }
         assert!(needed <= self.end, "what is needed is a part of the pages");
-        // Whole units are kept, so that the next read begins at one (I2).
+        // Keep whole units, so that the next read starts at one (I2).
         let passed = usize::try_from((self.at - self.base) / UNIT * UNIT).expect("within it");
         if passed < self.filled {
             self.buffer.copy_within(passed..self.filled, 0);
@@ -174,7 +174,8 @@ impl PageReader {
         store.read(how, self.run.meta(), target, have)?;
         self.filled += add;
         if self.site == sites::MERGE_READ {
-            // They are here now, and the run will be replaced.
+            // The page cache need not keep them: they are in the buffer, and the run will be
+            // replaced.
             store.forget(self.run.meta(), have, to - have);
         }
         Ok(())

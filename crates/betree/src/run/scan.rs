@@ -1,4 +1,4 @@
-//! All versions in a run, or in a part of it, in order: what a merge reads.
+//! All versions in a run, or in a key range of it, in order: the input of merges.
 //!
 //! Entries are lent from one page that is decoded again and again into the same memory.
 //!
@@ -26,7 +26,8 @@ pub(crate) struct RunScan {
 }
 
 impl RunScan {
-    /// On the first entry of `reader`'s pages whose key is at least `lo`, if that is below `hi`.
+    /// A scan at the first entry of `reader`'s pages whose key is at least `lo`, if that key is
+    /// below `hi`.
     pub(super) fn new(reader: PageReader, lo: Option<&[u8]>, hi: Option<&[u8]>) -> Result<RunScan> {
         let mut scan = RunScan {
             page: Page::default(),
@@ -39,7 +40,7 @@ impl RunScan {
         if let Some(lo) = lo {
             let first = scan.page.lower_bound(lo, Seq::MAX);
             scan.slot = first;
-            // At the end of the pages there is nothing to turn to, and no entry.
+            // If the position is behind the last page, there is no entry.
             if scan.limit <= first && first == scan.page.len() {
                 scan.turn()?;
             }
@@ -47,7 +48,7 @@ impl RunScan {
         Ok(scan)
     }
 
-    /// On nothing.
+    /// A scan without entries.
     pub(super) fn empty(run: Arc<Run>, site: Site) -> RunScan {
         RunScan {
             page: Page::default(),
@@ -58,7 +59,7 @@ impl RunScan {
         }
     }
 
-    /// To the next page.
+    /// Move to the next page.
     #[cold]
     fn turn(&mut self) -> Result<()> {
         self.slot = 0;

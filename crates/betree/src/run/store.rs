@@ -1,4 +1,4 @@
-//! What all runs of a store share: the data file, its space, the cache, and counters.
+//! Shared by all runs of a store: the data file, its space, the cache, and counters.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::space::{Layout, Space};
 use crate::types::{Extent, UNIT};
 
-/// The places that read or write runs.
+/// The sites that read or write runs.
 pub(crate) mod sites {
     use vfs::Site;
 
@@ -37,17 +37,17 @@ pub(crate) mod sites {
     pub(crate) const ALLOCATE: Site = Site("run.allocate");
 }
 
-/// How far ahead of its use the file grows: an eighth of its length within these bounds, so that a
-/// small store stays small and a large one is granted space in long pieces.
+/// How far ahead of its use the file grows: an eighth of its length within these limits, so that a
+/// small store stays small and a large one is allocated in long extents.
 const GROW_MIN: u64 = 256 << 10;
 const GROW_MAX: u64 = 32 << 20;
 
-/// What the operating system should make of a read.
+/// The access pattern of a read, as advice for the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// One of a place; its neighbours need not be read.
+    /// A random read: adjacent bytes need not be read.
     Alone,
-    /// One of a sequence: what follows will be wanted.
+    /// A sequential read: the following bytes will be needed.
     InOrder,
 }
 
@@ -74,7 +74,7 @@ impl Traffic {
     }
 }
 
-/// What has been read and written of runs since the store was opened, by site.
+/// I/O of runs since the store was opened, by site.
 #[derive(Debug, Default)]
 pub(crate) struct RunTraffic {
     pub(crate) flush_write: Traffic,
@@ -83,7 +83,7 @@ pub(crate) struct RunTraffic {
     pub(crate) page_read: Traffic,
     /// Fence and filter blocks.
     pub(crate) index_read: Traffic,
-    /// Verification, and whatever else reads or writes runs.
+    /// Verification and other I/O of runs.
     pub(crate) other: Traffic,
 }
 
@@ -122,7 +122,7 @@ impl fmt::Debug for RunStore {
 }
 
 impl RunStore {
-    /// `file` is the data file; `path` is for errors.
+    /// The environment for the data file `file`; `path` is used in errors.
     pub(crate) fn new(
         file: Arc<dyn File>,
         path: impl Into<PathBuf>,
@@ -147,25 +147,25 @@ impl RunStore {
         &self.traffic
     }
 
-    /// Bytes of all runs that are open or being written, and the space at the same moment.
+    /// Bytes of all runs that are open or being written, and the state of the space, at one moment.
     pub(crate) fn accounts(&self) -> (u64, Layout) {
         let held = self.held.lock();
         (*held, self.space.layout())
     }
 
-    /// A run was opened that the image names.
+    /// Count the extents of a run that was opened from an image.
     pub(super) fn hold(&self, extents: &[Extent]) {
         *self.held.lock() += length(extents);
     }
 
-    /// A run goes that is to be there when the store is opened again.
+    /// Subtract the extents of a closed run that the next opening needs.
     pub(super) fn let_go(&self, extents: &[Extent]) {
         let mut held = self.held.lock();
         assert!(length(extents) <= *held, "what goes was held");
         *held -= length(extents);
     }
 
-    /// No image ever named these extents.
+    /// Free extents that no image has ever referred to.
     pub(super) fn discard(&self, extents: &[Extent]) {
         let mut held = self.held.lock();
         assert!(length(extents) <= *held, "what is discarded was held");
@@ -173,7 +173,7 @@ impl RunStore {
         self.space.discard(extents);
     }
 
-    /// No bucket names these extents any more; an image may.
+    /// Release extents that no bucket refers to any more, although an image may.
     pub(super) fn release(&self, extents: &[Extent]) {
         let mut held = self.held.lock();
         assert!(length(extents) <= *held, "what is released was held");
@@ -199,7 +199,7 @@ impl RunStore {
             .next_multiple_of(UNIT);
         let granted = match self.space.backed() {
             backed if extent.end() <= backed => Ok(()),
-            // Nearly full: what is needed may still be had where room ahead may not.
+            // Nearly full: the required space may be available although the space ahead is not.
             _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
         };
         granted.map_err(|source| {
@@ -209,7 +209,7 @@ impl RunStore {
         Ok(extent)
     }
 
-    /// Write `bytes` at `offset` of the file, and have the device begin with it.
+    /// Write `bytes` at `offset` of the file, and start the writeback to the device.
     pub(super) fn write(&self, site: Site, bytes: &[u8], offset: u64) -> Result<()> {
         assert!(
             offset.is_multiple_of(UNIT),
@@ -253,7 +253,7 @@ impl RunStore {
         Ok(())
     }
 
-    /// Count a read, or say what became of it.
+    /// Count a read, or convert its error.
     fn have_read(
         &self,
         site: Site,
@@ -280,7 +280,8 @@ impl RunStore {
         }
     }
 
-    /// The operating system need not keep the logical bytes `[offset, offset + len)` of a run.
+    /// Advise the operating system that it need not keep the logical bytes `[offset, offset + len)`
+    /// of a run in its cache.
     pub(super) fn forget(&self, meta: &RunMeta, offset: u64, len: u64) {
         let (mut offset, mut len) = (offset, len);
         while 0 < len
@@ -293,7 +294,7 @@ impl RunStore {
         }
     }
 
-    /// Damage in a run; the message names the run and the place.
+    /// The error for damage in a run; the message names the run and the place.
     pub(super) fn corrupt(&self, meta: &RunMeta, message: String) -> Error {
         let error = Error::corrupt(message).with_path(&self.path);
         error.with_tree(meta.tree.0.to_string())

@@ -1,4 +1,4 @@
-//! Reads a whole run and compares it with everything that is recorded about it.
+//! Reads a whole run and compares it with all recorded metadata.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Run {
     }
 }
 
-/// What has been counted.
+/// The counts so far.
 #[derive(Default)]
 struct Found {
     entries: u64,
@@ -58,7 +58,7 @@ struct Walk<'a> {
     fence: Fence,
     filter: Option<Filter>,
     found: Found,
-    /// Key and number of the entry before.
+    /// Key and sequence number of the previous entry.
     last: Option<(Vec<u8>, Seq)>,
 }
 

@@ -26,19 +26,19 @@ use crate::error::Result;
 use crate::page::{Codec, PageBuilder, PageIdent};
 use crate::types::{Entry, Extent, Op, RunId, Seq, TreeId, UNIT};
 
-/// How much is written at once: half of what capped volumes count as two operations, and enough
-/// to keep a device busy.
+/// Bytes written at once: half of what volumes with a cap count as two operations, and enough to
+/// keep a device busy.
 const PIECE: usize = 512 << 10;
 
-/// The first extent of a run longer than a piece, and the longest.
+/// Sizes of the first extent of a run longer than a piece, and of the largest extent.
 const EXTENT_MIN: u64 = 1 << 20;
 const EXTENT_MAX: u64 = 4 << 20;
 
-/// How a run is written.
+/// Options for writing a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunOptions {
     pub(crate) codec: Codec,
-    /// Bytes of keys and values to put into a page. A page of one entry may be longer.
+    /// Bytes of keys and values per page. A page with a single entry may be larger.
     pub(crate) page_raw: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub(crate) filter_bits: u8,
@@ -51,14 +51,14 @@ pub(crate) struct RunWriter {
     options: RunOptions,
     builder: PageBuilder,
     fence: FenceBuilder,
-    /// A hash for each key, when there is to be a filter.
+    /// The hash of each key, if the run gets a filter.
     hashes: Vec<u64>,
     out: Vec<u8>,
     written: u64,
     allocated: u64,
-    /// The last key of the page before.
+    /// The last key of the previous page.
     last_key: Vec<u8>,
-    /// The number of the last entry.
+    /// The sequence number of the last entry.
     last_seq: Seq,
     leftovers: Leftovers,
     meta: RunMeta,
@@ -135,7 +135,7 @@ impl RunWriter {
         meta.max_seq = meta.max_seq.max(entry.seq);
         if self.options.filter_bits != 0 {
             let hash = key_hash(entry.key);
-            // Versions of one key follow each other.
+            // Versions of one key are adjacent.
             if self.hashes.last() != Some(&hash) {
                 self.hashes.push(hash);
             }
@@ -144,8 +144,8 @@ impl RunWriter {
         Ok(())
     }
 
-    /// The number of the entry before `entry`, if that is a newer version of its key. Below a
-    /// version without a number there is none, so settled data are not compared.
+    /// The sequence number of the previous entry, if it is a newer version of the key of `entry`. A
+    /// version without a sequence number has no older versions, so settled data need no comparison.
     #[inline]
     fn newer_version(&self, entry: Entry<'_>) -> Option<Seq> {
         if self.last_seq == Seq::ANCIENT || self.last_seq <= entry.seq {
@@ -159,17 +159,17 @@ impl RunWriter {
         (last == entry.key).then_some(self.last_seq)
     }
 
-    /// Bytes of finished pages.
+    /// Bytes of completed pages.
     pub(crate) fn stored_bytes(&self) -> u64 {
         self.written + self.out.len() as u64
     }
 
-    /// Entries pushed.
+    /// Number of entries pushed.
     pub(crate) fn entries(&self) -> u64 {
         self.meta.entries
     }
 
-    /// Write what is left and open the run, of which at least one entry has been pushed.
+    /// Write the rest and open the run. At least one entry must have been pushed.
     ///
     /// # Errors
     /// `Full`, `Io`; the extents have then gone back.
@@ -195,7 +195,7 @@ impl RunWriter {
         self.spill(1)?;
         self.trim();
         let meta = self.meta.clone();
-        // They are the run's now.
+        // The run owns them now.
         self.meta.extents.clear();
         assert!(
             meta.check().is_ok(),
@@ -216,7 +216,7 @@ impl RunWriter {
         }
     }
 
-    /// What a reader will make of the fence block at `block` of `out`.
+    /// Decode the fence block at `block` of `out`, as a reader will.
     fn fence_again(&self, block: usize) -> Fence {
         let stored = self
             .out
@@ -266,7 +266,7 @@ impl RunWriter {
         self.spill(PIECE)
     }
 
-    /// Write pieces until less than `least` bytes are left.
+    /// Write pieces until fewer than `least` bytes are left.
     fn spill(&mut self, least: usize) -> Result<()> {
         if self.out.len() < least {
             return Ok(());
@@ -325,7 +325,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Give back what is not used of the last extent.
+    /// Free the unused part of the last extent.
     fn trim(&mut self) {
         assert!(
             self.written <= self.allocated,

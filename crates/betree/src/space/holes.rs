@@ -1,4 +1,4 @@
-//! The free extents: found by address (to join neighbours) and by length (to give out).
+//! The free extents, searchable by address (to join neighbors) and by length (to allocate).
 //!
 //! Invariants:
 //! - I1: holes neither overlap nor touch: neighbours are joined at once.
@@ -20,7 +20,7 @@ pub(super) struct Holes {
 }
 
 impl Holes {
-    /// None.
+    /// No holes.
     pub(super) fn new() -> Holes {
         Holes {
             by_offset: BTreeMap::new(),
@@ -30,18 +30,18 @@ impl Holes {
         }
     }
 
-    /// Their lengths added up.
+    /// Total length.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// All, by ascending offset.
+    /// All holes in ascending order of offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         let extent = |(&offset, &len)| Extent { offset, len };
         self.by_offset.iter().map(extent)
     }
 
-    /// The length of the longest, 0 when there is none.
+    /// Length of the longest hole; 0 if there is none.
     pub(super) fn largest(&self) -> u64 {
         let Some(class) = self.classes.iter().rev().find(|class| !class.is_empty()) else {
             return 0;
@@ -50,13 +50,13 @@ impl Holes {
         class.iter().map(len).max().unwrap_or(0)
     }
 
-    /// Whether a hole has a byte in common with `extent`.
+    /// Whether a hole overlaps `extent`.
     pub(super) fn overlaps(&self, extent: Extent) -> bool {
         let before = self.by_offset.range(..extent.end()).next_back();
         before.is_some_and(|(&offset, &len)| extent.offset < offset + len)
     }
 
-    /// Add a hole, joined with those it touches.
+    /// Add a hole and join it with adjacent ones.
     pub(super) fn insert(&mut self, extent: Extent) {
         assert!(!self.overlaps(extent), "I1: {extent:?} is free already");
         let mut joined = extent;
@@ -79,8 +79,8 @@ impl Holes {
         self.add(joined);
     }
 
-    /// Take `len` bytes from the front of the lowest hole that holds them, if it ends at or before
-    /// `limit` with them.
+    /// Take `len` bytes from the front of the lowest hole that is long enough, if they end at or
+    /// before `limit`.
     pub(super) fn take(&mut self, len: u64, limit: u64) -> Option<Extent> {
         assert!(UNIT <= len, "an extent has at least a unit");
         assert_eq!(len % UNIT, 0, "an extent is whole units");

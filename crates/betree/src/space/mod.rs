@@ -64,19 +64,19 @@ pub(crate) use self::rebuild::Owner;
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
-/// The number of a checkpoint that has begun, in the life of one [`Space`].
+/// The number of a checkpoint that was started, within the life of one [`Space`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(u64);
 
-/// The allocator as it is at one moment.
+/// The state of the allocator at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) data_start: u64,
     pub(crate) end: u64,
     pub(crate) used: u64,
-    /// By ascending offset.
+    /// In ascending order of offset.
     pub(crate) free: Vec<Extent>,
-    /// By ascending offset.
+    /// In ascending order of offset.
     pub(crate) pending: Vec<Extent>,
     pub(crate) reserve: Option<Extent>,
 }
@@ -92,20 +92,21 @@ pub(crate) struct Space {
 #[derive(Debug)]
 struct State {
     data_start: u64,
-    /// Where the last extent that is not free ends.
+    /// The end of the last extent that is not free.
     end: u64,
-    /// The file system has granted the file's bytes up to here.
+    /// The length up to which the file system has allocated the file.
     backed: u64,
     used: u64,
     holes: Holes,
     pending: Pending,
     reserve: Option<Extent>,
-    /// What is released now waits for this checkpoint, the next to begin.
+    /// The next checkpoint to start: extents released now wait for it.
     epoch: Epoch,
 }
 
 impl Space {
-    /// Nothing is used; the first usable byte is at `data_start` (whole units).
+    /// An allocator without used extents; the first usable byte is at `data_start`, a multiple of
+    /// the unit.
     pub(crate) fn new(data_start: u64) -> Space {
         assert_eq!(data_start % UNIT, 0, "data begins at a whole unit");
         Space {
@@ -135,7 +136,7 @@ impl Space {
         self.change(|state| state.allocate_reserved(round_up(len)))
     }
 
-    /// Free extents (or whole units of them) that no image has ever named.
+    /// Free extents, or whole units of them, that no image has ever referred to.
     pub(crate) fn discard(&self, extents: &[Extent]) {
         self.change(|state| {
             for &extent in extents {
@@ -145,7 +146,7 @@ impl Space {
         });
     }
 
-    /// Free extents once the next checkpoint to begin (or one after it) is durable.
+    /// Free extents when the next checkpoint to start, or a later one, is durable.
     pub(crate) fn release(&self, extents: &[Extent]) {
         self.change(|state| {
             for &extent in extents {
@@ -178,7 +179,7 @@ impl Space {
                 state.leave_used(extent);
                 state.free(extent);
             }
-            // An error says that it could be longer if the file grew.
+            // An error only means that it could be longer if the file grew.
             let _ = state.set_reserve(bytes);
         });
     }
@@ -201,7 +202,7 @@ impl Space {
         mut allocate: impl FnMut(u64, u64) -> io::Result<()>,
     ) -> io::Result<()> {
         let _length = self.length.lock();
-        // Again: others may take what was just granted before the reserve does.
+        // Retry: other callers may take what was just allocated before the reserve gets it.
         while let Err(length) = self.change(|state| state.set_reserve(bytes)) {
             self.grant(length, &mut allocate)?;
         }
@@ -239,13 +240,13 @@ impl Space {
         Ok(())
     }
 
-    /// The length up to which the file system has granted the file's bytes.
+    /// The length up to which the file system has allocated the file.
     pub(crate) fn backed(&self) -> u64 {
         self.state.lock().backed
     }
 
-    /// Cut the file to its end and `keep` bytes more, if it is longer: `set_len` is given the new
-    /// length, and is not called when there is nothing to cut.
+    /// Truncate the file to its end plus `keep` bytes, if it is longer: calls `set_len` with the
+    /// new length, if there is something to cut.
     ///
     /// # Errors
     /// Those of `set_len`.
@@ -255,30 +256,32 @@ impl Space {
         set_len: impl FnOnce(u64) -> io::Result<()>,
     ) -> io::Result<()> {
         let _length = self.length.lock();
-        // Under the lock: an extent given out meanwhile could be written before the cut, and lost.
+        // Under the lock, because an extent allocated now could be written before the truncation
+        // and be lost.
         let mut state = self.state.lock();
         let length = state.end.saturating_add(round_up(keep));
         if state.backed <= length {
             return Ok(());
         }
-        // Counted first: after a failed cut it is unknown what is still granted.
+        // Set first: after a failed truncation it is unknown what is still allocated.
         state.backed = length;
         state.check();
         set_len(length)
     }
 
     #[cfg(test)]
-    /// Where the last extent ends that is used, pending or reserved: the file may be cut here.
+    /// The end of the last extent that is used, pending or reserved: the file may be truncated
+    /// here.
     pub(crate) fn end(&self) -> u64 {
         self.state.lock().end
     }
 
-    /// Bytes free below the end.
+    /// Free bytes below the end.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.state.lock().holes.bytes()
     }
 
-    /// Bytes waiting for a checkpoint.
+    /// Bytes that wait for a checkpoint.
     pub(crate) fn pending_bytes(&self) -> u64 {
         self.state.lock().pending.bytes()
     }
@@ -289,18 +292,18 @@ impl Space {
     }
 
     #[cfg(test)]
-    /// Bytes kept aside for a checkpoint.
+    /// Bytes reserved for a checkpoint.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         self.state.lock().reserved()
     }
 
     #[cfg(test)]
-    /// The free extents, by ascending offset.
+    /// The free extents in ascending order of offset.
     pub(crate) fn free_list(&self) -> Vec<Extent> {
         self.state.lock().holes.iter().collect()
     }
 
-    /// All of it at one moment.
+    /// The state at one moment.
     pub(crate) fn layout(&self) -> Layout {
         let state = self.state.lock();
         Layout {
@@ -313,7 +316,7 @@ impl Space {
         }
     }
 
-    /// The length of the longest free extent, 0 when there is none.
+    /// Length of the longest free extent; 0 if there is none.
     pub(crate) fn largest_free(&self) -> u64 {
         self.state.lock().holes.largest()
     }
@@ -367,7 +370,7 @@ impl State {
         if let Some(old) = old
             && wanted <= old.len
         {
-            // The front stays, so the reserve is never moved for being long enough.
+            // The front stays, so a reserve that is long enough is never moved.
             self.reserve = (wanted > 0).then_some(Extent {
                 offset: old.offset,
                 len: wanted,
@@ -380,7 +383,7 @@ impl State {
         if wanted == 0 {
             return Ok(());
         }
-        // Freed first, so that it may grow in its place.
+        // Freed first, so that the new reserve may extend it in place.
         if let Some(old) = old {
             self.free(old);
         }
@@ -403,7 +406,7 @@ impl State {
         }
     }
 
-    /// `len` bytes at the end.
+    /// Allocate `len` bytes at the end.
     fn grow(&mut self, len: u64) -> Extent {
         let offset = self.end;
         let end = offset.checked_add(len);
@@ -411,7 +414,7 @@ impl State {
         Extent { offset, len }
     }
 
-    /// `extent` is no longer used, and must become something else.
+    /// Remove `extent` from the used ones; the caller makes it free or pending.
     fn leave_used(&mut self, extent: Extent) {
         assert!(UNIT <= extent.len, "{extent:?} is empty");
         assert_eq!(extent.offset % UNIT, 0, "{extent:?} begins within a unit");
@@ -435,7 +438,7 @@ impl State {
         self.used -= extent.len;
     }
 
-    /// `extent` is nothing now; make it free. At the end of the file, the end sinks.
+    /// Make `extent` free. If it is at the end of the file, lower the end instead.
     fn free(&mut self, extent: Extent) {
         self.holes.insert(extent);
         if let Some(last) = self.holes.take_ending_at(self.end) {
@@ -447,7 +450,7 @@ impl State {
         self.reserve.map_or(0, |reserve| reserve.len)
     }
 
-    /// The invariants that cost nothing to check.
+    /// Check the invariants that are cheap to check.
     fn check(&self) {
         let sum = self.used + self.holes.bytes() + self.pending.bytes() + self.reserved();
         assert_eq!(self.data_start + sum, self.end, "I1: bytes are lost");
@@ -460,7 +463,7 @@ impl State {
     }
 }
 
-/// What is left of `extent` after its first `len` bytes.
+/// The part of `extent` behind its first `len` bytes.
 fn after(extent: Extent, len: u64) -> Option<Extent> {
     assert!(len <= extent.len, "{len} bytes of {extent:?}");
     (len < extent.len).then(|| Extent {
@@ -473,7 +476,7 @@ fn overlap(a: Extent, b: Extent) -> bool {
     a.offset < b.end() && b.offset < a.end()
 }
 
-/// `len` in whole units. Asking for nothing, or for more than a file can have, is a mistake.
+/// `len` rounded up to whole units. 0, or more than a file can have, is a bug of the caller.
 fn round_up(len: u64) -> u64 {
     let rounded = len.checked_next_multiple_of(UNIT);
     rounded.expect("a file has less than 2^63 bytes")

@@ -13,15 +13,15 @@ use crate::types::Extent;
 /// Extents that wait; see the module documentation.
 #[derive(Debug)]
 pub(super) struct Pending {
-    /// By offset: the length, and the checkpoint waited for.
+    /// By offset: the length, and the checkpoint that the extent waits for.
     by_offset: BTreeMap<u64, (u64, Epoch)>,
     bytes: u64,
-    /// Everything up to this epoch has left.
+    /// The last epoch whose extents have left.
     durable: Epoch,
 }
 
 impl Pending {
-    /// None.
+    /// No pending extents.
     pub(super) fn new() -> Pending {
         Pending {
             by_offset: BTreeMap::new(),
@@ -30,24 +30,24 @@ impl Pending {
         }
     }
 
-    /// Their lengths added up.
+    /// Total length.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// They, by ascending offset.
+    /// All pending extents in ascending order of offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> {
         let all = self.by_offset.iter();
         all.map(|(&offset, &(len, _))| Extent { offset, len })
     }
 
-    /// Whether one has a byte in common with `extent`.
+    /// Whether a pending extent overlaps `extent`.
     pub(super) fn overlaps(&self, extent: Extent) -> bool {
         let before = self.by_offset.range(..extent.end()).next_back();
         before.is_some_and(|(&offset, &(len, _))| extent.offset < offset + len)
     }
 
-    /// `extent` waits for the checkpoint `epoch`.
+    /// Add an extent that waits for the checkpoint `epoch`.
     pub(super) fn insert(&mut self, extent: Extent, epoch: Epoch) {
         assert!(self.durable < epoch, "I3: {epoch:?} is durable already");
         assert!(!self.overlaps(extent), "I1: {extent:?} waits already");
@@ -55,7 +55,7 @@ impl Pending {
         self.bytes += extent.len;
     }
 
-    /// Take those that wait for `epoch` or an earlier checkpoint.
+    /// Remove and return the extents that wait for `epoch` or an earlier checkpoint.
     pub(super) fn take_up_to(&mut self, epoch: Epoch) -> Vec<Extent> {
         let mut taken = Vec::new();
         self.by_offset.retain(|&offset, &mut (len, waits)| {

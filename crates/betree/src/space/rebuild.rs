@@ -1,4 +1,5 @@
-//! The allocator as the image says: what it names is used, and all between is free.
+//! Rebuilds the allocator from the image: extents that it refers to are used, everything else is
+//! free.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use super::{Space, overlap};
 use crate::error::{Error, Result};
 use crate::types::{Extent, RunId, UNIT};
 
-/// Who holds an extent.
+/// The owner of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A run.

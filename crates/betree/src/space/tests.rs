@@ -1,4 +1,4 @@
-//! The allocator against a map of units, and its rules one by one.
+//! Tests of the allocator against a map of units, and of its single rules.
 
 use std::io;
 
@@ -18,7 +18,7 @@ enum Unit {
     Reserved,
 }
 
-/// What each unit from `START` on is; the last is never free.
+/// The state of each unit from `START` on; the last is never free.
 struct Model {
     units: Vec<Unit>,
     backed: usize,
@@ -140,7 +140,7 @@ fn sum(extents: &[Extent]) -> u64 {
     extents.iter().map(|extent| extent.len).sum()
 }
 
-/// A length in units; long ones only where the tape wants them.
+/// A length in units; long only if the tape says so.
 fn length(tape: &mut Tape, long: bool) -> usize {
     match (long, tape.below(8)) {
         (true, 0) => 1000 + tape.index(60),

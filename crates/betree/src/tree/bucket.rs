@@ -33,9 +33,9 @@ pub(crate) struct Frozen {
     pub(crate) through: Seq,
 }
 
-/// What a bucket holds at a moment.
+/// The content of a bucket at one moment.
 pub(crate) struct State {
-    /// Replaced by other buckets (I4).
+    /// Whether other buckets have replaced it (I4).
     pub(crate) retired: bool,
     pub(crate) active: Arc<Buffer>,
     /// Newest first.
@@ -45,13 +45,15 @@ pub(crate) struct State {
     /// In key order.
     pub(crate) base: Arc<[Arc<Run>]>,
     pub(crate) flushed: Seq,
-    /// A flush is under way: the bucket must not be retired.
+    /// Whether a flush is in progress: the bucket must then not be retired.
     pub(crate) flushing: bool,
-    /// A merge is under way: no other may begin, and the bucket must not be retired by others.
+    /// Whether a merge is in progress: then no other may begin, and only it may retire the bucket.
     pub(crate) merging: bool,
-    /// A merge failed on damaged bytes: it is not tried again until the store is opened again.
+    /// Whether a merge failed because of damaged bytes: merges are then not retried until the store
+    /// is opened again.
     pub(crate) broken: bool,
-    /// The tree was dropped and has no readers: what work under way brings is thrown away.
+    /// Whether the tree was dropped and has no readers: results of work in progress are then
+    /// discarded.
     pub(crate) dropped: bool,
 }
 
@@ -66,7 +68,7 @@ impl State {
         self.base.iter().map(|r| r.meta().bytes).sum()
     }
 
-    /// Others have taken its place, and hold what it held (I4).
+    /// Retire it: other buckets have replaced it and hold its content (I4).
     pub(crate) fn retire(&mut self) {
         assert!(!self.retired, "a bucket is replaced once");
         debug_assert_eq!(self.active.entries(), 0, "writes would be lost");
@@ -76,13 +78,13 @@ impl State {
         self.base = Arc::from([]);
     }
 
-    /// Whether it holds nothing at all.
+    /// Whether it is empty.
     pub(crate) fn is_empty(&self) -> bool {
         let buffered = !self.frozen.is_empty() || 0 < self.active.entries();
         !buffered && self.deltas.is_empty() && self.base.is_empty()
     }
 
-    /// Whether no work is under way that would miss a replacement.
+    /// Whether no work is in progress that would miss a replacement of the bucket.
     pub(crate) fn is_free(&self) -> bool {
         !self.retired && !self.flushing && !self.merging && !self.dropped
     }
@@ -92,13 +94,13 @@ impl State {
         self.frozen.iter().any(|f| Arc::ptr_eq(&f.buffer, buffer))
     }
 
-    /// The oldest commit that is in memory only, if there is one.
+    /// The oldest commit that is only in memory, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let buffers = self.frozen.iter().map(|f| &f.buffer).chain([&self.active]);
         buffers.filter_map(|b| b.first_seq()).min()
     }
 
-    /// Whether every key of the bucket that is in a run is below `key`.
+    /// Whether every key of the bucket in its runs is below `key`.
     pub(crate) fn runs_end_before(&self, key: &[u8]) -> bool {
         let runs = self.deltas.iter().chain(self.base.iter());
         runs.map(|r| &*r.meta().max_key).all(|max| max < key)
@@ -107,17 +109,17 @@ impl State {
 
 /// A bucket.
 pub(crate) struct Bucket {
-    /// Where it begins (inclusive).
+    /// The lower bound of its keys, inclusive.
     pub(crate) lo: Arc<[u8]>,
-    /// Where it ends (exclusive); `None` for the last bucket of a tree.
+    /// The upper bound of its keys, exclusive; `None` for the last bucket of a tree.
     pub(crate) hi: Option<Arc<[u8]>>,
     state: Mutex<State>,
-    /// Reads that had to look into deltas since the last merge.
+    /// Number of reads since the last merge that searched deltas.
     heat: AtomicU32,
 }
 
 impl Bucket {
-    /// An empty bucket that has everything up to `flushed`.
+    /// An empty bucket, flushed up to `flushed`.
     pub(crate) fn new(lo: Arc<[u8]>, hi: Option<Arc<[u8]>>, flushed: Seq) -> Bucket {
         Bucket::with_runs(lo, hi, flushed, Vec::new(), Arc::from([]))
     }
@@ -152,23 +154,23 @@ impl Bucket {
         }
     }
 
-    /// The state, locked. For pointer work only.
+    /// The locked state. Hold it only to copy or exchange pointers.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Whether `key` belongs here.
+    /// Whether `key` is in the range of the bucket.
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         *self.lo <= *key && self.hi.as_deref().is_none_or(|hi| key < hi)
     }
 
-    /// The buffer that takes writes. Under the commit lock it stays the same.
+    /// The buffer that writes go to. It does not change while the commit lock is held.
     pub(crate) fn active(&self) -> Arc<Buffer> {
         Arc::clone(&self.state.lock().active)
     }
 
-    /// Close the active buffer and begin another, under the commit lock. `through` is the newest
-    /// commit. `None` when it holds nothing.
+    /// Freeze the active buffer and start another, under the commit lock. `through` is the newest
+    /// commit. `None` if the buffer is empty.
     pub(crate) fn freeze(&self, state: &mut State, through: Seq) -> Option<Arc<Buffer>> {
         assert!(!state.retired, "I4: a retired bucket is not frozen");
         if state.active.entries() == 0 {
@@ -189,7 +191,7 @@ impl Bucket {
         Some(full)
     }
 
-    /// The bucket as a reader sees it; `None` when it was replaced.
+    /// The bucket as readers see it; `None` if it was replaced.
     pub(crate) fn view(&self) -> Option<View> {
         let state = self.state.lock();
         if state.retired {
@@ -202,7 +204,7 @@ impl Bucket {
         }
         buffers.extend(state.frozen.iter().map(|f| Arc::clone(&f.buffer)));
         if !state.deltas.is_empty() {
-            // A hint for the choice of merges; lost counts do no harm.
+            // Used to choose merges; lost counts are harmless.
             self.heat.fetch_add(1, Ordering::Relaxed);
         }
         Some(View {
@@ -214,12 +216,12 @@ impl Bucket {
         })
     }
 
-    /// Reads that met deltas since the last merge.
+    /// Number of reads since the last merge that searched deltas.
     pub(crate) fn heat(&self) -> u32 {
         self.heat.load(Ordering::Relaxed)
     }
 
-    /// Forget the reads that met deltas.
+    /// Reset the number of reads that searched deltas.
     pub(crate) fn cool(&self) {
         self.heat.store(0, Ordering::Relaxed);
     }
@@ -230,7 +232,7 @@ fn in_order(runs: &[Arc<Run>]) -> bool {
     runs.is_sorted_by(|a, b| a.meta().max_key < b.meta().min_key)
 }
 
-/// How many first bytes all keys of `[lo, hi)` share.
+/// Length of the prefix that all keys of `[lo, hi)` share.
 fn shared_prefix(lo: &[u8], hi: &[u8]) -> usize {
     let same = lo.iter().zip(hi).take_while(|(a, b)| a == b).count();
     debug_assert!(same < hi.len() || lo == hi, "hi is above lo");

@@ -1,4 +1,4 @@
-//! Trees: the routing from keys to buckets, and what a bucket holds.
+//! Trees: the routing from keys to buckets, and the content of a bucket.
 //!
 //! Lock order: commit lock, then a bucket's state, then a buffer. A routing is replaced only under
 //! the commit lock; a bucket's state is held for pointer work only, never across input or output.

@@ -16,7 +16,7 @@ pub(crate) struct Tree {
     pub(crate) id: TreeId,
     pub(crate) name: String,
     pub(crate) options: TreeOptions,
-    /// The commit that created it: older snapshots do not see the tree.
+    /// The commit that created the tree: older snapshots do not see it.
     pub(crate) created: Seq,
     /// Buckets that were split since the store was opened.
     pub(crate) splits: Counter,
@@ -32,7 +32,7 @@ impl Tree {
         Tree::with_buckets(id, name, options, created, vec![Arc::new(bucket)])
     }
 
-    /// A tree of these buckets.
+    /// A tree with these buckets.
     pub(crate) fn with_buckets(
         id: TreeId,
         name: String,
@@ -51,14 +51,14 @@ impl Tree {
         }
     }
 
-    /// The routing as it is now.
+    /// The current routing.
     pub(crate) fn routing(&self) -> Arc<Routing> {
         self.routing.load_full()
     }
 
-    /// Put `new` in the place of the adjoining buckets `old`, under the commit lock. The caller
-    /// holds the states of `old` and retires them before it releases them, so that a later caller
-    /// finds them retired and the new routing in place.
+    /// Replace the adjacent buckets `old` by `new`, under the commit lock. The caller holds the
+    /// states of `old` and retires them before it releases them, so that later callers find them
+    /// retired and the new routing in place.
     pub(crate) fn replace(&self, old: &[Arc<Bucket>], new: Vec<Arc<Bucket>>) {
         let routing = self.routing.load_full();
         let first = old.first().expect("there is something to replace");
@@ -91,7 +91,7 @@ impl Buckets for Tree {
                 At::Last => buckets.last(),
                 At::Key(key) => buckets.get(routing.find(key)),
                 At::Before(key) => {
-                    // The bucket of the greatest key below `key` begins below it.
+                    // The greatest key below `key` is in a bucket that starts below `key`.
                     let index = routing.find(key);
                     match buckets.get(index) {
                         Some(bucket) if *bucket.lo < *key => Some(bucket),
@@ -102,7 +102,8 @@ impl Buckets for Tree {
             let Some(bucket) = bucket else {
                 return Ok(None);
             };
-            // None: replaced since the routing was loaded; the new routing is in place.
+            // `None`: the bucket was replaced after the routing was loaded, and the new routing is
+            // in place.
             if let Some(view) = bucket.view() {
                 return Ok(Some(view));
             }

@@ -10,13 +10,13 @@ use crate::types::head;
 
 /// The buckets of a tree in key order.
 pub(crate) struct Routing {
-    /// The first eight bytes of where each bucket begins: most searches look at nothing else.
+    /// The first eight bytes of each bucket's lower bound: most searches read nothing else.
     heads: Vec<u64>,
     buckets: Vec<Arc<Bucket>>,
 }
 
 impl Routing {
-    /// The routing of these buckets.
+    /// The routing to these buckets.
     pub(crate) fn new(buckets: Vec<Arc<Bucket>>) -> Routing {
         let first = buckets.first().expect("I1: a tree has a bucket");
         assert!(
@@ -42,13 +42,13 @@ impl Routing {
         &self.buckets
     }
 
-    /// The index of the bucket that holds `key`.
+    /// The index of the bucket for `key`.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         let wanted = head(key);
         let below = self.heads.partition_point(|&h| h < wanted);
         let mut after = below;
-        // Buckets that begin with the same eight bytes are distinguished by the whole key.
+        // If the bounds of several buckets start with the same eight bytes, the whole key decides.
         while self.heads.get(after) == Some(&wanted)
             && self.buckets.get(after).is_some_and(|b| *b.lo <= *key)
         {
@@ -58,7 +58,7 @@ impl Routing {
         after - 1
     }
 
-    /// The bucket that holds `key`.
+    /// The bucket for `key`.
     pub(crate) fn bucket(&self, key: &[u8]) -> &Arc<Bucket> {
         self.buckets
             .get(self.find(key))

@@ -30,11 +30,11 @@ use crate::types::{RunId, Seq};
 pub(crate) struct Last {
     superblock: Superblock,
     at: Duration,
-    /// Bytes the log had taken in all.
+    /// Total bytes written to the log when it was made.
     log_bytes: u64,
-    /// The newest commit it covers.
+    /// The newest commit that it contains.
     seq: Seq,
-    /// The catalog has changed since, though perhaps nothing was committed.
+    /// Number of catalog changes when it was made; the catalog can change without a commit.
     changes: u64,
 }
 
@@ -45,7 +45,7 @@ impl Last {
     }
 }
 
-/// What statistics say of the last checkpoint.
+/// Statistics of the last checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shown {
     pub(crate) number: u64,
@@ -59,23 +59,23 @@ pub(crate) struct Shown {
 /// The state of checkpoints; the lock lets one run at a time.
 pub(crate) struct Checkpoints {
     last: Mutex<Last>,
-    /// For statistics, which must not wait for a checkpoint; a leaf.
+    /// For statistics, which must not wait for a checkpoint. A leaf in the lock order.
     shown: Mutex<Shown>,
 }
 
-/// A moment up to which everything is in runs, and nothing later is while this lives.
+/// A moment: everything committed before it is in runs, and while this lives nothing later is.
 pub(crate) struct Cut<'a> {
     pub(crate) through: Seq,
     _held: HeldBack<'a>,
 }
 
 impl Checkpoints {
-    /// Wait for the end of a checkpoint that is being made.
+    /// Wait for the end of a checkpoint in progress.
     pub(crate) fn wait(&self) {
         drop(self.last.lock());
     }
 
-    /// After the checkpoint `superblock`.
+    /// The state after the checkpoint `superblock`.
     pub(crate) fn new(superblock: Superblock, now: Duration) -> Checkpoints {
         let shown = Shown {
             number: superblock.number,
@@ -102,35 +102,35 @@ impl Checkpoints {
         self.last.lock().superblock.clone()
     }
 
-    /// Let no checkpoint be made while this lives; waits for one that is.
+    /// Prevent checkpoints while the guard lives; waits for one in progress.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Last> {
         self.last.lock()
     }
 
-    /// Whether one is being made (or held off).
+    /// Whether a checkpoint is in progress, or prevented.
     pub(crate) fn is_busy(&self) -> bool {
         self.last.is_locked()
     }
 
-    /// The last one, without waiting.
+    /// Statistics of the last checkpoint, without waiting.
     pub(crate) fn shown(&self) -> Shown {
         *self.shown.lock()
     }
 }
 
-/// Freed extents that wait for a checkpoint may be this much before one is made for their sake.
+/// Minimum bytes of freed extents that wait for a checkpoint before one is made to release them.
 const PENDING_MIN: u64 = 64 << 20;
 
 impl Core {
-    /// Whether a checkpoint is due: by time, by the length of the log, or by the space that waits
-    /// for one. False while one is being made.
+    /// Whether a checkpoint is due: because of the time, the length of the log, or the space that
+    /// waits for one. False while one is in progress.
     pub(crate) fn checkpoint_due(&self) -> bool {
         let Some(last) = self.checkpoints.last.try_lock() else {
             return false;
         };
         let pending = self.space.pending_bytes();
         let same = last.changes == self.changes() && last.seq == self.snapshots.visible();
-        // The last reader of what was dropped or replaced releases it without a change.
+        // The last reader of a dropped or replaced run releases it without changing the catalog.
         if same && pending == 0 {
             return false;
         }
@@ -155,23 +155,23 @@ impl Core {
             + counters.absorbed.get()
     }
 
-    /// Make a checkpoint, after one that is being made.
+    /// Make a checkpoint, after one in progress has ended.
     ///
     /// # Errors
     /// `Full`: the store is as it was before. After a failed sync the store is closed for writes.
     pub(crate) fn checkpoint(&self) -> Result<()> {
         let mut last = self.checkpoints.last.lock();
-        // Asked under the lock: close waits for the thread that has it.
+        // Checked under the lock: close waits for the thread that holds it.
         self.health.check_writable()?;
         self.write_checkpoint(&mut last)
     }
 
-    /// The same, of a store that may be closing.
+    /// As `checkpoint`, for a store that may be closing.
     pub(crate) fn make_checkpoint(&self) -> Result<()> {
         self.write_checkpoint(&mut self.checkpoints.last.lock())
     }
 
-    /// Make the checkpoint after `last`.
+    /// Make the checkpoint that follows `last`.
     fn write_checkpoint(&self, last: &mut Last) -> Result<()> {
         let start = self.vfs.now();
         let cut = match &self.log {
@@ -225,13 +225,13 @@ impl Core {
             log_bytes,
             changes,
         };
-        // A smaller reserve than wished for is no failure; the next checkpoint asks again.
+        // A reserve smaller than requested is not a failure; the next checkpoint requests it again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
-        // Last: the checkpoint stands whether or not the log releases its files.
+        // Last: the checkpoint is valid whether or not the log can release its files.
         self.release_log(image.log_from)
     }
 
-    /// Release the log before `from`, and make what its reserve for a full disk lacks.
+    /// Release the log before `from`, and create missing files of its reserve for a full disk.
     fn release_log(&self, from: Seq) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         log.release_before(from)?;
@@ -239,26 +239,27 @@ impl Core {
         Ok(())
     }
 
-    /// Flush what was committed before the call.
+    /// Flush everything committed before the call.
     ///
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
         let _last = self.checkpoints.last.lock();
-        // Asked under the lock: close waits for the thread that has it.
+        // Checked under the lock: close waits for the thread that holds it.
         self.health.check_writable()?;
         self.flush_cut().map(drop)
     }
 
-    /// Freeze everything at one moment and flush exactly that (I3). Under the checkpoint's lock.
+    /// Freeze everything at one moment and flush exactly that (I3). The caller holds the checkpoint
+    /// lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
         let cut = {
-            // Not within a bulk commit: half of it would be in the cut.
+            // Not during a bulk commit: the cut would contain half of it.
             let committer = self.committer();
             for (tree, bucket) in self.buckets() {
                 self.freeze(&tree, &bucket, committer.last);
             }
-            // Still under the lock: nothing later can have been frozen.
+            // Still under the lock, so that nothing later is frozen yet.
             Cut {
                 through: committer.last,
                 _held: self.queue.hold_after(committer.last),
@@ -268,20 +269,20 @@ impl Core {
         Ok(cut)
     }
 
-    /// Flush until nothing that may be flushed waits.
+    /// Flush until no buffer that may be flushed is waiting.
     pub(crate) fn flush_until_idle(&self) -> Result<()> {
         loop {
             if !self.flush_one()? {
                 if self.queue.is_idle() {
                     return Ok(());
                 }
-                // Another thread is at the last ones.
+                // Another thread is flushing the last ones.
                 self.wake.wait_for_room(Duration::from_millis(1));
             }
         }
     }
 
-    /// The catalog as it is, or as it was at `cut`.
+    /// The current catalog, or that of `cut`.
     fn capture(&self, last: &Superblock, cut: Option<&Cut<'_>>) -> Image {
         let mut found = Found {
             runs: BTreeMap::new(),
@@ -313,17 +314,17 @@ impl Core {
         }
     }
 
-    /// Let the log be small again, as far as the next checkpoint lets it.
+    /// Reduce the log to a small segment, as far as the next checkpoint allows.
     pub(crate) fn shrink_log(&self) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         match log.shrink() {
-            // The checkpoint makes room, not this.
+            // The checkpoint makes room; this need not.
             Err(error) if error.kind() == ErrorKind::Full => Ok(()),
             other => other.inspect_err(|e| self.health.poison(e)),
         }
     }
 
-    /// Space was freed: cut the end of the data file.
+    /// Truncate the data file after space was freed.
     pub(crate) fn cut_file(&self) -> Result<()> {
         let path = self.data_path();
         self.space
@@ -332,10 +333,10 @@ impl Core {
     }
 }
 
-/// What the captured buckets hold.
+/// The content of the captured buckets.
 struct Found {
     runs: BTreeMap<RunId, RunMeta>,
-    /// The oldest commit that some bucket has in memory only.
+    /// The oldest commit that some bucket has only in memory.
     oldest: Seq,
 }
 
@@ -366,7 +367,7 @@ impl Found {
     }
 }
 
-/// The tree as it is; `None` when it was dropped and released, if `or_gone`.
+/// Capture a tree. With `or_gone`, returns `None` if the tree was dropped and released.
 fn capture_tree(tree: &Arc<Tree>, found: &mut Found, or_gone: bool) -> Option<TreeImage> {
     let buckets = loop {
         let mut tried = Found {

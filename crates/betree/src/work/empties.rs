@@ -18,15 +18,15 @@ use crate::plant::{Plant, planted};
 use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 
-/// Whether there are buckets that could not be absorbed.
+/// Whether there are empty buckets that could not be absorbed.
 pub(crate) struct Empties {
     left: AtomicBool,
-    /// Changes of the catalog when they were tried last.
+    /// Number of catalog changes at the last attempt.
     tried: AtomicU64,
 }
 
 impl Empties {
-    /// Of a store whose buckets have not been looked at.
+    /// The state for a store whose buckets were not examined.
     pub(super) fn new() -> Empties {
         Empties {
             left: AtomicBool::new(true),
@@ -36,8 +36,8 @@ impl Empties {
 }
 
 impl Core {
-    /// Give the range of an empty bucket to a neighbour, the left one if it can take it. False when
-    /// neither can now; then it is tried again later.
+    /// Give the range of an empty bucket to a neighbor, preferably the left one. Returns false if
+    /// neither can take it now; it is then retried later.
     pub(super) fn absorb(&self, tree: &Arc<Tree>, empty: &Arc<Bucket>) -> bool {
         let committer = self.commit.lock();
         let routing = tree.routing();
@@ -57,9 +57,9 @@ impl Core {
         done
     }
 
-    /// Put one bucket in the place of two neighbours, one of which is `empty`. Not when either is
-    /// busy, or when the other shares runs or buffers that hold keys of the empty one's range: they
-    /// are out of date there, and would come back.
+    /// Replace two neighbors, one of which is `empty`, by one bucket. Refused if either is busy, or
+    /// if the other one shares runs or buffers with keys in the range of the empty one: they are
+    /// outdated there and would reappear.
     fn join(
         &self,
         committer: &MutexGuard<'_, Committer>,
@@ -68,7 +68,7 @@ impl Core {
         empty: &Arc<Bucket>,
     ) -> bool {
         assert!(first.hi.as_ref() == Some(&second.lo), "neighbours adjoin");
-        // In key order, as everywhere that two are held.
+        // In key order, like everywhere where two states are locked.
         let (mut first_state, mut second_state) = (first.state(), second.state());
         let (gone, kept, kept_bucket) = if Arc::ptr_eq(first, empty) {
             (&mut *first_state, &mut *second_state, second)
@@ -103,8 +103,8 @@ impl Core {
         true
     }
 
-    /// Absorb the neighbours of what has taken the place of `merged`, if they are empty: they could
-    /// not be while it was merged.
+    /// Absorb the neighbors of the buckets that replaced `merged`, if they are empty: that was
+    /// impossible during the merge.
     pub(super) fn absorb_beside(&self, tree: &Arc<Tree>, merged: &Bucket) {
         if !self.merges.empties.left.load(Ordering::Relaxed) {
             return;
@@ -125,7 +125,7 @@ impl Core {
         }
     }
 
-    /// Absorb all empty buckets that can be now. False when there was none.
+    /// Absorb all empty buckets that can be absorbed now. Returns false if there was none.
     pub(super) fn absorb_empties(&self) -> bool {
         if !self.merges.empties.left.swap(false, Ordering::Relaxed) {
             return false;
@@ -144,8 +144,8 @@ impl Core {
         any
     }
 
-    /// Absorb what is empty and join what is small, if the catalog has changed since that was tried
-    /// last. For a store without other work.
+    /// Absorb empty buckets and join small ones, if the catalog has changed since the last attempt.
+    /// For a store without other work.
     pub(super) fn tidy_after_changes(&self) -> bool {
         let empties = &self.merges.empties;
         let changes = self.changes();
@@ -154,8 +154,8 @@ impl Core {
     }
 }
 
-/// Whether a bucket with the state `kept` can take over the range of its neighbour `empty`, whose
-/// state is `gone`.
+/// Whether a bucket with state `kept` can take over the range of its neighbor `empty`, which has
+/// state `gone`.
 fn may_join(gone: &State, kept: &State, empty: &Bucket) -> bool {
     if !gone.is_empty() || !gone.is_free() || !kept.is_free() || !kept.frozen.is_empty() {
         return false;
@@ -165,7 +165,7 @@ fn may_join(gone: &State, kept: &State, empty: &Bucket) -> bool {
     !outdated || planted(Plant::AbsorbIgnoresSharedRuns)
 }
 
-/// Whether a run may hold keys of the range of `bucket`.
+/// Whether a run may contain keys in the range of `bucket`.
 fn may_hold_keys_of(run: &Run, bucket: &Bucket) -> bool {
     let meta = run.meta();
     let below = bucket.hi.as_deref().is_none_or(|hi| *meta.min_key < *hi);

@@ -23,11 +23,11 @@ use crate::run::{Run, RunOptions, RunWriter};
 use crate::tree::{Bucket, Tree};
 use crate::types::{Entry, Seq};
 
-/// Where flushes write.
+/// The site of writes by flushes.
 const WRITE: Site = Site("flush.write");
 
 impl Core {
-    /// Flush one frozen buffer. False when none is waiting.
+    /// Flush one frozen buffer. Returns false if none is waiting.
     ///
     /// # Errors
     /// The device's; the buffer then waits again.
@@ -60,10 +60,10 @@ impl Core {
         self.wake.room();
     }
 
-    /// Flush what belongs to `bucket`, unless that was done by an attempt before.
+    /// Flush the part of the buffer that belongs to `bucket`, unless an earlier attempt did.
     fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<()> {
         let job = &taken.job;
-        // Sorted once; a bucket takes its part.
+        // The buffer is sorted once; each bucket takes its range.
         let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
         let append = {
             let state = bucket.state();
@@ -89,7 +89,7 @@ impl Core {
         Ok(())
     }
 
-    /// Write the entries worth keeping; `None` when there are none.
+    /// Write the entries that must be kept; `None` if there are none.
     fn write_run(
         &self,
         tree: &Arc<Tree>,
@@ -124,7 +124,7 @@ impl Core {
                 options.delta_codec()
             },
             page_raw: self.tuning.page,
-            // What is appended is found by its range alone.
+            // Appended runs are found by their key range and need no filter.
             filter_bits: if append {
                 0
             } else {
@@ -134,7 +134,7 @@ impl Core {
         }
     }
 
-    /// The run in, the buffer out, in one step for readers.
+    /// Replace the buffer by the run, in one step for readers.
     fn publish_flush(
         &self,
         tree: &Arc<Tree>,

@@ -13,26 +13,26 @@ use crate::db::Core;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
 
-/// One look at all buckets finds this part of them, the fullest: they are frozen one by one
-/// without looking again. With fills spread evenly the last of them is nearly as full as the first,
-/// and a look at thousands of buckets is paid for by hundreds of freezes.
+/// One search of all buckets finds this fraction of them, the fullest: they are frozen one by one
+/// without another search. If fills are spread evenly, the last of them is nearly as full as the
+/// first, and hundreds of freezes share the cost of a search of thousands of buckets.
 const SHARE: usize = 16;
 
-/// The fullest buckets as of some time ago, the fullest last. Used under the commit lock only.
+/// The fullest buckets at the last search, the fullest last. Used under the commit lock only.
 #[derive(Default)]
 pub(crate) struct Fullest {
     found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
 }
 
 impl Core {
-    /// Freeze the buffer of `bucket`, under the commit lock, and queue it.
+    /// Freeze and queue the buffer of `bucket`, under the commit lock.
     pub(crate) fn freeze(&self, tree: &Arc<Tree>, bucket: &Arc<Bucket>, through: Seq) {
         let job = self.freeze_state(tree, bucket, &mut bucket.state(), through);
         self.enqueue(job);
     }
 
-    /// Freeze the buffer in `state`, under the commit lock. What is returned is to be queued when
-    /// the state is unlocked, before the commit lock is.
+    /// Freeze the buffer in `state`, under the commit lock. The caller queues the returned job
+    /// after it unlocks the state and before it releases the commit lock.
     pub(crate) fn freeze_state(
         &self,
         tree: &Arc<Tree>,
@@ -62,7 +62,7 @@ impl Core {
         })
     }
 
-    /// Queue what was frozen.
+    /// Queue a frozen buffer.
     pub(crate) fn enqueue(&self, job: Option<Job>) {
         if let Some(job) = job {
             self.queue.push(job);
@@ -70,8 +70,8 @@ impl Core {
         }
     }
 
-    /// Freeze the fullest buffers while memory wants it, under the commit lock.
-    /// `through` is the newest commit.
+    /// Freeze the fullest buffers while memory requires it, under the commit lock. `through` is the
+    /// newest commit.
     pub(crate) fn freeze_when_full(&self, through: Seq) {
         while self.memory.wants_freeze(self.space.used_bytes()) {
             let Some((tree, bucket)) = self.fullest() else {
@@ -81,7 +81,7 @@ impl Core {
         }
     }
 
-    /// Freeze every buffer that holds anything older than `before`, taking the commit lock.
+    /// Freeze every buffer with entries older than `before`; takes the commit lock.
     pub(crate) fn freeze_older_than(&self, before: Seq) {
         let committer = self.commit.lock();
         for (tree, bucket) in self.buckets() {
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// Freeze the fullest buffer, taking the commit lock. False when all are empty.
+    /// Freeze the fullest buffer; takes the commit lock. Returns false if all are empty.
     pub(crate) fn freeze_fullest(&self) -> bool {
         let committer = self.commit.lock();
         match self.fullest() {
@@ -115,8 +115,9 @@ impl Core {
         }
     }
 
-    /// A bucket with about the fullest buffer, under the commit lock. Of dropped trees too that are
-    /// still read: what they hold in memory must not keep commits out for as long as they are.
+    /// A bucket with one of the fullest buffers, under the commit lock. Includes dropped trees that
+    /// are still read, so that the memory they hold does not block commits as long as they are
+    /// read.
     fn fullest(&self) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut found = self.fullest.found.lock();
         loop {
@@ -136,7 +137,7 @@ impl Core {
         }
     }
 
-    /// The fullest buckets, ascending.
+    /// The fullest buckets, in ascending order.
     fn find_fullest(&self) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
         let trees = self.catalog.all();
         let lingering = self.catalog.lingering();
@@ -172,7 +173,7 @@ impl Core {
         all
     }
 
-    /// The oldest commit that is in memory only, if there is one.
+    /// The oldest commit that is only in memory, if there is one.
     pub(crate) fn oldest_unflushed(&self) -> Option<Seq> {
         let all = self.buckets();
         all.iter()

@@ -1,4 +1,4 @@
-//! Buckets that are read settle by themselves.
+//! Buckets that are read often settle by themselves.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ fn a_tree_that_is_mostly_read_settles_under_a_trickle_of_writes() {
         core.flush_until_idle().unwrap();
     }
     let buckets = core.buckets().len();
-    // The pace is spent: nothing is merged for the sake of writes. There is always a commit.
+    // The pace allows no merges for writes. There is always a commit, so the store is not idle.
     for _ in 0..100 {
         put(&core, tree, 0..1);
         core.step().unwrap();

@@ -17,11 +17,11 @@ use crate::db::Core;
 use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 
-/// Buckets joined at once: their states are locked together.
+/// Maximum number of buckets joined at once, because their states are locked together.
 const MOST: usize = 64;
 
 impl Core {
-    /// Join settled neighbours that are small together. False when there are none.
+    /// Join adjacent settled buckets that are small together. Returns false if there are none.
     pub(super) fn join_small(&self) -> bool {
         let trees = self.catalog.all();
         let mut any = false;
@@ -52,8 +52,8 @@ impl Core {
         any | self.join_all(tree, &stretch)
     }
 
-    /// Put one bucket in the place of `stretch`, which are neighbours, if they are all there and
-    /// settled still. False when they are not, or there is one only.
+    /// Replace `stretch`, adjacent buckets, by one bucket, if all of them still exist and are
+    /// settled. Returns false otherwise, or if there is only one.
     fn join_all(&self, tree: &Arc<Tree>, stretch: &[Arc<Bucket>]) -> bool {
         let (Some(first), Some(last)) = (stretch.first(), stretch.last()) else {
             return false;
@@ -61,7 +61,7 @@ impl Core {
         if stretch.len() < 2 {
             return false;
         }
-        // A routing is replaced, and a buffer written to, under this lock only.
+        // Routings are replaced, and buffers written, under this lock only.
         let _committer = self.commit.lock();
         let routing = tree.routing();
         let there = routing.buckets().iter().skip(routing.find(&first.lo));
@@ -71,7 +71,7 @@ impl Core {
         if same.count() < stretch.len() {
             return false;
         }
-        // In key order, as everywhere that several are held.
+        // In key order, like everywhere where several states are locked.
         let mut states: Vec<_> = stretch.iter().map(|bucket| bucket.state()).collect();
         let settled = |(bucket, state): (&Arc<Bucket>, &_)| settled_bytes(bucket, state).is_some();
         if !stretch
@@ -106,19 +106,19 @@ impl Core {
     }
 }
 
-/// Bytes of a bucket that may be joined with others; `None` for one in which something is owed or
-/// under way.
+/// Stored bytes of a bucket that may be joined with others; `None` if it has pending work or work
+/// in progress.
 fn settled_bytes(bucket: &Bucket, state: &State) -> Option<u64> {
     let buffered = !state.frozen.is_empty() || 0 < state.active.entries();
     let busy = buffered || state.broken || !state.is_free() || !state.deltas.is_empty();
-    // Keys beyond the bucket do not count in it, but would in a larger one.
+    // Keys outside of the bucket are ignored in it, but would count in a larger bucket.
     let within =
         |run: &Arc<Run>| bucket.holds(&run.meta().min_key) && bucket.holds(&run.meta().max_key);
     let may = !busy && state.base.iter().all(within);
     may.then(|| state.base_bytes())
 }
 
-/// Whether the runs of a base leave much of their space unused, which one run would not.
+/// Whether the runs of a base leave much of their space unused, which a single run would not.
 pub(super) fn is_scattered(state: &State) -> bool {
     let allocated = || state.base.iter().map(|run| run.meta().allocated());
     let bytes = state.base_bytes();

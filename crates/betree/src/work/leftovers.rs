@@ -1,4 +1,4 @@
-//! Merging what was kept for snapshots that are gone.
+//! Merging versions that were kept for closed snapshots.
 //!
 //! A merge keeps the versions and tombstones that a live snapshot needs, in the base of its bucket.
 //! When the snapshot is gone nothing is written into that bucket for its sake, so the base itself
@@ -28,22 +28,22 @@ use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 use crate::types::Seq;
 
-/// While commits come in, bases that are merged alone write at most one byte for this number of
-/// bytes of keys and values committed.
+/// While commits arrive, merges of bases alone write at most one byte per this number of committed
+/// bytes of keys and values.
 const COMMITTED_FOR_EACH: u64 = 4;
-/// The runs of a base may leave this part of their bytes unused in their last units.
+/// The runs of a base may leave this fraction of their bytes unused in their last units.
 pub(super) const SPARE: u64 = 16;
 
 /// When a base may be merged alone.
 pub(crate) struct Leftovers {
-    /// The least horizon at which something can be dropped (I1).
+    /// The lowest horizon at which a base can drop something (I1).
     due: AtomicU64,
-    /// Bytes that must have been committed before the next merge of a busy store begins.
+    /// Committed bytes at which a busy store may start the next merge.
     next: AtomicU64,
 }
 
 impl Leftovers {
-    /// Of a store whose buckets have not been looked at.
+    /// The state for a store whose buckets were not examined.
     pub(super) fn new() -> Leftovers {
         Leftovers {
             due: AtomicU64::new(0),
@@ -51,14 +51,14 @@ impl Leftovers {
         }
     }
 
-    /// Runs came into a base.
+    /// Record runs that were added to a base.
     pub(super) fn came(&self, runs: &[Arc<Run>]) {
         if let Some(at) = runs.iter().map(|run| run.leftovers().at()).min() {
             self.due.fetch_min(at.0, Ordering::Relaxed);
         }
     }
 
-    /// Other reasons to merge a base alone may have come: look at all of them.
+    /// Examine all bases again, because there may be new reasons to merge one alone.
     pub(super) fn look_again(&self) {
         self.due.store(0, Ordering::Relaxed);
     }
@@ -69,7 +69,7 @@ impl Leftovers {
 }
 
 impl Core {
-    /// The base that gains most when it is merged alone, if there is one and it is its turn.
+    /// The base that gains most from a merge alone, if there is one and such a merge is due.
     pub(super) fn pick_leftovers(&self, zeal: Zeal) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let leftovers = &self.merges.leftovers;
         let committed = self.counters.user_bytes.get();
@@ -89,36 +89,36 @@ impl Core {
         }
         let found = self.most_leftovers(horizon, zeal);
         if zeal == Zeal::Paced {
-            // A look at all buckets that finds nothing is not to be had again at once either.
+            // A search that finds nothing must not be repeated at once either.
             let bytes = found.as_ref().map_or(self.options.bucket(), |it| it.0);
             let next = committed.saturating_add(bytes.saturating_mul(COMMITTED_FOR_EACH));
             leftovers.next.store(next, Ordering::Relaxed);
         } else if found.is_some() {
-            // There may be others that `due` does not cover.
+            // There may be other bases that `due` does not cover.
             leftovers.look_again();
         }
         found.map(|(_, tree, bucket)| (tree, bucket))
     }
 
-    /// Look at all buckets for the base with the largest share of leftovers, and its bytes; or for
-    /// one that is worth merging to `zeal` though it has none.
+    /// Search all buckets for the base with the largest share of droppable entries, and return its
+    /// bytes; or for a base that `zeal` considers worth merging although it has none.
     fn most_leftovers(&self, horizon: Seq, zeal: Zeal) -> Option<(u64, Arc<Tree>, Arc<Bucket>)> {
         let leftovers = &self.merges.leftovers;
-        // Before the look, so that what comes meanwhile is not forgotten (I1).
+        // Before the search, so that it does not lose what is recorded during it (I1).
         leftovers.due.store(Seq::MAX.0, Ordering::Relaxed);
         let mut best: Option<(f64, u64, Arc<Tree>, Arc<Bucket>)> = None;
         for tree in self.catalog.all() {
             for bucket in tree.routing().buckets() {
                 let state = bucket.state();
                 if state.retired {
-                    // Those in its place are in another routing than this: look again (I1).
+                    // The buckets that replaced it are in another routing: search again (I1).
                     leftovers.look_again();
                 }
                 if state.broken || state.retired || state.dropped {
                     continue;
                 }
                 leftovers.came(&state.base);
-                // Its deltas are merged with it, by the pace.
+                // Its base is merged together with its deltas, at the pace of commits.
                 if state.merging || !state.deltas.is_empty() {
                     continue;
                 }
@@ -136,14 +136,14 @@ impl Core {
         best.map(|(_, bytes, tree, bucket)| (bytes, tree, bucket))
     }
 
-    /// Whether a merge of the base in `state` alone drops anything now, numbers included, or saves
-    /// space.
+    /// Whether a merge of the base in `state` alone would now drop something, including sequence
+    /// numbers, or save space.
     pub(super) fn base_can_drop(&self, state: &State) -> bool {
         if is_scattered(state) {
             return true;
         }
         let with_numbers = |run: &Arc<Run>| run.leftovers().at() != Seq::MAX || numbered(run);
-        // Most bases hold nothing of the kind, and the register need not be asked.
+        // Most bases contain nothing of this kind; then the register of snapshots is not locked.
         state.base.iter().any(with_numbers) && {
             let horizon = self.snapshots.horizon_only(self.vfs.now());
             can_drop(state, horizon, true)
@@ -157,8 +157,8 @@ impl Core {
     }
 }
 
-/// Whether a merge of the base alone at `horizon` drops something; or at least, if `numbers`, makes
-/// the numbers of its versions 0.
+/// Whether a merge of the base alone at `horizon` drops something, or, with `numbers`, resets
+/// sequence numbers to 0.
 fn can_drop(state: &State, horizon: Seq, numbers: bool) -> bool {
     state.base.iter().any(|run| {
         let only_numbers = numbers && numbered(run) && run.meta().max_seq <= horizon;
@@ -166,12 +166,12 @@ fn can_drop(state: &State, horizon: Seq, numbers: bool) -> bool {
     })
 }
 
-/// Whether a version in the run has a number.
+/// Whether a version in the run has a sequence number.
 fn numbered(run: &Run) -> bool {
     run.meta().max_seq != Seq::ANCIENT
 }
 
-/// The leftovers for each entry of the base.
+/// Droppable entries per entry of the base.
 fn share(state: &State) -> f64 {
     let runs = || state.base.iter();
     let dead: u64 = runs().map(|run| run.leftovers().entries()).sum();

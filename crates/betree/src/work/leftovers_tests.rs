@@ -1,4 +1,5 @@
-//! What snapshots held back goes when they are gone, and empty buckets with it.
+//! Tests that versions kept for snapshots, and empty buckets, disappear when the snapshots are
+//! closed.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -58,7 +59,7 @@ impl Store {
         Store { db, ..self }
     }
 
-    /// Put all rows, in an order that meets every bucket again and again.
+    /// Put all rows, in an order that returns to every bucket again and again.
     fn load(&self, round: u8) {
         put(&self.db, self.tree, 0..ROWS, round);
     }
@@ -89,7 +90,7 @@ impl Store {
         self.db.begin_read().unwrap()
     }
 
-    /// Leave the store alone until it has nothing to do.
+    /// Leave the store idle until it has no work left.
     fn rest(&self) {
         let mut quiet = 0;
         for _ in 0..100_000 {
@@ -111,13 +112,13 @@ impl Store {
         assert_plain(&self.db, rows);
     }
 
-    /// It is as good as one that was loaded with the same rows at once.
+    /// Check that the store is as small as one that was loaded once with the same rows.
     fn assert_as_fresh(&self, rows: u32) {
         let fresh = Store::with(self.options.clone());
         put(&fresh.db, fresh.tree, 0..rows, 1);
         fresh.settle();
         let (used, least) = (self.used(), fresh.used());
-        // A tenth, and two units: of an empty store the image is all there is.
+        // A tenth more, and two units: an empty store consists of the image only.
         let most = least + least / 10 + 8192;
         assert!(used <= most, "{used} bytes used, {least} by a fresh store");
         let (buckets, few) = (self.buckets(), fresh.buckets());
@@ -133,7 +134,7 @@ fn open(disk: &SimVfs, options: &Options) -> Db {
 fn put(db: &Db, tree: TreeId, rows: std::ops::Range<u32>, round: u8) {
     let (count, mut batch) = (rows.end - rows.start, Batch::new());
     for row in 0..count {
-        // Every row once: 7919 is prime and no divisor of the counts used here.
+        // Every row once: 7919 is prime and does not divide the counts used here.
         let row = rows.start + u32::try_from(u64::from(row) * 7919 % u64::from(count)).unwrap();
         batch.put(tree, &row.to_be_bytes(), &[round; 60]);
         if 10_000 < batch.byte_len() {
@@ -220,7 +221,7 @@ fn versions_of_many_snapshots_are_dropped_when_they_are_gone() {
         let row = snapshot.get(store.tree, &[0; 4]).unwrap();
         assert_eq!(row, Some(vec![round; 60]));
     }
-    // The oldest first: each makes something needless while the others are there.
+    // The oldest first: closing each makes some versions unnecessary while the others are open.
     let mut used = store.used();
     for _ in 0..7 {
         drop(held.remove(0));
@@ -290,7 +291,7 @@ fn a_busy_store_drops_what_a_snapshot_held_back() {
         u64::from(ROWS),
         "a version of each row is kept"
     );
-    // Ascending keys in another tree: nothing is merged for them, and the store is never idle.
+    // Ascending keys in another tree need no merges, and keep the store from being idle.
     let mut row = 0;
     for turn in 0..20_000 {
         let mut batch = Batch::new();
@@ -394,8 +395,8 @@ fn filled_and_emptied_again_and_again_a_tree_stays_small() {
     }
 }
 
-/// Rows in one bucket, of which every 100th was flushed again while it was merged and cut: all its
-/// parts share that run.
+/// Rows in one bucket, of which every 100th was flushed again while the bucket was merged and
+/// split: all parts share that run.
 fn parts_that_share_a_run(store: &Store) {
     for part in 0..2 {
         let mut batch = Batch::new();
@@ -436,7 +437,7 @@ fn empty_buckets_go_when_their_neighbours_share_nothing_any_more() {
         let from = (ROWS / 3).to_be_bytes();
         batch.delete_range(store.tree, KeyRange::from(&from));
         store.db.write(&batch, Durability::None).unwrap();
-        // From the right: each one's left neighbour still shares the run.
+        // From the right, so that the left neighbor of each bucket still shares the run.
         for row in (ROWS / 3..ROWS).rev().step_by(50) {
             let key = row.to_be_bytes();
             let here = Bound::Included(&key[..]);

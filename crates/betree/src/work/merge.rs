@@ -25,10 +25,10 @@ use crate::run::{Run, RunOptions, RunWriter};
 use crate::tree::{Bucket, Tree};
 use crate::types::{Entry, Seq};
 
-/// Where merges write.
+/// The site of writes by merges.
 const WRITE: Site = Site("merge.write");
 
-/// A merge under way.
+/// A merge in progress.
 pub(crate) struct MergeJob {
     tree: Arc<Tree>,
     bucket: Arc<Bucket>,
@@ -36,24 +36,25 @@ pub(crate) struct MergeJob {
     base: Arc<[Arc<Run>]>,
     merger: Merger<Chain>,
     retention: Retention,
-    /// What is older than this and replaced is dropped: the oldest snapshot, or the newest commit.
+    /// The horizon: versions that were replaced before it are dropped. It is the oldest snapshot,
+    /// or the newest commit.
     horizon: Seq,
     writer: Option<RunWriter>,
     outputs: Vec<Arc<Run>>,
-    /// Encoded bytes at which a part ends, in turn; the last part has no end.
+    /// Encoded sizes at which the output is split, in order; the last part has no limit.
     cuts: Vec<u64>,
     last_key: Vec<u8>,
-    /// Bytes written that were reported to the pace.
+    /// Bytes written and reported to the pace.
     reported: u64,
-    /// Of these, those whose time was counted.
+    /// Bytes among these whose time was counted.
     timed: u64,
-    /// Time that was not counted yet.
+    /// Time that was not yet counted.
     took: Duration,
     done: bool,
 }
 
 impl MergeJob {
-    /// What must hold of a merge that is done.
+    /// Check the invariants of a finished merge.
     fn check(&self) {
         assert!(self.done, "all has been merged");
         assert!(self.writer.is_none(), "the last output is finished");
@@ -86,14 +87,14 @@ impl MergeJob {
         self.deltas.is_empty()
     }
 
-    /// Bytes written so far, about.
+    /// Bytes written so far, approximately.
     fn written(&self) -> u64 {
         let whole: u64 = self.outputs.iter().map(|run| run.meta().bytes).sum();
         whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
     }
 
-    /// Whether it waits for the end of a flush: it is done, and cuts the bucket. The thread at the
-    /// flush finds it when it looks for work again.
+    /// Whether it waits for the end of a flush: its output is complete and splits the bucket. The
+    /// flushing thread continues it.
     fn is_blocked(&self) -> bool {
         self.done && 1 < self.outputs.len() && {
             let state = self.bucket.state();
@@ -101,7 +102,7 @@ impl MergeJob {
         }
     }
 
-    /// What was made is named by no bucket, and never will be: its space goes back.
+    /// Discard the merge: no bucket refers to its outputs, so their space is freed.
     fn give_up(self) {
         self.outputs.iter().for_each(|run| run.retire());
     }
@@ -109,26 +110,26 @@ impl MergeJob {
 
 /// The state of the merge lane.
 pub(crate) struct Merges {
-    /// Merges that were begun and wait for a thread to continue them, or, when done, for the end
-    /// of a flush ([`MergeJob::is_blocked`]).
+    /// Merges that wait for a thread to continue them, or, if complete, for the end of a flush
+    /// ([`MergeJob::is_blocked`]).
     paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
     /// Bytes of all deltas.
     waiting: AtomicU64,
     rng: Mutex<Rng>,
-    /// Buckets found worth merging at the last look, the best last.
+    /// Buckets worth merging at the last search, the best last.
     pub(super) found: Mutex<Vec<(Arc<Tree>, Arc<Bucket>)>>,
-    /// Changes of the catalog up to the last look.
+    /// Number of catalog changes at the last search.
     pub(super) looked: AtomicU64,
-    /// What bases hold for snapshots that are gone.
+    /// Versions in bases that were kept for closed snapshots.
     pub(super) leftovers: Leftovers,
     pub(super) empties: Empties,
-    /// Commits and their waits at the last look, to know whether the store is idle.
+    /// Commits and their waits at the last check whether the store is idle.
     pub(super) seen: AtomicU64,
 }
 
 impl Merges {
-    /// A lane without merges, whose drawn numbers come from `seed`.
+    /// The state without merges; `seed` seeds its random numbers.
     pub(crate) fn new(seed: u64) -> Merges {
         Merges {
             paused: Mutex::new(Vec::new()),
@@ -143,38 +144,38 @@ impl Merges {
         }
     }
 
-    /// Bytes of all deltas, each counted once however many buckets name it.
+    /// Bytes of all deltas, each counted once even if several buckets share it.
     pub(crate) fn waiting_bytes(&self) -> u64 {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// A delta of `bytes` came.
+    /// Record a new delta of `bytes`.
     pub(crate) fn delta_came(&self, bytes: u64) {
         self.waiting.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Runs of a base came.
+    /// Record runs that were added to a base.
     pub(crate) fn base_came(&self, runs: &[Arc<Run>]) {
         self.leftovers.came(runs);
     }
 
-    /// Bases were joined.
+    /// Examine all bases again, because bases were joined.
     pub(super) fn look_again(&self) {
         self.leftovers.look_again();
     }
 
-    /// The last bucket releases a delta of `bytes`.
+    /// Record that no bucket refers to a delta of `bytes` any more.
     pub(crate) fn delta_went(&self, bytes: u64) {
         let before = self.waiting.fetch_sub(bytes, Ordering::Relaxed);
         assert!(bytes <= before, "what goes has come");
     }
 
-    /// Merges that were begun and did not end.
+    /// Number of merges in progress.
     pub(crate) fn open(&self) -> usize {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// `count` merges have ended.
+    /// Record that `count` merges have ended.
     fn over(&self, count: usize) {
         let before = self.running.fetch_sub(count, Ordering::Relaxed);
         assert!(count <= before, "what ends was begun");
@@ -187,7 +188,7 @@ impl Merges {
         Some(paused.remove(at))
     }
 
-    /// Give up all merges that no thread is at.
+    /// Discard all merges that no thread is working on.
     pub(crate) fn abandon(&self) {
         let jobs = std::mem::take(&mut *self.paused.lock());
         self.over(jobs.len());
@@ -197,15 +198,15 @@ impl Merges {
         }
     }
 
-    /// A number drawn from `[low, high)`.
+    /// A random number from `[low, high)`.
     fn draw(&self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.rng.lock().unit()
     }
 }
 
 impl Core {
-    /// Merge a slice: of a merge that was begun, or of a new one if `pick` finds a bucket. False
-    /// when there is nothing to merge.
+    /// Merge a slice of a merge in progress, or of a new one if `pick` finds a bucket. Returns
+    /// false if there is nothing to merge.
     ///
     /// # Errors
     /// The device's, or `Corrupt`; the merge is given up and its bucket left as it was.
@@ -226,10 +227,10 @@ impl Core {
         let start = self.vfs.now();
         let result = self.merge_some(&mut job);
         job.took += self.vfs.now().saturating_sub(start);
-        // Slice by slice, or what merges owe would fall in steps of a whole bucket.
+        // Reported slice by slice; otherwise the debt would fall in steps of a whole bucket.
         let more = job.written().saturating_sub(job.reported);
         job.reported += more;
-        // What is merged alone was never owed (I2 of leftovers).
+        // Merges of a base alone are not part of the debt (I2 of leftovers).
         if !job.is_alone() {
             self.counters.merged_bytes.add(more);
         }
@@ -240,7 +241,8 @@ impl Core {
                 return Err(error);
             }
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
-            // While a flush is under way in the bucket it stays there, and is not looked at.
+            // While a flush of the bucket is in progress the merge stays there, and is not picked
+            // up.
             Ok(()) => {
                 self.count_time(&mut job);
                 if let Some(job) = self.publish_merge(job) {
@@ -251,7 +253,7 @@ impl Core {
         Ok(true)
     }
 
-    /// What merges take is known when they are done: runs are written at their end.
+    /// Count the time of a merge when it is complete, because runs are written at its end.
     fn count_time(&self, job: &mut MergeJob) {
         assert!(job.done, "all is written");
         assert!(job.timed <= job.reported, "time is counted once");
@@ -272,7 +274,7 @@ impl Core {
         self.merges.over(1);
     }
 
-    /// Begin to merge `bucket`; `None` when another thread was faster or there is nothing to
+    /// Begin to merge `bucket`; `None` if another thread already does, or there is nothing to
     /// merge.
     fn begin_merge(&self, tree: Arc<Tree>, bucket: Arc<Bucket>) -> Result<Option<MergeJob>> {
         let (deltas, base) = {
@@ -335,9 +337,9 @@ impl Core {
         })
     }
 
-    /// Where a base of about `bytes` is cut: nowhere up to the size of a bucket (drawn again each
-    /// time, 75 to 125 %), else into parts of 30 to 70 % of it. Given as sizes of the parts in
-    /// reverse, for popping.
+    /// Sizes at which a base of about `bytes` is split: not at all up to the size of a bucket
+    /// (varied randomly between 75 and 125 %), else into parts of 30 to 70 % of it. In reverse
+    /// order, for popping.
     fn cuts(&self, bytes: u64) -> Vec<u64> {
         let target = self.options.bucket() as f64;
         let mut cuts = Vec::new();
@@ -387,7 +389,7 @@ impl Core {
                 }
                 let writer = job.writer.as_mut().expect("made above");
                 writer.push(Entry { seq, ..entry })?;
-                // Only a key that may be cut at has to be remembered.
+                // Only keys at which the output may be split need to be kept.
                 if !job.cuts.is_empty() {
                     job.last_key.clear();
                     job.last_key.extend_from_slice(entry.key);
@@ -407,8 +409,8 @@ impl Core {
         }
     }
 
-    /// The outputs in, what was merged out, in one step for readers. The job comes back when a
-    /// flush is under way and the bucket must be cut.
+    /// Replace the merged runs by the outputs, in one step for readers. Returns the job if a flush
+    /// is in progress and the bucket must be split.
     fn publish_merge(&self, job: MergeJob) -> Option<MergeJob> {
         job.check();
         let committer = self.commit.lock();
@@ -462,13 +464,14 @@ impl Core {
         }
         self.counters.merges.add(1);
         job.tree.merges.add(1);
-        // Before it is over: a caller that waits for that wants the space of what was merged.
+        // Before the merge counts as ended, because a caller that waits for its end needs the
+        // space.
         drop((job.merger, job.deltas, job.base, job.bucket));
         self.merges.over(1);
         None
     }
 
-    /// A bucket names these runs no longer. Under the commit lock.
+    /// Record that a bucket does not refer to these runs any more. Under the commit lock.
     pub(crate) fn let_go(&self, deltas: &[Arc<Run>], base: &[Arc<Run>]) {
         for run in deltas {
             if self.sharing.remove(run) {
@@ -481,7 +484,7 @@ impl Core {
     }
 }
 
-/// The buckets that take the place of `bucket`: one for each output, the first begins where it did.
+/// The buckets that replace `bucket`: one per output, the first with its lower bound.
 fn parts(bucket: &Bucket, outputs: Vec<Arc<Run>>) -> Vec<Part> {
     let part = |(index, run): (usize, Arc<Run>)| Part {
         lo: match index {

@@ -1,4 +1,4 @@
-//! The work behind the commits: freezing and flushing buffers, merging runs, checkpoints.
+//! Background work: freezing and flushing buffers, merging runs, checkpoints.
 //!
 //! Everything is done in steps ([`step`]): by background threads, or, when a store is opened with
 //! none, by the caller of [`crate::Db::step`], so that a simulation decides the order.

@@ -48,15 +48,16 @@ use crate::db::{Core, MOST_SLEEP};
 use crate::plant::{Plant, planted};
 use crate::tree::{Bucket, Tree};
 
-/// The most that the debt adds to the price.
+/// Maximum that the debt adds to the price.
 const DEBT_MAX: f64 = 4.0;
-/// How often the pressure of a crowded bucket doubles up to the limit.
+/// Number of times that the pressure of a crowded bucket doubles up to the limit.
 const DOUBLINGS: f64 = 6.0;
-/// The time to merge a byte, in nanoseconds, until one was merged: 100 MB/s.
+/// Assumed time to merge a byte, in nanoseconds, before any merge was measured: 100 MB/s.
 const NANOS_PER_BYTE: f64 = 10.0;
-/// How often commits count the runs of all buckets while one is crowded and is not merged.
+/// Interval at which commits count the runs of all buckets while a crowded bucket is not merged.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
-/// How long a commit waits for a thread that merges a bucket at the limit before it looks again.
+/// Time that a commit waits for another thread's merge of a bucket at the limit before it checks
+/// again.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// Runs and frozen buffers of a bucket from which commits are slowed down: above `k_cap`, because
@@ -91,40 +92,41 @@ fn crowd_pressure(most: usize, k_cap: usize) -> f64 {
 /// Lock order: `looking`, the state of a bucket, `came`.
 #[derive(Default)]
 pub(crate) struct Crowd {
-    /// Never too low; too high until the next look.
+    /// Never too low, but too high until the next count.
     most: AtomicUsize,
-    /// The most that a bucket came to have since the last look began. `most` is changed under it.
+    /// The maximum recorded since the last count began. `most` is changed under its lock.
     came: Mutex<usize>,
-    /// Held for a look at all buckets.
+    /// Held during a count of all buckets.
     looking: Mutex<()>,
-    /// The bucket that had the most was merged: the next commit that asks looks.
+    /// Whether the bucket with the maximum was merged: the next commit then counts.
     merged: AtomicBool,
-    /// The store is closing: no thread merges any more, so commits do not wait for it.
+    /// Whether the store is closing: no thread merges any more, so commits must not wait for that.
     closing: AtomicBool,
 }
 
 impl Crowd {
-    /// A bucket has come to have `runs` runs and frozen buffers.
+    /// Record that a bucket has `runs` runs and frozen buffers.
     pub(crate) fn came(&self, runs: usize) {
         let mut came = self.came.lock();
         *came = runs.max(*came);
         self.most.fetch_max(runs, Ordering::Relaxed);
     }
 
-    /// A look has found that `runs` are the most; what came meanwhile it may have missed.
+    /// Record that a count found a maximum of `runs`, which may lack buckets that changed during
+    /// it.
     fn found(&self, runs: usize) {
         let came = self.came.lock();
         self.most.store(runs.max(*came), Ordering::Relaxed);
     }
 
-    /// A bucket that had `runs` runs and frozen buffers was merged.
+    /// Record that a bucket with `runs` runs and frozen buffers was merged.
     pub(super) fn went(&self, runs: usize) {
         if self.most() <= runs {
             self.merged.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The threads have stopped.
+    /// Record that the threads have stopped.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -147,24 +149,24 @@ impl Core {
         if debt + crowd <= 0.0 || accepted <= 0.0 {
             return Duration::ZERO;
         }
-        // The part of what was accepted that has become deltas, and of what was flushed: while a
-        // store is young most of it is still in the buffers, and perhaps in those of one bucket.
+        // The fraction of the accepted bytes that became deltas, and the fraction that was flushed:
+        // in a young store most bytes are still in buffers, perhaps in those of one bucket.
         let flushed = (accepted - self.memory.buffered() as f64).max(1.0);
         let deltas = counters.delta_bytes.get() as f64;
         let pressure = (deltas / accepted).min(1.0) * debt + (deltas / flushed).min(1.0) * crowd;
-        // Of merges that have ended: one under way has counted bytes that it still has to write.
+        // Only completed merges: one in progress has counted bytes that it has yet to write.
         let timed = counters.timed_bytes.get() as f64;
         let nanos = if timed <= 0.0 {
             NANOS_PER_BYTE
         } else {
             counters.merge_nanos.get() as f64 / timed
         };
-        // The time one thread takes for the merges that this commit would cost as deltas.
+        // The time that one thread needs for the merges that this commit causes.
         let cost = bytes as f64 * self.options.rho() * nanos / 1e9;
         Duration::from_secs_f64(cost * pressure)
     }
 
-    /// In proportion to the debt (what the pace allows, as far as there are deltas to merge), from
+    /// Proportional to the debt (what the pace allows, as far as there are deltas to merge), from
     /// the first byte on, so that a young store is not faster than an old one.
     fn debt_pressure(&self) -> f64 {
         let waiting = self.merges.waiting_bytes() as f64;
@@ -189,7 +191,7 @@ impl Core {
         crowd_pressure(crowd.most(), k_cap)
     }
 
-    /// The bucket with the most runs and frozen buffers, and how many; of those that can be merged.
+    /// The mergeable bucket with the most runs and frozen buffers, and their number.
     fn most_crowded(&self) -> Option<(Arc<Tree>, Arc<Bucket>, usize)> {
         let _looking = self.crowd.looking.lock();
         *self.crowd.came.lock() = 0;
@@ -207,7 +209,7 @@ impl Core {
         found
     }
 
-    /// Slow down a commit of `bytes` before it begins, by what memory, the log and merges ask for.
+    /// Slow down a commit of `bytes` before it begins, as memory, the log and merges require.
     pub(crate) fn slow_down(&self, bytes: usize) {
         if self.has_threads() {
             self.sleep(bytes);
@@ -216,13 +218,14 @@ impl Core {
     }
 
     fn sleep(&self, bytes: usize) {
-        // What a byte of the batch takes in a buffer, roughly: slots and growth.
+        // Approximate bytes of the batch in a buffer, including slots and growth.
         let pressure = self.memory.delay(bytes * 2);
         let debt = self.merge_delay(bytes);
         let log = self.log.as_ref();
         let log = log.map_or(Duration::ZERO, |log| log.delay(bytes));
-        // What memory and the log ask for beyond one sleep is forgiven: full buffers stop commits.
-        // Nothing stops merges from falling behind, so what they ask for is paid in whole.
+        // Waits for memory and the log beyond one sleep are dropped, because full buffers stop
+        // commits anyway. Nothing else keeps merges from falling behind, so waits for them are
+        // taken in full.
         let total = (pressure + debt + log).min(MOST_SLEEP);
         if let Some(sleep) = self.memory.owe(total) {
             self.vfs.sleep(sleep);
@@ -231,7 +234,7 @@ impl Core {
                 (debt, &self.counters.merge_debt),
                 (log, &self.counters.log_buffer),
             ];
-            // Counted as a wait for what made most of it.
+            // The wait is attributed to the cause of its largest part.
             if let Some((_, wait)) = waits.iter().max_by_key(|(delay, _)| *delay) {
                 wait.add(sleep);
             }
@@ -241,8 +244,8 @@ impl Core {
         }
     }
 
-    /// Slow down a bulk commit between two chunks, by what merges ask for a chunk of `bytes`. Room
-    /// in the buffers it makes itself, and its log is written already.
+    /// Slow down a bulk commit between two chunks, as merges require for a chunk of `bytes`. A bulk
+    /// commit makes its own room in the buffers, and its log is already written.
     pub(crate) fn slow_chunk(&self, bytes: usize) {
         if self.has_threads() {
             self.sleep_for_merges(bytes);
@@ -252,13 +255,14 @@ impl Core {
 
     fn sleep_for_merges(&self, bytes: usize) {
         let mut left = bytes;
-        // Each piece is counted when it is over, so that a store in which a commit waits does not
-        // look idle.
+        // Each piece is counted when it ends, so that a store with a waiting commit does not look
+        // idle.
         let sleep = |sleep: Duration| {
             self.vfs.sleep(sleep);
             self.counters.merge_debt.add(sleep);
         };
-        // Merges that fail do not come to an end while a commit sleeps; memory stops commits then.
+        // Merges that fail do not complete while a commit sleeps; the memory limit stops commits
+        // then.
         let pays = || !self.crowd.is_closing() && self.health.trouble().is_none();
         while 0 < left && pays() {
             let delay = self.merge_delay(left);
@@ -288,8 +292,8 @@ impl Core {
         {}
     }
 
-    /// Merge `bucket` until it has room for a commit, or is not merged any more. False when that
-    /// cannot be now.
+    /// Merge `bucket` until it has room for a commit, or another thread merges it. Returns false if
+    /// that is impossible now.
     pub(super) fn thin_out(&self, tree: &Arc<Tree>, bucket: &Arc<Bucket>) -> bool {
         let most = stop(self.tuning.k_cap);
         loop {
@@ -303,19 +307,19 @@ impl Core {
                 let can = !state.merging && !state.deltas.is_empty();
                 can.then(|| (Arc::clone(tree), Arc::clone(bucket)))
             };
-            // Threads try again what has failed, and commits without them here.
+            // Background threads retry failed work; without threads, commits do here.
             let fails = self.has_threads() && self.health.trouble().is_some();
             if fails || self.crowd.is_closing() {
                 return false;
             }
-            // Frozen buffers count, and a bucket is not cut under a flush.
+            // Frozen buffers count as runs, and a bucket is not split during a flush.
             let worked = match self.flush_one() {
                 Ok(false) => self.merge_slice(|| offer),
                 flushed => flushed,
             };
             match worked {
                 Ok(true) => {}
-                // A thread is at it, or another commit, or a cut holds its flushes back.
+                // A thread or another commit is flushing, or a cut holds back its flushes.
                 Ok(false) => self.wake.wait_for_room(LOOK),
                 Err(error) => {
                     self.health.worry(&error);
@@ -328,7 +332,8 @@ impl Core {
     }
 }
 
-/// How many of `bytes` one piece of sleep pays for when all of them ask for `delay`: one at least.
+/// The number of bytes that one piece of sleep pays for, if all `bytes` require `delay`; at least
+/// one.
 fn paid(bytes: usize, delay: Duration) -> usize {
     debug_assert!(MOST_SLEEP < delay, "else it is paid in whole");
     let part = bytes as u128 * MOST_SLEEP.as_nanos() / delay.as_nanos().max(1);

@@ -17,20 +17,22 @@ use crate::options::Options;
 use crate::tree::State;
 use crate::types::{Batch, Durability, TreeId, TreeOptions};
 
-/// A device that writes 100 MB/s.
+/// Nanoseconds per byte of a device that writes 100 MB/s.
 const FAST: u64 = 10;
-/// A device that writes 1 MB/s.
+/// Nanoseconds per byte of a device that writes 1 MB/s.
 const SLOW: u64 = 1000;
 
 #[derive(Default)]
 struct Seen {
-    /// Background work is being done: a sleep in it is just time.
+    /// Whether background work is in progress: a sleep during it only takes time.
     working: bool,
-    /// The most runs of a bucket, buffers counted as runs that they become, ever.
+    /// The maximum number of runs of a bucket so far; each buffer counts as the run that it
+    /// becomes.
     most_runs: usize,
-    /// The most that merges owed, ever, in spans.
+    /// The maximum debt of merges so far, in spans.
     most_debt: f64,
-    /// Looks while a commit slept, and those at which the store took itself for idle.
+    /// Number of samples while a commit slept, and of those at which the store considered itself
+    /// idle.
     looks: usize,
     idle: usize,
 }
@@ -162,7 +164,7 @@ impl Vfs for MachineVfs {
     }
 }
 
-/// What a commit is made by.
+/// The kind of a commit.
 #[derive(Clone, Copy, Debug)]
 enum Maker {
     Batch,
@@ -175,7 +177,7 @@ struct Load {
     tree: TreeId,
 }
 
-/// Many flushes for each byte of a bucket, so that `rho` is not enough to keep `k_cap`.
+/// Many flushes per byte of a bucket, so that `rho` does not suffice to keep `k_cap`.
 fn options() -> Options {
     Options::default()
         .with_memory(1 << 20)
@@ -188,7 +190,7 @@ fn options() -> Options {
 }
 
 impl Load {
-    /// A store whose options name threads; what they would do, the machine does.
+    /// A store whose options name threads; the simulated machine does their work.
     fn new(options: &Options, nanos_per_byte: u64) -> Load {
         let machine = Arc::new(Machine {
             disk: SimVfs::new(SimOptions::default()),
@@ -217,7 +219,7 @@ impl Load {
         }
     }
 
-    /// Commit rows with random keys; how long the commit took.
+    /// Commit rows with random keys; returns how long the commit took.
     fn commit(&self, maker: Maker, rows: std::ops::Range<u32>) -> Duration {
         self.make_room();
         let mut start = self.machine.disk.now();
@@ -248,15 +250,15 @@ impl Load {
         self.machine.disk.now() - start
     }
 
-    /// The longest that a commit of this many rows may take: 67 times what its merges take, and
-    /// a few merges of buckets that are at the limit.
+    /// The maximum duration of a commit of this many rows: 67 times the duration of its merges,
+    /// plus a few merges of buckets at the limit.
     fn most_wait(&self, rows: u32) -> Duration {
         let counters = &self.core.counters;
         let merged = counters.timed_bytes.get().max(1) as f64;
         let nanos = counters.merge_nanos.get() as f64 / merged;
         let nanos = nanos.max(self.machine.nanos_per_byte as f64);
         let bytes = f64::from(rows) * 64.0 * 1.5;
-        // The price of a byte changes while the load runs.
+        // The price of a byte changes during the load.
         let cost = bytes * self.core.options.rho() * nanos * 2.0 / 1e9;
         let bucket = self.core.options.bucket() as f64 * 2.0 * nanos / 1e9;
         Duration::from_secs_f64(cost * 67.0 + bucket * 4.0) + MOST_SLEEP
@@ -299,7 +301,7 @@ fn runs_and_debt_are_bounded_with_batches_of_any_size() {
 
 #[test]
 fn runs_and_debt_are_bounded_with_transactions_of_any_size() {
-    // One that is the first in its store is appended, and needs no merge.
+    // The first commit of a store is appended and needs no merge.
     for rows_a_commit in [100, 1_000, 15_000] {
         check(Maker::Transaction, 60_000, rows_a_commit, &options());
     }
@@ -312,7 +314,7 @@ fn runs_are_bounded_whatever_their_cap() {
     }
 }
 
-/// Sleeps that pay for `rho` bytes merged for each byte do not pay for what `k_cap` asks for.
+/// Sleeps that pay for `rho` merged bytes per byte do not pay for the merges that `k_cap` requires.
 #[test]
 fn runs_are_bounded_where_no_sleep_is_long_enough() {
     // pace: I2.
@@ -322,7 +324,7 @@ fn runs_are_bounded_where_no_sleep_is_long_enough() {
     }
 }
 
-/// Another thread finds it damaged, or drops its tree, while a commit is about to merge it.
+/// Another thread finds the bucket damaged, or drops its tree, while a commit is about to merge it.
 #[test]
 fn a_bucket_that_is_not_merged_any_more_is_not_waited_for() {
     let load = Load::new(&options().with_threads(0), FAST);

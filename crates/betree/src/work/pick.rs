@@ -1,4 +1,4 @@
-//! Which bucket is merged next, and whether one should be at all.
+//! Which bucket is merged next, and whether any should be.
 //!
 //! The lane is paced by `rho`: it may rewrite `rho` bytes for each byte flushed as a delta. Paced
 //! merging costs a little more in all than merging only what must be merged, and buys flatness:
@@ -30,29 +30,28 @@ const TOMBSTONE_WEIGHT: f64 = 4.0;
 /// it writes little, since most of what it reads is dead.
 const TOMBSTONES_FORCE: f64 = 0.5;
 
-/// How eagerly a bucket is looked for.
+/// Which merges are considered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Zeal {
-    /// Only what the pace allows, or what is forced.
+    /// Merges that the pace allows, and forced ones.
     Paced,
-    /// Whatever has anything to drop or to merge.
+    /// All merges that drop or merge anything.
     Idle,
-    /// That, and bases in which versions have numbers that no reader needs.
+    /// The same, and bases whose versions have sequence numbers that no reader needs.
     Settle,
 }
 
-/// One look at all buckets may stand for this part of them.
+/// One search of all buckets serves for this fraction of them.
 const SHARE: usize = 16;
-/// How often all buckets are looked at while the pace allows nothing: it may be that reads force a
-/// merge.
+/// Interval of searches while the pace allows no merges: reads may have forced one.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// What a merge of a bucket is worth.
+/// How much a merge of a bucket is worth.
 struct Worth {
     score: f64,
-    /// It is due whatever the pace.
+    /// Whether it is due independent of the pace.
     forced: bool,
-    /// What it reads.
+    /// Bytes that it reads.
     bytes: f64,
 }
 
@@ -66,7 +65,7 @@ impl Core {
             return self.pick_leftovers(zeal);
         }
         if zeal == Zeal::Paced && !self.is_crowded() {
-            // First, or deltas would always be before it; it is seldom its turn.
+            // First, because otherwise deltas would always precede it; it is rarely due.
             if let Some(found) = self.pick_leftovers(zeal) {
                 return Some(found);
             }
@@ -78,7 +77,7 @@ impl Core {
         }
     }
 
-    /// The bucket whose deltas are merged next: any if `paced`, else one that is forced.
+    /// The bucket whose deltas are merged next: any bucket if `paced`, else a forced one.
     fn pick_deltas(&self, paced: bool) -> Option<(Arc<Tree>, Arc<Bucket>)> {
         let mut found = self.merges.found.lock();
         while let Some((tree, bucket)) = found.pop() {
@@ -96,8 +95,8 @@ impl Core {
         found.pop()
     }
 
-    /// Whether a bucket may be forced by now that was not at the last look. Runs that came force at
-    /// once, reads within [`LOOK_AGAIN`].
+    /// Whether a bucket may now be forced that was not at the last search. New runs force a merge
+    /// at once, reads within [`LOOK_AGAIN`].
     fn should_look(&self) -> bool {
         let changes = self.changes();
         let before = self.merges.looked.swap(changes, Ordering::Relaxed);
@@ -105,8 +104,8 @@ impl Core {
         before != changes || super::step::due(timer, self.vfs.now(), LOOK_AGAIN)
     }
 
-    /// The buckets that are worth most, the best last: those that one look may stand for, which are
-    /// a part of all, and together no more than a part of a bucket.
+    /// The buckets most worth merging, the best last: as many as one search serves for, at most a
+    /// fraction of all buckets, and together at most a fraction of a bucket's size.
     fn find_merges(&self, paced: bool) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
         let trees = self.catalog.all();
         let mut all = Vec::new();
@@ -141,8 +140,8 @@ impl Core {
         found
     }
 
-    /// Nothing is left to merge: what the pace would still allow is not owed any more, or it would
-    /// be spent all at once later.
+    /// Forgive the remaining allowance when there is nothing to merge; otherwise it would be used
+    /// up at once later.
     fn forgive(&self) {
         let left = self.merge_allowance();
         if 0.0 < left {
@@ -155,8 +154,8 @@ impl Core {
         }
     }
 
-    /// What a merge of the bucket is worth; `None` when there is nothing to merge or it is being
-    /// merged.
+    /// How much a merge of the bucket is worth; `None` if there is nothing to merge or a merge is
+    /// in progress.
     fn worth(&self, bucket: &Bucket) -> Option<Worth> {
         let state = bucket.state();
         let busy = state.merging || state.broken || state.retired || state.dropped;
@@ -171,12 +170,12 @@ impl Core {
         let urgency = (1.0 + RUN_WEIGHT * runs as f64) * heat * (1.0 + TOMBSTONE_WEIGHT * dead);
         let score = deltas / all * urgency;
         debug_assert!(score.is_finite(), "scores can be compared");
-        // Reads have paid as much for the deltas as a merge would have cost: beyond that it would
-        // have been cheaper to merge. So a tree that is mostly read settles whatever the pace.
+        // Reads have cost as much because of the deltas as a merge would have. So a tree that is
+        // mostly read settles whatever the pace.
         let paid = f64::from(bucket.heat()) * runs as f64 * READ_BYTES;
         let forced = self.tuning.k_cap <= runs || TOMBSTONES_FORCE <= dead || all <= paid;
-        // Of buckets beyond their cap the one with the most runs is first, however small they are:
-        // commits wait for it.
+        // Among buckets beyond their cap the one with the most runs comes first, however small,
+        // because commits wait for it.
         let over = runs.saturating_sub(self.tuning.k_cap);
         let first = if forced {
             1000.0 * (1 + over) as f64
@@ -190,15 +189,15 @@ impl Core {
         })
     }
 
-    /// Bytes the lane may still rewrite; negative when it is ahead.
+    /// Bytes that may still be rewritten; negative if merges are ahead of the pace.
     pub(crate) fn merge_allowance(&self) -> f64 {
         let flushed = self.counters.delta_bytes.get() as f64;
         let spent = self.counters.merged_bytes.get() + self.counters.forgiven_bytes.get();
         flushed * self.options.rho() - spent as f64
     }
 
-    /// Count the deltas that are there when the store is opened, and those of each bucket. What
-    /// bases hold for snapshots is looked for by the first pick.
+    /// Count the existing deltas when the store is opened, in total and per bucket. The first pick
+    /// searches the bases.
     pub(crate) fn count_deltas(&self) {
         let mut seen = BTreeSet::new();
         for (_, bucket) in self.buckets() {
@@ -212,8 +211,8 @@ impl Core {
         }
     }
 
-    /// Whether nothing was committed since the last time this was asked, and no commit is under
-    /// way that waits (piece by piece) or is done in parts: it counts as a commit at its end only.
+    /// Whether nothing was committed since the last call, and no commit is waiting piece by piece
+    /// or being executed in chunks: such a commit is counted at its end only.
     pub(crate) fn is_idle(&self) -> bool {
         let counters = &self.counters;
         let waits = counters.memory_full.get().0 + counters.merge_debt.get().0;

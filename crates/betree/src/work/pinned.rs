@@ -14,7 +14,7 @@ pub(crate) struct Pinned {
 }
 
 impl Pinned {
-    /// A buffer of `bytes` was flushed, and the bucket has released it.
+    /// Record a flushed buffer of `bytes` that its bucket has released.
     pub(super) fn flushed(&self, buffer: Weak<Buffer>, bytes: usize) {
         if is_held(&buffer) {
             let mut list = self.list.lock();
@@ -23,7 +23,7 @@ impl Pinned {
         }
     }
 
-    /// Bytes of those that are still held.
+    /// Bytes of the recorded buffers that readers still hold.
     pub(crate) fn bytes(&self) -> usize {
         let mut list = self.list.lock();
         list.retain(|(buffer, _)| is_held(buffer));

@@ -14,11 +14,11 @@ use crate::plant::{Plant, planted};
 use crate::tree::{Bucket, Tree};
 use crate::types::Seq;
 
-/// A frozen buffer on its way.
+/// A frozen buffer to be flushed.
 pub(crate) struct Job {
     pub(crate) tree: Arc<Tree>,
     pub(crate) buffer: Arc<Buffer>,
-    /// The range of the bucket it was the buffer of; since then that may have been split.
+    /// The range of the bucket when the buffer was frozen; the bucket may have been split since.
     pub(crate) lo: Arc<[u8]>,
     pub(crate) hi: Option<Arc<[u8]>>,
     /// The newest commit when it was frozen.
@@ -27,7 +27,7 @@ pub(crate) struct Job {
     pub(crate) bytes: usize,
 }
 
-/// A job that was taken, with the buckets it goes to (marked, I2).
+/// A job that a thread has taken, with its marked buckets (I2).
 pub(crate) struct Taken {
     pub(crate) job: Job,
     pub(crate) buckets: Vec<Arc<Bucket>>,
@@ -36,15 +36,15 @@ pub(crate) struct Taken {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
-    /// What jobs being done are up to, and the memory of their buffers.
+    /// The `through` of each job in progress, and the memory of their buffers.
     taken: Vec<Seq>,
     taken_bytes: usize,
-    /// Nothing frozen later than this is taken.
+    /// Buffers frozen later than this are not taken.
     until: Option<Seq>,
 }
 
 impl Jobs {
-    /// A taken job is not being done any more.
+    /// Record that a taken job is no longer in progress.
     fn give_up(&mut self, through: Seq, bytes: usize) {
         let at = self.taken.iter().position(|taken| *taken == through);
         let at = at.expect("what ends was taken");
@@ -72,7 +72,7 @@ impl FlushQueue {
         jobs.waiting.push_back(job);
     }
 
-    /// Take the first job whose turn it is (I1), and mark its buckets.
+    /// Take the first job that may be taken (I1), and mark its buckets.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut jobs = self.jobs.lock();
         for index in 0..jobs.waiting.len() {
@@ -90,13 +90,13 @@ impl FlushQueue {
         None
     }
 
-    /// A taken job, of a buffer of `bytes` frozen at `through`, is done.
+    /// Record that a taken job, for a buffer of `bytes` frozen at `through`, is complete.
     pub(crate) fn done(&self, through: Seq, bytes: usize) {
         self.jobs.lock().give_up(through, bytes);
     }
 
-    /// A taken job failed: it is the first to be tried again, in the buckets that still have it.
-    /// The others may be marked by another thread by now.
+    /// Return a failed job to the front of the queue, for the buckets that still have its buffer.
+    /// Another thread may have marked the other buckets by now.
     pub(crate) fn put_back(&self, taken: Taken) {
         for bucket in &taken.buckets {
             let mut state = bucket.state();
@@ -109,20 +109,20 @@ impl FlushQueue {
         jobs.waiting.push_front(taken.job);
     }
 
-    /// Take nothing that was frozen after `through`, until what is returned is dropped. One at a
-    /// time: the caller holds the checkpoint's lock.
+    /// Hold back buffers frozen after `through` until the returned guard is dropped. The caller
+    /// holds the checkpoint lock, so there is one at a time.
     pub(crate) fn hold_after(&self, through: Seq) -> HeldBack<'_> {
         let before = self.jobs.lock().until.replace(through);
         assert!(before.is_none(), "one cut at a time");
         HeldBack { queue: self }
     }
 
-    /// Take nothing any more: the store is closed.
+    /// Let no job be taken any more: the store is closed.
     pub(crate) fn close(&self) {
         self.jobs.lock().until = Some(Seq::ANCIENT);
     }
 
-    /// Forget the jobs of a tree that is gone; the bytes of their buffers.
+    /// Remove the jobs of a dropped tree; returns the bytes of their buffers.
     pub(crate) fn forget(&self, tree: &Arc<Tree>) -> usize {
         let mut jobs = self.jobs.lock();
         let mut bytes = 0;
@@ -136,7 +136,7 @@ impl FlushQueue {
         bytes
     }
 
-    /// Memory of the buffers that wait, and of those being flushed.
+    /// Memory of the waiting buffers, and of those being flushed.
     pub(crate) fn bytes(&self) -> (usize, usize) {
         let jobs = self.jobs.lock();
         (
@@ -145,20 +145,20 @@ impl FlushQueue {
         )
     }
 
-    /// Jobs that wait, and jobs being done.
+    /// Number of waiting jobs, and of jobs in progress.
     pub(crate) fn len(&self) -> (usize, usize) {
         let jobs = self.jobs.lock();
         (jobs.waiting.len(), jobs.taken.len())
     }
 
-    /// Whether nothing waits that may be taken, and nothing is being done.
+    /// Whether no job is waiting that may be taken, and none is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         let jobs = self.jobs.lock();
         let may = |job: &Job| jobs.until.is_none_or(|until| job.through <= until);
         jobs.taken.is_empty() && !jobs.waiting.iter().any(may)
     }
 
-    /// Whether nothing that was frozen up to `through` waits or is being flushed.
+    /// Whether no buffer frozen up to `through` is waiting or being flushed.
     pub(crate) fn is_past(&self, through: Seq) -> bool {
         let jobs = self.jobs.lock();
         let waiting = jobs.waiting.iter().map(|job| job.through);
@@ -168,7 +168,7 @@ impl FlushQueue {
     }
 }
 
-/// While this lives, what was frozen later is not flushed.
+/// While this lives, buffers frozen later are not flushed.
 #[must_use]
 pub(crate) struct HeldBack<'a> {
     queue: &'a FlushQueue,
@@ -180,7 +180,7 @@ impl Drop for HeldBack<'_> {
     }
 }
 
-/// Mark all buckets that the job still has to go to, or none.
+/// Mark all remaining buckets of the job, or none.
 fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
     let routing = job.tree.routing();
     let first = routing.find(&job.lo);
@@ -191,7 +191,7 @@ fn mark(job: &Job) -> Option<Vec<Arc<Bucket>>> {
         }
         let mut state = bucket.state();
         if !state.retired && !state.has_frozen(&job.buffer) {
-            // An attempt before this one got that far.
+            // An earlier attempt has flushed this bucket.
             continue;
         }
         let oldest = state.frozen.last();

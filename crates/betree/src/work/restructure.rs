@@ -1,4 +1,4 @@
-//! Replacing a bucket by several: splits, and the cutting of a bucket that grows at its end.
+//! Replacing a bucket by several: splits, and cutting a bucket that grows at its upper end.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use crate::plant::{Plant, planted};
 use crate::run::Run;
 use crate::tree::{Bucket, State, Tree};
 
-/// One of the buckets that take the place of another.
+/// One of the buckets that replace another.
 pub(crate) struct Part {
-    /// Where it begins.
+    /// Its lower bound.
     pub(crate) lo: Arc<[u8]>,
     /// Its base.
     pub(crate) base: Vec<Arc<Run>>,

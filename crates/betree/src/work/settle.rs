@@ -1,4 +1,4 @@
-//! Doing all work that is owed, on request.
+//! Completing all pending work, on request.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use crate::run::Run;
 use crate::tree::{Bucket, Tree};
 use crate::types::{RunId, Seq, TreeId};
 
-/// How long a caller that waits for background threads sleeps between looks.
+/// Sleep of a caller that waits for background threads, between two checks.
 const LOOK: Duration = Duration::from_millis(1);
 
 impl Core {
@@ -56,20 +56,20 @@ impl Core {
         self.cut_file()
     }
 
-    /// Empty buffers have freed their memory; have the allocator release it. A store without
-    /// threads leaves that to the caller that steps it.
+    /// Have the allocator return freed memory to the system. A store without threads leaves that to
+    /// the caller that steps it.
     pub(super) fn give_memory_back(&self) {
         if self.has_threads() {
             stdx::memory::release();
         }
     }
 
-    /// Flush what was frozen up to commit `through`, and wait for no other flush.
+    /// Flush all buffers frozen up to commit `through`, without waiting for other flushes.
     fn flush_through(&self, through: Seq) -> Result<()> {
         while !self.queue.is_past(through) {
             self.health.check_writable()?;
             if !self.flush_one()? {
-                // Another thread is at the last ones, or a cut holds them back.
+                // Another thread is flushing the last ones, or a cut holds them back.
                 self.wake.wait_for_room(LOOK);
             }
         }
@@ -111,7 +111,8 @@ impl Core {
                 let mut offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
                 while !self.bucket_is_merged(&bucket, &there) {
                     if !self.merge_slice(|| offer.take())? {
-                        // Another thread is at this bucket, or it was not free when offered.
+                        // Another thread is working on this bucket, or it was not free when it was
+                        // offered.
                         self.wake.wait_for_room(LOOK);
                         offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
                     }
@@ -121,7 +122,7 @@ impl Core {
                 }
                 done += size;
             }
-            // A bucket that took over the range of an empty one has the deltas it had before.
+            // A bucket that absorbed an empty neighbor keeps the deltas that it had before.
             buckets = within(&tree, start, end);
             buckets.retain(|bucket| !self.bucket_is_merged(bucket, &there));
         }
@@ -129,8 +130,8 @@ impl Core {
         Ok(watch(done, total.max(done)))
     }
 
-    /// Whether nothing of `there` is left to merge or to drop in a bucket, or it is not in the tree
-    /// any more.
+    /// Whether the bucket has none of the runs `there` left to merge or to drop, or is no longer in
+    /// the tree.
     fn bucket_is_merged(&self, bucket: &Bucket, there: &BTreeSet<RunId>) -> bool {
         let state = bucket.state();
         if state.retired || state.broken || state.dropped {
@@ -142,7 +143,7 @@ impl Core {
     }
 }
 
-/// The buckets that may hold keys of the range.
+/// The buckets that may contain keys of the range.
 fn within(tree: &Tree, start: Bound<&[u8]>, end: Bound<&[u8]>) -> Vec<Arc<Bucket>> {
     let routing = tree.routing();
     let within = |b: &&Arc<Bucket>| overlaps(b, start, end);

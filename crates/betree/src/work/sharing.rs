@@ -1,4 +1,4 @@
-//! Runs that several buckets name, since a bucket was split while they were in it.
+//! Runs that several buckets share, because a bucket with the run was split.
 //!
 //! - I1. A run that is not in the table is named by at most one bucket.
 
@@ -10,21 +10,22 @@ use stdx::sync::Mutex;
 use crate::run::Run;
 use crate::types::RunId;
 
-/// How many buckets name a run, beyond the first.
+/// Number of buckets that refer to each shared run, beyond the first.
 #[derive(Default)]
 pub(crate) struct Sharing {
     more: Mutex<BTreeMap<RunId, usize>>,
 }
 
 impl Sharing {
-    /// `run` is named by `more` further buckets.
+    /// Record that `more` further buckets refer to `run`.
     pub(crate) fn add(&self, run: RunId, more: usize) {
         if 0 < more {
             *self.more.lock().entry(run).or_insert(0) += more;
         }
     }
 
-    /// A bucket names `run` no longer; with the last one the run is retired, and this is true.
+    /// Record that a bucket no longer refers to `run`. If it was the last one, the run is retired
+    /// and true returned.
     pub(crate) fn remove(&self, run: &Arc<Run>) -> bool {
         let id = run.meta().id;
         let mut more = self.more.lock();
@@ -44,7 +45,7 @@ impl Sharing {
         false
     }
 
-    /// How many buckets name `run`, if it is named at all.
+    /// Number of buckets that refer to `run`, if any does.
     pub(crate) fn names(&self, run: RunId) -> usize {
         1 + self.more.lock().get(&run).copied().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! What merges read: scans of runs, one after the other where they do not overlap.
+//! The input of merges: scans of runs, one after another if they do not overlap.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use crate::merge::Source;
 use crate::run::{Run, RunScan};
 use crate::types::Entry;
 
-/// Where merges read.
+/// The site of reads by merges.
 const READ: Site = Site("merge.read");
 
-/// Runs in key order that do not overlap, as one source; each is opened when its turn comes.
+/// Non-overlapping runs in key order as one source; each is opened when the previous one ends.
 pub(crate) struct Chain {
     rest: VecDeque<Arc<Run>>,
     lo: Arc<[u8]>,

@@ -14,32 +14,34 @@ use crate::db::Core;
 use crate::error::{ErrorKind, Result};
 use crate::types::Seq;
 
-/// How often a store may be asked whether it is idle: a commit within this time says no.
+/// Minimum interval of checks whether the store is idle: a commit within this time means that it is
+/// not.
 const IDLE_AFTER: Duration = Duration::from_millis(100);
 
-/// How long a commit without threads behind it waits for the flushes of others before it looks.
+/// Time that a commit in a store without threads waits for flushes of other callers before it
+/// checks again.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
 
-/// When things were done last, in nanoseconds of the store's clock.
+/// When each periodic task last ran, in nanoseconds of the store's clock.
 #[derive(Default)]
 pub(crate) struct Timers {
     synced: AtomicU64,
     asked_idle: AtomicU64,
     idle: AtomicU64,
     pub(super) looked: AtomicU64,
-    /// The look for the most crowded bucket.
+    /// The search for the most crowded bucket.
     pub(super) crowd: AtomicU64,
 }
 
 impl Timers {
-    /// Whether the store took itself for idle when it was asked last.
+    /// Whether the store considered itself idle at the last check.
     #[cfg(test)]
     pub(super) fn looks_idle(&self) -> bool {
         self.idle.load(Ordering::Relaxed) == 1
     }
 }
 
-/// Whether `period` has passed since `last`; then `last` is now, for one caller only.
+/// Whether `period` has passed since `last`; if so, `last` is set to now, for one caller only.
 pub(super) fn due(last: &AtomicU64, now: Duration, period: Duration) -> bool {
     let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
     let before = last.load(Ordering::Relaxed);
@@ -50,7 +52,7 @@ pub(super) fn due(last: &AtomicU64, now: Duration, period: Duration) -> bool {
 }
 
 impl Core {
-    /// Do one unit of background work. False when there is none now.
+    /// Do one unit of background work. Returns false if there is none.
     ///
     /// # Errors
     /// What the work failed on; it will be tried again, except after a failed sync.
@@ -68,7 +70,7 @@ impl Core {
         if self.flush_one()? {
             return Ok(true);
         }
-        // With threads, one of them is for the log alone.
+        // A store with threads has one thread for the log alone.
         if !self.has_threads() && self.sync_interval()? {
             return Ok(true);
         }
@@ -108,7 +110,7 @@ impl Core {
         timers.idle.load(Ordering::Relaxed) == 1
     }
 
-    /// Sync the log when its interval has passed.
+    /// Sync the log if its interval has passed.
     pub(crate) fn sync_interval(&self) -> Result<bool> {
         let Some(log) = &self.log else {
             return Ok(false);
@@ -137,7 +139,7 @@ impl Core {
         let Some(oldest) = self.oldest_unflushed() else {
             return false;
         };
-        // Half of what is in memory only, by age: the checkpoint after it frees that much of the
+        // Half of what is only in memory, by age: the next checkpoint then frees that part of the
         // log.
         let newest = self.snapshots.visible();
         self.freeze_older_than(Seq(oldest.0 + (newest.0 - oldest.0.min(newest.0)) / 2 + 1));
@@ -149,7 +151,7 @@ impl Core {
         if !self.catalog.has_dropped() {
             return false;
         }
-        // Out of the catalog and out of the accounts in one step.
+        // Removed from the catalog and from the counters in one step.
         let committer = self.commit.lock();
         let forgotten = self
             .catalog
@@ -160,7 +162,7 @@ impl Core {
         !forgotten.is_empty()
     }
 
-    /// Make room in the buffers, for a store without threads.
+    /// Make room in the buffers of a store without threads.
     ///
     /// # Errors
     /// The device's: the commit that needs room cannot have it.
@@ -175,7 +177,7 @@ impl Core {
             }
         }
         if !self.freeze_fullest() {
-            // Other threads are flushing all there is, or a cut holds it back.
+            // Other threads are flushing all buffers, or a cut holds them back.
             self.wake.wait_for_room(ROOM_WAIT);
         }
         Ok(())

@@ -11,9 +11,9 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::db::Core;
 
-/// How long a thread without work waits before it looks again, unless woken.
+/// Maximum wait of a thread without work before it checks again, unless it is woken.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long after a failure.
+/// The same after a failure.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(100);
 
 /// The threads; dropping it stops them.
@@ -24,7 +24,7 @@ pub(crate) struct Threads {
 }
 
 impl Threads {
-    /// Start as many as the options say.
+    /// Start the number of threads that the options specify.
     ///
     /// # Errors
     /// The operating system's.
@@ -77,7 +77,7 @@ impl Drop for Threads {
     fn drop(&mut self) {
         self.tell();
         for handle in self.handles.drain(..) {
-            // A panic there was printed there; one more here would abort.
+            // A panic of the thread was already printed; another panic here would abort.
             let _ = handle.join();
         }
     }
@@ -88,14 +88,13 @@ fn work(core: &Core, stop: &AtomicBool) {
         match core.step() {
             Ok(true) => {}
             Ok(false) => core.wake.wait_for_work(PAUSE),
-            // Kept where commits and statistics find it.
+            // The error is stored where commits and statistics find it.
             Err(_) => core.wake.wait_for_work(PAUSE_AFTER_ERROR),
         }
     }
 }
 
-/// Write the log out in large pieces, so that commits at `none` need not, and ask the operating
-/// system to begin with what was written.
+/// Write the log in large pieces, so that commits at `none` need not, and request writeback.
 fn write_log(core: &Core, stop: &AtomicBool) {
     let Some(log) = &core.log else { return };
     while !stop.load(Ordering::Acquire) {
@@ -109,7 +108,7 @@ fn write_log(core: &Core, stop: &AtomicBool) {
     }
 }
 
-/// Sync the log once in an interval, and make its segments ahead.
+/// Sync the log once per interval, and create its segments ahead.
 fn sync_log(core: &Core, stop: &AtomicBool) {
     let Some(log) = &core.log else { return };
     let pause = PAUSE.min(core.options.interval());

@@ -1,4 +1,4 @@
-//! What background work waits for, and what it does not.
+//! What background work waits for, and what it must not wait for.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -74,7 +74,7 @@ fn a_merge_that_has_to_cut_waits_for_a_flush_without_spinning() {
     assert_eq!(core.buckets().len(), 1);
     put(&core, tree, (0..1200).step_by(100));
     core.freeze_older_than(Seq::MAX);
-    // Another thread is at the flush.
+    // Another thread is flushing.
     let taken = core.queue.take().unwrap();
     let mut slices = 0;
     while core.merge_slice(|| core.pick_merge(Zeal::Idle)).unwrap() {
@@ -109,7 +109,7 @@ fn a_store_is_not_idle_during_a_bulk_commit() {
     assert!(core.is_idle(), "it wrote nothing");
 }
 
-/// Changes that are watched, and none.
+/// A change set without changes that calls a closure.
 struct Watched<'a>(&'a dyn Fn());
 
 impl Changes for Watched<'_> {

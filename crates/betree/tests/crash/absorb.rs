@@ -1,4 +1,4 @@
-//! Empty buckets whose range a neighbour takes over.
+//! Empty buckets whose range a neighbor takes over.
 //!
 //! A flush that runs while its bucket is merged and cut leaves one delta that all parts share. A
 //! part that is merged drops the delta; its neighbours keep it, with the old versions of keys that
@@ -29,7 +29,7 @@ fn put(db: &Db, tree: TreeId, keys: impl Iterator<Item = u32>) {
     db.write(&batch, Durability::None).expect("nothing fails");
 }
 
-/// How many keys the tree holds from `first` on.
+/// Number of keys in the tree from `first` on.
 fn count(db: &Db, tree: TreeId, first: u32) -> usize {
     let first = key(first);
     let snapshot = db.begin_read().expect("nothing fails");

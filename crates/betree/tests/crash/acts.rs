@@ -1,4 +1,5 @@
-//! What is done to a store that writes: each recorded in the history, judged, done to the model.
+//! Operations on a store that write: each is recorded in the history, checked, and applied to the
+//! model.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -82,7 +83,7 @@ impl World {
         Ok(done)
     }
 
-    /// A call after which everything before is durable, if it says so.
+    /// A call that makes everything before it durable, if it succeeds.
     pub(crate) fn barrier(&mut self, act: impl FnOnce(&Db) -> Result<bool, Error>) -> Step<bool> {
         if self.is_down() {
             return Ok(false);
@@ -109,7 +110,7 @@ impl World {
         self.barrier(|db| db.settle(Duration::from_secs(600)))
     }
 
-    /// Do background work, `n` units at most.
+    /// Do at most `n` units of background work.
     pub(crate) fn steps(&mut self, n: u64) -> Step {
         for _ in 0..n {
             if self.is_down() {
@@ -133,7 +134,7 @@ impl World {
         self.barrier(|db| db.compact(id, Bound::Unbounded, Bound::Unbounded, &mut |_, _| true))
     }
 
-    /// Write `n` keys from `from` on, with values of `length` bytes and a few.
+    /// Write `n` keys from `from` on, with values of about `length` bytes.
     pub(crate) fn fill(
         &mut self,
         tree: &str,
@@ -149,7 +150,7 @@ impl World {
         self.write(changes, durability)
     }
 
-    /// Delete `n` keys as [`World::fill`] writes them.
+    /// Delete `n` keys that [`World::fill`] has written.
     pub(crate) fn clear(&mut self, tree: &str, (from, n, step): (u32, u32, u32)) -> Step<bool> {
         let key = |i: u32| format!("{:06}", from + i * step).into_bytes();
         let changes = (0..n)
@@ -159,7 +160,7 @@ impl World {
     }
 }
 
-/// A bound as the library takes it.
+/// A bound in the form of the library.
 pub(crate) fn bound(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {
     match bound {
         Bound::Unbounded => Bound::Unbounded,

@@ -11,25 +11,25 @@ use sim::{SimOptions, SimVfs};
 
 use crate::rig::{DIRECTORY, Step, World, say};
 
-/// Bytes that are allocated at least.
+/// The allocation unit.
 const UNIT: u64 = 4096;
-/// Memory beyond the share of the buffers: a part of a commit that is applied at once, and what
-/// holds the longest value that is written here twice.
+/// Memory in addition to the share of the buffers: a chunk of a commit that is applied at once, and
+/// twice the longest value written here.
 const AT_ONCE: u64 = 512 << 10;
-/// The memory of an empty buffer, at most.
+/// Maximum memory of an empty buffer.
 const EMPTY_BUFFER: u64 = 512;
-/// What transactions may hold however small the buffers are, and one write.
+/// Memory that transactions may hold however small the buffers are, plus one write.
 const TRANSACTIONS: u64 = (256 << 10) + (64 << 10);
 
-/// The most runs above the base that a bucket may have, as `docs/betree.md` says.
+/// Maximum number of runs above the base in a bucket, according to `docs/betree.md`.
 fn most_runs(k_cap: u32) -> usize {
     let k_cap = k_cap as usize;
     (2 * k_cap).max(k_cap + 8)
 }
 
 impl World {
-    /// What must hold right after a commit that was done without faults. One that puts nothing may
-    /// be no commit, and pays nothing.
+    /// Check the bounds directly after a commit without faults. A batch that puts nothing may not
+    /// be a commit, and then does not wait for merges.
     pub(crate) fn check_bounds(&self, changes: &[Change]) {
         let puts = |change: &Change| matches!(change, Change::Put(..));
         if self.faulty || self.db.is_none() || !changes.iter().any(puts) {
@@ -78,11 +78,12 @@ impl World {
         let entries: u64 = self.ids.values().map(|&id| self.entries(id)).sum();
         let expected: usize = self.model.values().map(|tree| tree.len()).sum();
         assert_eq!(entries, expected as u64, "one version of each key");
-        // And one for each tree: of three, two neighbours may hold just more than can be joined.
+        // One more for each tree: of three buckets, two neighbors may be slightly too large to be
+        // joined.
         let (buckets, few) = (stats.buckets, fresh.buckets);
         let most = 2 * few + stats.trees;
         assert!(buckets <= most, "{buckets} buckets, {few} when fresh");
-        // A tenth, what the ends of runs leave unused, and the image.
+        // A tenth, the unused ends of runs, and the image.
         let (used, least) = (stats.space.used_bytes, fresh.space.used_bytes);
         let most = least + least / 10 + UNIT * (buckets + 2);
         assert!(used <= most, "{used} bytes used, {least} by a fresh store");
@@ -94,7 +95,7 @@ impl World {
         stats.expect("an open store has statistics").entries
     }
 
-    /// A store that is loaded with the model at once, and has settled.
+    /// The statistics of a settled store that was loaded with the model at once.
     fn fresh(&self) -> Stats {
         let disk = SimVfs::new(SimOptions::default());
         let options = self.options.clone();
@@ -103,7 +104,7 @@ impl World {
             let tree = db.create_tree(name, TreeOptions::default());
             let tree = tree.expect("a new tree");
             let all: Vec<_> = entries.iter().collect();
-            // Not in order, so that it is cut where merges cut.
+            // Not in key order, so that merges split it.
             for first in 0..17 {
                 let mut batch = Batch::new();
                 for (key, value) in all.iter().skip(first).step_by(17) {

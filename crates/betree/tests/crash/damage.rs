@@ -23,10 +23,10 @@ use crate::rig::{DIRECTORY, Step, World};
 use crate::scripts::small;
 use crate::{Repeat, setting};
 
-/// One byte in this many is flipped, unless `BETREE_SIM_EVERY=1` says otherwise.
+/// One byte in this many is flipped, unless `BETREE_SIM_EVERY=1` is set.
 const STRIDE: u64 = 37;
 
-/// A closed store on disk, what it holds, and what its last commits were.
+/// A closed store on disk, its content, and its history of commits.
 struct Victim {
     vfs: SimVfs,
     options: Options,
@@ -34,7 +34,7 @@ struct Victim {
     history: History,
 }
 
-/// What became of the damage.
+/// The outcomes of damage.
 #[derive(Default, Debug)]
 struct Sum {
     cases: u64,
@@ -93,7 +93,7 @@ fn victim(codec: Codec) -> Victim {
     }
 }
 
-/// Open and read everything, twice over: by scans and by the check of the whole store.
+/// Open the store and read everything twice: by scans, and by the check of the whole store.
 fn read(vfs: &SimVfs, options: &Options) -> Result<State, Error> {
     let db = Db::open_with(Arc::new(vfs.clone()), Path::new(DIRECTORY), options.clone())?;
     let state = everything(&db)?;
@@ -101,7 +101,7 @@ fn read(vfs: &SimVfs, options: &Options) -> Result<State, Error> {
 }
 
 impl Victim {
-    /// Read after `damage`; the answer is right or an error of the kinds allowed.
+    /// Read after `damage`; the answer must be right, or an error of an allowed kind.
     fn hurt(&self, sum: &mut Sum, what: &str, damage: impl FnOnce(&SimVfs)) {
         let _repeat = Repeat(format!("cargo test -p betree --test crash damage ({what})"));
         let vfs = self.vfs.fork();
@@ -139,7 +139,7 @@ impl Victim {
             .collect()
     }
 
-    /// The content of a file: of the log, without the zeros at the end.
+    /// The content of a file; for the log without the zeros at the end.
     fn content(&self, path: &Path) -> Vec<u8> {
         let mut bytes = self.vfs.peek(path).expect("it is there");
         let end = bytes.iter().rposition(|b| *b != 0).map_or(0, |at| at + 1);
@@ -302,7 +302,7 @@ fn remove(vfs: &SimVfs, path: &Path) {
     vfs::Vfs::remove(vfs, vfs::Site("test.remove"), path).expect("it is there");
 }
 
-/// A lost write leaves what was there before, whole and valid in itself.
+/// A lost write leaves the previous content, which is valid in itself.
 #[test]
 fn damage_by_lost_writes_is_found() {
     let before = victim(Codec::None);

@@ -1,5 +1,5 @@
-//! What is drawn: options and workloads. Swarms: each draw leaves most kinds of operations out, so
-//! that those it keeps meet often.
+//! Random options and workloads. Each draw omits most kinds of operations, so that the remaining
+//! ones often interact.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use stdx::Rng;
 use crate::rig::{Step, World};
 use crate::txn::Txn;
 
-/// One of these.
+/// A random element.
 pub(crate) fn pick<T: Copy>(rng: &mut Rng, all: &[T]) -> T {
     *all.get(rng.index(all.len()))
         .expect("an index below the length")
 }
 
-/// Each codec, those with levels at the fastest.
+/// Each codec; those with levels at the fastest one.
 pub(crate) const CODECS: [Codec; 5] = [
     Codec::None,
     Codec::Lz4,
@@ -49,7 +49,7 @@ pub(crate) fn options(rng: &mut Rng) -> Options {
         .with_seed(rng.next_u64())
 }
 
-/// The kinds of operations, with their usual weights.
+/// The kinds of operations with their default weights.
 const KINDS: [(Kind, u64); 13] = [
     (Kind::Batch, 40),
     (Kind::Ascending, 20),
@@ -83,7 +83,7 @@ enum Kind {
     Long,
 }
 
-/// A drawn mixture of operations.
+/// A random mixture of operations.
 pub(crate) struct Load {
     weights: Vec<(Kind, u64)>,
     total: u64,
@@ -116,12 +116,12 @@ impl Load {
         }
     }
 
-    /// The transactions under way are gone, as after a crash.
+    /// Drop the open transactions, as after a crash.
     pub(crate) fn forget(&mut self) {
         self.open.clear();
     }
 
-    /// One operation.
+    /// Run one random operation.
     pub(crate) fn act(&mut self, world: &mut World, rng: &mut Rng) -> Step {
         let mut at = rng.below(self.total);
         let kind = self.weights.iter().find(|(_, weight)| {

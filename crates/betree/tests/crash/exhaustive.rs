@@ -9,7 +9,7 @@ use crate::rig::{Stop, World};
 use crate::scripts::{self, Script};
 use crate::{Repeat, SCRIPTS, setting};
 
-/// The world of a script before its scene.
+/// The state of a script before its scene.
 pub(crate) fn stage(script: &Script) -> World {
     let vfs = SimVfs::new(SimOptions {
         seed: 11,
@@ -20,7 +20,7 @@ pub(crate) fn stage(script: &Script) -> World {
     world
 }
 
-/// Crash `script` everywhere; how many crash points there are.
+/// Crash `script` at every call; returns the number of crash points.
 fn explore(script: &Script, only: Option<u64>) -> u64 {
     let mut world = stage(script);
     let first = world.vfs.changes();

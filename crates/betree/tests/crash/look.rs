@@ -1,4 +1,4 @@
-//! Reading a store and holding it against the model.
+//! Reading a store and comparing it with the model.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -11,7 +11,7 @@ use sim::checker::{State, TreeState};
 use crate::rig::{Step, World};
 
 impl World {
-    /// Copy the store, and look at the copy.
+    /// Copy the store, and check the copy.
     pub(crate) fn backup(&mut self) -> Step {
         if self.is_down() {
             return Ok(());
@@ -32,7 +32,7 @@ impl World {
         }
     }
 
-    /// Hold a snapshot of now.
+    /// Open a snapshot and keep it.
     pub(crate) fn hold(&mut self) {
         if self.is_down() {
             return;
@@ -42,7 +42,7 @@ impl World {
             .push((snapshot, self.model.clone(), self.ids.clone()));
     }
 
-    /// Look at a held snapshot again and let it go.
+    /// Check an open snapshot again, and close it.
     pub(crate) fn release(&mut self, index: usize) -> Step {
         if self.held.is_empty() {
             return Ok(());
@@ -51,7 +51,7 @@ impl World {
         self.compare(&snapshot, &model, &ids)
     }
 
-    /// Read everything: it is what the model says.
+    /// Read everything and compare it with the model.
     pub(crate) fn look(&mut self) -> Step {
         if self.is_down() {
             return Ok(());
@@ -103,7 +103,7 @@ impl World {
     }
 }
 
-/// All that a store holds.
+/// The whole content of a store.
 pub(crate) fn everything(db: &Db) -> Result<State, Error> {
     let snapshot = db.begin_read()?;
     let mut state = State::new();
@@ -114,7 +114,7 @@ pub(crate) fn everything(db: &Db) -> Result<State, Error> {
     Ok(state)
 }
 
-/// All that a tree holds; the order of the cursor is checked.
+/// The whole content of a tree; checks the order of the cursor.
 pub(crate) fn scan(snapshot: &Snapshot, id: TreeId, d: Direction) -> Result<TreeState, Error> {
     let mut cursor = snapshot.cursor(id, Bound::Unbounded, Bound::Unbounded, d)?;
     let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();

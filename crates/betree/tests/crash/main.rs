@@ -21,9 +21,9 @@ mod scripts;
 mod sweep;
 mod txn;
 
-/// Crashes that the random lane goes through at least, each followed by a recovery.
+/// Minimum number of crashes in the random lane, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 1500;
-/// Scripts that are crashed after every call at least.
+/// Minimum number of scripts that are crashed after every call.
 pub(crate) const SCRIPTS: usize = 40;
 
 /// A number from the environment.
@@ -36,7 +36,7 @@ pub(crate) fn setting(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|e| panic!("{name}={text}: {e}; give a number")))
 }
 
-/// Prints, if the test fails while it lives, the line that repeats the failure.
+/// Prints the command that repeats a failure, if the test fails while this lives.
 pub(crate) struct Repeat(pub(crate) String);
 
 impl Drop for Repeat {

@@ -1,4 +1,4 @@
-//! One tape of operations on many configurations: the answers are the same.
+//! The same tape of operations on many configurations must give the same answers.
 
 use betree::{Codec, Filter, Options};
 use sim::checker::State;
@@ -11,7 +11,7 @@ use crate::rig::World;
 use crate::scripts::small;
 use crate::{Repeat, setting};
 
-/// Tapes that are played on every configuration at least.
+/// Minimum number of tapes that run on every configuration.
 const TAPES: u64 = 8;
 
 fn configurations() -> Vec<Options> {
@@ -51,7 +51,7 @@ fn configurations() -> Vec<Options> {
     all
 }
 
-/// Play the tape of `seed`; a hash of all answers, and the state at the end.
+/// Run the tape of `seed`; returns a hash of all answers, and the final state.
 fn play(seed: u64, options: Options) -> (u64, State) {
     let vfs = SimVfs::new(SimOptions {
         seed: 1,

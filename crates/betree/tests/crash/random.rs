@@ -1,4 +1,4 @@
-//! Random workloads, random crashes, recovery, and on with what was found.
+//! Random workloads, random crashes, recovery, and further work on the recovered store.
 
 use sim::checker::History;
 use sim::{Crash, Fault, FaultKind, Lasts, Pages, SimOptions, SimVfs, Sites, When};
@@ -8,13 +8,14 @@ use crate::draw::{self, Load};
 use crate::rig::{Step, Stop, World, say};
 use crate::{RANDOM_RECOVERIES, Repeat, setting};
 
-/// How many times a store is crashed and gone on with.
+/// Number of times that a store is crashed and continued.
 const GENERATIONS: u64 = 8;
-/// How many crashes there are on the way to one recovery.
+/// Maximum number of crashes during one recovery.
 const DEEP: u64 = 3;
-/// How many lives end with the store settled and held against one that is loaded at once.
+/// Fraction of lives that end with a settled store, which is compared with one that is loaded at
+/// once.
 const SETTLED: f64 = 0.1;
-/// One seed in this many is run twice: the same calls must come out (L8).
+/// One seed in this many is run twice: the calls must be the same (L8).
 const TWICE: u64 = 50;
 
 /// The results of one seed.
@@ -28,7 +29,7 @@ struct Tally {
     hash: u64,
 }
 
-/// One seed.
+/// Run one seed.
 fn run(seed: u64) -> Tally {
     let mut rng = Rng::new(seed);
     let vfs = SimVfs::new(SimOptions {
@@ -61,7 +62,7 @@ fn run(seed: u64) -> Tally {
         load.forget();
         world.errors.clear();
         if ended.is_ok() && !world.vfs.has_stopped() && rng.chance(0.3) {
-            // No power loss: the process ended, or was ended after a fault.
+            // No power loss: the process ended, by itself or because of a fault.
             again(&mut world, &mut rng);
         } else if world.vfs.has_stopped() && rng.chance(0.25) {
             kill(&mut world, &mut rng);
@@ -77,7 +78,7 @@ fn run(seed: u64) -> Tally {
     tally
 }
 
-/// Open if need be, and work until the machine stops or enough was done.
+/// Open the store if necessary, and work until the machine stops or enough was done.
 fn live(world: &mut World, load: &mut Load, rng: &mut Rng) -> Step {
     if world.db.is_none() {
         world.open()?;
@@ -108,7 +109,7 @@ fn live(world: &mut World, load: &mut Load, rng: &mut Rng) -> Step {
     world.look()
 }
 
-/// The process ends without a crash, and another opens the same disk.
+/// End the process without a crash, and open the same disk in another one.
 fn again(world: &mut World, rng: &mut Rng) {
     world.vfs.stop_at(u64::MAX);
     world.vfs.stop_at_change(u64::MAX);
@@ -121,8 +122,8 @@ fn again(world: &mut World, rng: &mut Rng) {
     world.adopt().expect("nothing stops it");
 }
 
-/// The process is killed in the middle of a call, and another opens the same disk: it sees what was
-/// written, synced or not, and what it then makes of that must survive a power loss.
+/// Kill the process during a call, and open the same disk in another one: it sees all writes,
+/// synced or not, and the state it recovers must survive a power loss.
 fn kill(world: &mut World, rng: &mut Rng) {
     let survived = world.vfs.fork();
     world.abandon();
@@ -133,7 +134,7 @@ fn kill(world: &mut World, rng: &mut Rng) {
     world.adopt().expect("nothing stops it");
 }
 
-/// Crash, and crash while recovering, until a store is found that can be judged.
+/// Crash, also during recovery, until a recovery succeeds and can be checked.
 fn recover(world: &mut World, rng: &mut Rng, tally: &mut Tally) {
     let mut deep = 0;
     loop {
@@ -181,7 +182,7 @@ fn physically_equal(world: &World, twin: SimVfs) {
     other.history = History::default();
 }
 
-/// Where two disks differ.
+/// The differences between two disks.
 fn differences(a: &SimVfs, b: &SimVfs) -> String {
     let mut text = format!("{:?} and {:?}", a.files(), b.files());
     for (path, _) in a.files() {
@@ -209,7 +210,8 @@ fn fault(rng: &mut Rng) -> Fault {
         FaultKind::MisdirectedRead,
     ];
     let kind = draw::pick(rng, &kinds);
-    // What the log synced last leaves no evidence: a lie about that is a torn tail, by design.
+    // There is no evidence for what the log synced last: a false sync of it looks like a torn tail,
+    // by design.
     let truthful = [
         "page.",
         "index.",

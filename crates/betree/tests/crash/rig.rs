@@ -1,5 +1,5 @@
-//! A store on a simulated disk with a model beside it: every operation is recorded in the history
-//! and done to the model, and every answer is compared with both.
+//! A store on a simulated disk and a model: every operation is recorded in the history and applied
+//! to the model, and every answer is compared with both.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,39 +11,39 @@ use sim::checker::{Change, History, State};
 
 use crate::look::everything;
 
-/// Where the store lies.
+/// The directory of the store.
 pub(crate) const DIRECTORY: &str = "/store";
 
-/// The machine has stopped: the next thing is a crash.
+/// The machine has stopped: the next event is a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stop;
 
-/// What an operation of a script gives.
+/// The result of an operation of a script.
 pub(crate) type Step<T = ()> = Result<T, Stop>;
 
-/// A store and what it should hold.
+/// A store and its expected content.
 pub(crate) struct World {
     pub(crate) vfs: SimVfs,
     pub(crate) options: Options,
     pub(crate) db: Option<Db>,
     pub(crate) history: History,
-    /// What readers should see now.
+    /// The content that readers should currently see.
     pub(crate) model: State,
     pub(crate) held: Vec<(Snapshot, State, BTreeMap<String, TreeId>)>,
     pub(crate) ids: BTreeMap<String, TreeId>,
-    /// Faults are about: errors are answers.
+    /// Whether faults are injected: then errors are valid answers.
     pub(crate) faulty: bool,
-    /// The store said that it is closed for writes.
+    /// Whether the store has reported that it is closed for writes.
     pub(crate) poisoned: bool,
-    /// Errors met.
+    /// The kinds of the errors so far.
     pub(crate) errors: Vec<ErrorKind>,
-    /// By key, the commit of the last transaction that wrote it with conflict detection.
+    /// For each key the commit of the last transaction that wrote it with conflict detection.
     pub(crate) written: BTreeMap<(String, Vec<u8>), u64>,
     pub(crate) values: u32,
 }
 
 impl World {
-    /// No store yet, on this disk.
+    /// A world without a store yet, on this disk.
     pub(crate) fn new(vfs: SimVfs, options: Options) -> World {
         World {
             vfs,
@@ -65,18 +65,18 @@ impl World {
         self.db.as_ref().expect("the store is open")
     }
 
-    /// Whether there is nothing to do: a fault kept the store from opening.
+    /// Whether the store is not open, because a fault prevented it.
     pub(crate) fn is_down(&self) -> bool {
         assert!(self.db.is_some() || self.faulty, "the store is open");
         self.db.is_none()
     }
 
-    /// Whether commits are in a log; else they are durable only with checkpoints.
+    /// Whether commits are logged; otherwise they are durable only with checkpoints.
     pub(crate) fn logged(&self) -> bool {
         self.options.log()
     }
 
-    /// Open the store; with faults it may refuse, and is then not open.
+    /// Open the store; with faults the opening may fail.
     pub(crate) fn open(&mut self) -> Step {
         assert!(self.db.is_none(), "closed before");
         let vfs = Arc::new(self.vfs.clone());
@@ -93,7 +93,7 @@ impl World {
         }
     }
 
-    /// Take an error: a stop, or an answer that is allowed.
+    /// Handle an error: a stop of the machine, or an allowed answer.
     pub(crate) fn failed(&mut self, error: Error) -> Step {
         say(|| format!("error {error}, stopped {}", self.vfs.has_stopped()));
         if self.vfs.has_stopped() {
@@ -114,7 +114,7 @@ impl World {
         answer.is_err_and(|e| e.kind() == ErrorKind::Closed)
     }
 
-    /// The verdict on a call that writes. True when it was done.
+    /// Check the result of a call that writes. Returns true if it succeeded.
     pub(crate) fn judge(&mut self, result: Result<(), Error>) -> Step<bool> {
         let before = self.poisoned;
         match result {
@@ -138,7 +138,7 @@ impl World {
         }
     }
 
-    /// A commit: recorded in the history, done, judged, done to the model.
+    /// Run a commit: record it in the history, check its result, and apply it to the model.
     pub(crate) fn commit(
         &mut self,
         changes: Vec<Change>,
@@ -176,10 +176,10 @@ impl World {
         }
         let done = self.judge(result)?;
         let now = self.db().begin_read().expect("an open store reads").seq();
-        // The parts of a large commit use numbers up even when it fails.
+        // The chunks of a large commit use numbers even if the commit fails.
         let visible = seen < now && (done || self.is_visible(&changes));
         if done {
-            // A range delete that finds nothing is no commit.
+            // A range delete that finds nothing is not a commit.
             let mut after = self.model.clone();
             changes.iter().for_each(|change| apply(&mut after, change));
             assert!(
@@ -201,8 +201,8 @@ impl World {
         Ok(done)
     }
 
-    /// Whether a commit that failed is there all the same: a key has the value it would have. That
-    /// is read from memory.
+    /// Whether a failed commit is visible nevertheless: a key has the value that it would have
+    /// written. This is read from memory.
     fn is_visible(&self, changes: &[Change]) -> bool {
         let mut after = self.model.clone();
         changes.iter().for_each(|change| apply(&mut after, change));
@@ -225,7 +225,7 @@ impl World {
         false
     }
 
-    /// A value no other write has.
+    /// A value that no other write has.
     pub(crate) fn value(&mut self, length: usize) -> Vec<u8> {
         self.values += 1;
         let mut value = self.values.to_be_bytes().to_vec();
@@ -241,7 +241,7 @@ impl World {
             .unwrap_or_else(|| panic!("tree {tree} was created"))
     }
 
-    /// Close and open again with other options: nothing is lost.
+    /// Close the store and open it with other options: nothing may be lost.
     pub(crate) fn reopen(&mut self, options: Options) -> Step {
         self.held.clear();
         let Some(db) = self.db.take() else {
@@ -274,14 +274,14 @@ impl World {
         }
     }
 
-    /// Abandon the store, as a process does that ends.
+    /// Abandon the store, as when its process ends.
     pub(crate) fn abandon(&mut self) {
         self.held.clear();
         self.db = None;
     }
 
-    /// Judge what an open store holds against the history, and continue from there. With faults
-    /// injected it may be unreadable; then the store is abandoned again.
+    /// Check the content of an open store against the history, and continue with it. With injected
+    /// faults it may be unreadable; then the store is abandoned again.
     pub(crate) fn adopt(&mut self) -> Step {
         let found = match self.found() {
             Ok(found) => found,
@@ -309,20 +309,20 @@ impl World {
         Ok(())
     }
 
-    /// Continue from `state`, which is what the store holds.
+    /// Continue with `state`, the content of the store.
     pub(crate) fn adopt_as(&mut self, state: State) {
         self.history = History::new(state.clone());
         self.model = state;
     }
 
-    /// All there is, and L4: everything is where it should be and nothing is lost.
+    /// The whole content, after a check (L4) that all structural laws hold and no space is lost.
     pub(crate) fn found(&self) -> Result<State, Error> {
         self.db().verify()?;
         everything(self.db())
     }
 }
 
-/// With `BETREE_SIM_TRACE` set, tell what is done.
+/// With `BETREE_SIM_TRACE` set, print each operation.
 pub(crate) fn say(text: impl FnOnce() -> String) {
     if std::env::var_os("BETREE_SIM_TRACE").is_some() {
         println!("{}", text());

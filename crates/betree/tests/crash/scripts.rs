@@ -1,5 +1,5 @@
-//! Short scenes, each about one thing. The exhaustive lane crashes each after every call, the sweep
-//! lets each call fail.
+//! Short scenes, each for one situation. The exhaustive lane crashes each after every call, the
+//! sweep makes each call fail.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::rig::{DIRECTORY, Step, World};
 
 use Durability::{Group, Interval, None, Sync};
 
-/// A scene: what is there before, and what happens.
+/// A scene: the initial state, and the operations.
 pub(crate) struct Script {
     pub(crate) name: &'static str,
     pub(crate) options: fn() -> Options,
@@ -21,7 +21,7 @@ pub(crate) struct Script {
     pub(crate) scene: fn(&mut World) -> Step,
 }
 
-/// Small in everything; checkpoints and syncs only on request.
+/// Small limits; checkpoints and syncs only on request.
 pub(crate) fn small() -> Options {
     Options::default()
         .with_threads(0)
@@ -71,7 +71,7 @@ fn logged(w: &mut World) -> Step {
     w.fill("a", (0, 60, 10), 40, Sync).map(drop)
 }
 
-/// A tree of several buckets, all in runs.
+/// A tree of several buckets, entirely in runs.
 fn settled(w: &mut World) -> Step {
     tree(w)?;
     for i in 0..6 {
@@ -81,14 +81,14 @@ fn settled(w: &mut World) -> Step {
     w.sync_log().map(drop)
 }
 
-/// The same, and changes on top in memory.
+/// The same, with further changes in memory.
 fn stirred(w: &mut World) -> Step {
     settled(w)?;
     w.fill("a", (3, 60, 10), 30, Sync)?;
     w.clear("a", (0, 20, 10)).map(drop)
 }
 
-/// A store that was not closed, as a process that is killed leaves it.
+/// A store that was not closed, as after its process was killed.
 fn killed(w: &mut World) -> Step {
     stirred(w)?;
     w.create("b")?;
@@ -97,7 +97,7 @@ fn killed(w: &mut World) -> Step {
     Ok(())
 }
 
-/// What a power loss leaves of that.
+/// The same after a power loss.
 fn torn(w: &mut World) -> Step {
     stirred(w)?;
     for i in 0..4 {
@@ -138,7 +138,7 @@ fn put(tree: &str, key: &[u8], value: &[u8]) -> Change {
     Change::Put(tree.to_owned(), key.to_vec(), value.to_vec())
 }
 
-/// All of them.
+/// All scripts.
 pub(crate) fn all() -> Vec<Script> {
     let parts: [fn() -> Vec<Script>; 11] = [
         commits,
@@ -220,7 +220,7 @@ fn commits() -> Vec<Script> {
     ]
 }
 
-/// Trees come and go.
+/// Creating and dropping trees.
 fn trees() -> Vec<Script> {
     vec![
         script("a tree is created", small, logged, |w| {
@@ -283,7 +283,7 @@ fn checkpoints() -> Vec<Script> {
     ]
 }
 
-/// Merges and what they leave.
+/// Merges and their results.
 fn merges() -> Vec<Script> {
     vec![
         script("a delta is merged", small, stirred, |w| {
@@ -319,7 +319,7 @@ fn merges() -> Vec<Script> {
     ]
 }
 
-/// Buffers that wait while other things happen.
+/// Buffers that wait for their flush while other operations run.
 fn shared() -> Vec<Script> {
     vec![
         script("a checkpoint meets frozen buffers", small, settled, |w| {
@@ -363,7 +363,7 @@ fn shared() -> Vec<Script> {
     ]
 }
 
-/// The log goes from segment to segment.
+/// Several log segments.
 fn segments() -> Vec<Script> {
     vec![
         script("the log goes on in another segment", small, tree, |w| {
@@ -404,7 +404,7 @@ fn segments() -> Vec<Script> {
     ]
 }
 
-/// Opening what was not closed.
+/// Opening a store that was not closed.
 fn recoveries() -> Vec<Script> {
     vec![
         script("recovery", small, killed, open),
@@ -538,7 +538,7 @@ fn views() -> Vec<Script> {
     ]
 }
 
-/// Growth, long values, other options.
+/// Growth, long values, and other options.
 fn sizes() -> Vec<Script> {
     vec![
         script("the file grows", small, tree, |w| {
@@ -566,7 +566,7 @@ fn sizes() -> Vec<Script> {
     ]
 }
 
-/// What comes due by itself, spills and copies.
+/// Periodic work, spills and copies.
 fn background() -> Vec<Script> {
     vec![
         script("checkpoints and syncs come due", busy, tree, |w| {

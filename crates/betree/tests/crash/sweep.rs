@@ -18,7 +18,7 @@ use crate::rig::World;
 use crate::scripts::{self, Script, small};
 use crate::{Repeat, setting};
 
-/// What can befall a call.
+/// The faults that a call can have.
 const KINDS: [FaultKind; 5] = [
     FaultKind::Eio,
     FaultKind::Enospc,
@@ -30,7 +30,7 @@ const KINDS: [FaultKind; 5] = [
 /// Sites that no script reaches, with the reason.
 const EXEMPT: [&str; 0] = [];
 
-/// What the sweep of one script came to.
+/// The results of the sweep of one script.
 #[derive(Default)]
 struct Sum {
     runs: u64,
@@ -48,7 +48,7 @@ fn name(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Let the calls of `script` fail, each in turn; false when there is no `nth` call left.
+/// Make a call of `script` fail; returns false if there is no call number `nth`.
 fn one(script: &Script, nth: u64, kind: FaultKind, lasts: Lasts, sum: &mut Sum) -> bool {
     let mut world = stage(script);
     let quiet = world.vfs.table();
@@ -76,7 +76,7 @@ fn one(script: &Script, nth: u64, kind: FaultKind, lasts: Lasts, sum: &mut Sum) 
             world.errors
         );
     }
-    // Not a lie, so never taken for damage; but what a failed sync took back is missing.
+    // Pages dropped by a failed sync are missing, but that is not damage.
     let lied = matches!(kind, FaultKind::SyncFails(Pages::Revert));
     for kind in &world.errors {
         assert!(
@@ -118,7 +118,7 @@ fn crashed(world: &World, seed: u64) {
     }
 }
 
-/// The fault is over: a store that is not closed for writes continues, any store opens again.
+/// The fault has ended: a store that is not closed for writes continues, and any store opens again.
 fn healed(world: &mut World) {
     if world.db.is_some() && !world.poisoned {
         let names: Vec<String> = world.ids.keys().cloned().collect();
@@ -186,7 +186,7 @@ fn sites() -> BTreeSet<String> {
     found
 }
 
-/// Each site has been called, and each call has failed in each way it can.
+/// Check that each site was called, and that each call failed in each possible way.
 fn covered(table: &Table) -> Vec<String> {
     let mut missing = Vec::new();
     let seen: BTreeSet<&str> = table.rows().map(|row| row.site.0).collect();

@@ -1,4 +1,4 @@
-//! Transactions beside a model: what they see, what they write, which of them must conflict.
+//! Transactions and their model: what they see, what they write, and which of them must conflict.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -9,7 +9,7 @@ use sim::checker::{Change, State};
 use crate::acts::bound;
 use crate::rig::{Step, World, apply};
 
-/// A transaction, what it saw, and what it wrote.
+/// A transaction, its snapshot, and its writes.
 pub(crate) struct Txn {
     transaction: Transaction,
     before: State,
@@ -39,7 +39,7 @@ impl World {
         }
     }
 
-    /// One write of a transaction. False when it has met a conflict.
+    /// Run one write of a transaction. Returns false if it met a conflict.
     pub(crate) fn transact(&mut self, txn: &mut Txn, change: Change, blind: bool) -> Step<bool> {
         let (Change::Put(tree, ..) | Change::Delete(tree, _) | Change::DeleteRange(tree, ..)) =
             &change
@@ -73,7 +73,7 @@ impl World {
         match result {
             Ok(()) => {}
             Err(e) if e.kind() == ErrorKind::Conflict => return Ok(false),
-            // The tree was dropped since.
+            // The tree was dropped in the meantime.
             Err(e) if e.kind() == ErrorKind::Invalid => return Ok(false),
             Err(error) => return self.failed(error).map(|()| false),
         }
@@ -92,7 +92,7 @@ impl World {
                 txn.changes
                     .extend(keys.into_iter().map(|(t, k)| Change::Delete(t, k)));
             }
-            // What the transaction does not see it does not remove.
+            // A transaction does not remove keys that it does not see.
             Change::Delete(ref tree, ref key)
                 if !blind && !own.get(tree).is_some_and(|tree| tree.contains_key(key)) => {}
             Change::Put(ref tree, ref key, _) | Change::Delete(ref tree, ref key) => {

@@ -39,10 +39,10 @@ struct World {
     tree: TreeId,
     options: Options,
     model: Model,
-    /// Snapshots and what they see.
+    /// Snapshots and the content that they must see.
     held: Vec<(Snapshot, Model)>,
-    /// The states after the commits that need not have survived, oldest first; before the first of
-    /// them everything is durable.
+    /// The states after commits that need not survive a crash, oldest first; everything before the
+    /// first of them is durable.
     perhaps: VecDeque<Model>,
     durable: Model,
     done: u64,
@@ -185,8 +185,8 @@ impl World {
         self.durable = self.model.clone();
     }
 
-    /// What was acknowledged changed the model to `next`. `before` is the newest commit before it:
-    /// what changes nothing may be no commit, and then makes nothing durable.
+    /// Record that an acknowledged write changed the model to `next`. `before` is the newest commit
+    /// before it: a write without changes may not be a commit, and then makes nothing durable.
     fn committed(&mut self, before: Seq, next: Model, durability: Durability) {
         if self.newest() == before {
             assert_eq!(self.model, next, "changes are commits");
@@ -296,7 +296,7 @@ impl World {
         self
     }
 
-    /// Crash, recover: some state between what was durable and what was committed.
+    /// Crash and recover: the result must be a state between the durable and the committed one.
     fn crash(mut self, tape: &mut Tape) -> World {
         let outcomes = [
             Outcome::None,
@@ -329,7 +329,7 @@ impl World {
         );
         drop(snapshot);
         self.model = found;
-        // What was recovered is durable.
+        // The recovered state is durable.
         self.now_durable();
         self
     }

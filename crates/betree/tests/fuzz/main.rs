@@ -28,12 +28,12 @@ use betree::fuzzing::{TARGETS, Target};
 use stdx::rng::Rng;
 use stdx::tape::Tape;
 
-/// Most parents kept.
+/// Maximum number of parents.
 const PARENTS: usize = 2_000;
 
 const ENGINE: &[Target] = &[engine::TARGET, open::TARGET];
 
-/// Runs of a target by default: a second or two each.
+/// Default number of runs per target: a second or two each.
 fn few(target: &Target) -> u64 {
     match target.name {
         "engine" => 60,
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
                 None => usage(),
             };
         }
-        // What the test runner says to tests that are run together is not for this one.
+        // Arguments that the test runner passes to all test programs are ignored.
         _ => {
             return finish(all().try_for_each(|target| fuzz(target, few(target))));
         }
@@ -81,7 +81,7 @@ fn finish(outcome: Result<(), ()>) -> ExitCode {
     }
 }
 
-/// One input. An error: it panicked, and what reproduces that was printed.
+/// Run one input. Returns an error if it panicked, after printing how to reproduce that.
 fn try_one(target: &Target, input: &[u8]) -> Result<u64, ()> {
     catch_unwind(AssertUnwindSafe(|| (target.decode)(input))).map_err(|_| {
         let hex = Tape::new(input.to_vec()).to_hex();
@@ -102,7 +102,7 @@ fn try_one(target: &Target, input: &[u8]) -> Result<u64, ()> {
     })
 }
 
-/// The inputs that failed once.
+/// Inputs that failed in the past.
 fn regressions(target: &Target) -> Vec<Vec<u8>> {
     // Tests run in their package's folder; the folder of the build may be of another clone.
     let folder = Path::new("testdata/fuzz").join(target.name);

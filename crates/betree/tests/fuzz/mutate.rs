@@ -2,10 +2,10 @@
 
 use stdx::rng::Rng;
 
-/// The longest input made.
+/// Maximum length of an input.
 const LONGEST: usize = 64 << 10;
 
-/// Numbers at which code turns.
+/// Numbers at which decoders often change their behavior.
 const EDGES: [u64; 12] = [
     0,
     1,
@@ -21,8 +21,8 @@ const EDGES: [u64; 12] = [
     0xFFFF_FFFF_FFFF_FFFF,
 ];
 
-/// A child of one or two of `parents`; three of four are repaired, so that what lies behind the
-/// checksums is reached.
+/// A child of one or two of `parents`; three of four are repaired, so that decoding gets past the
+/// checksums.
 pub(crate) fn mutate(parents: &[Vec<u8>], repair: fn(&[u8]) -> Vec<u8>, rng: &mut Rng) -> Vec<u8> {
     let mut bytes = pick(parents, rng).to_vec();
     for _ in 0..=rng.below(4) {
@@ -42,7 +42,7 @@ fn pick<'a>(parents: &'a [Vec<u8>], rng: &mut Rng) -> &'a [u8] {
 }
 
 fn change(bytes: &mut Vec<u8>, parents: &[Vec<u8>], rng: &mut Rng) {
-    // Headers are short and say the most: half of the changes go there.
+    // Headers are short but important: half of the changes go there.
     let area = if rng.chance(0.5) {
         bytes.len().min(96)
     } else {

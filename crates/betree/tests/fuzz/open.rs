@@ -72,7 +72,7 @@ fn run(bytes: &[u8]) -> u64 {
         .collect();
     for _ in 0..=tape.below(3) {
         let (path, length) = &files[tape.index(files.len())];
-        // Most of a file is free space: half of the damage goes to the first blocks.
+        // Most of a file is free space, so half of the damage goes to the first blocks.
         let most = if tape.chance(128) { 40 << 10 } else { 1 << 20 };
         let at = u64::from(tape.below(most)) % length;
         match tape.below(6) {

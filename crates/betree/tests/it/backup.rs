@@ -1,4 +1,4 @@
-//! Copies of a store that is being written to.
+//! Copies of a store during writes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,7 +12,8 @@ use crate::inspect::tiny;
 
 type Model = BTreeMap<u64, u64>;
 
-/// What commit `number` does to both trees: sets some keys to its number and removes others.
+/// The changes of commit `number` in both trees: it sets some keys to its number and removes
+/// others.
 fn changes(number: u64) -> impl Iterator<Item = (u64, bool)> {
     (0..40).map(move |i| ((number * 7919 + i * 104_729) % 3000, i % 6 != 5))
 }
@@ -46,7 +47,7 @@ fn number(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(bytes.try_into().unwrap())
 }
 
-/// The newest commit in the copy, which holds what the first that many commits make.
+/// The newest commit in the copy; checks that the copy contains exactly the commits up to it.
 fn newest(directory: &Path, options: Options) -> u64 {
     let db = Db::open(directory, options).unwrap();
     db.verify().unwrap();
@@ -75,7 +76,7 @@ fn newest(directory: &Path, options: Options) -> u64 {
         }
         assert!(found == model, "the copy is a prefix of the history");
     }
-    // It is a store like others.
+    // The copy is an ordinary store.
     let tree = db.open_tree("a").unwrap();
     commit(&db, &[tree], 1);
     db.settle(Duration::from_secs(60)).unwrap();
@@ -100,7 +101,7 @@ fn copies_are_prefixes(options: &Options, copy_options: &Options) {
                 commit(&db, &trees, number);
                 committed.store(number, Ordering::Release);
                 if number % 50 == 0 {
-                    // Dropped while it may be copied, and another made of its name.
+                    // Dropped, perhaps while it is copied, and created again.
                     let _ = db.drop_tree("c");
                     let tree = db.create_tree("c", TreeOptions::default()).unwrap();
                     commit(&db, &[tree], number);

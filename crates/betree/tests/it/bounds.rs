@@ -1,5 +1,5 @@
-//! What is bounded stays bounded in random histories: commits of all sizes, many open transactions,
-//! and a caller who never does background work.
+//! Limits in random histories: commits of all sizes, many open transactions, and a caller who never
+//! does background work.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -15,13 +15,13 @@ const MEMORY: u64 = 1 << 20;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The most runs above the base that a bucket may have, as `docs/betree.md` says.
+/// Maximum number of runs above the base in a bucket, according to `docs/betree.md`.
 fn most_runs(k_cap: u32) -> usize {
     let k_cap = k_cap as usize;
     (2 * k_cap).max(k_cap + 8)
 }
 
-/// A transaction that is open, and what it wrote.
+/// An open transaction and its writes.
 struct Open {
     transaction: Transaction,
     writes: Vec<(Vec<u8>, Vec<u8>)>,
@@ -34,7 +34,8 @@ struct World {
     model: Model,
     open: Vec<Open>,
     rng: Rng,
-    /// The most runs that were seen above a base, and transactions that were refused memory.
+    /// The maximum number of runs above a base so far, and the number of transactions refused for
+    /// lack of memory.
     most: usize,
     refused: usize,
 }
@@ -149,7 +150,8 @@ impl World {
         // A chunk of a bulk commit is applied at once, and a buffer takes memory in each bucket.
         let over = (128 << 10) + 512 * stats.buckets;
         assert!(stats.buffered_bytes <= MEMORY / 5 + over);
-        // What they may hold however small the buffers are, and one chunk of memory.
+        // The memory that transactions may hold however small the buffers are, plus one chunk of
+        // memory.
         let most = (256 << 10) + (64 << 10);
         assert!(stats.transaction_bytes <= most);
         assert_eq!(stats.pinned_bytes, 0, "there are no readers");

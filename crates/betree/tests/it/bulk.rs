@@ -167,7 +167,8 @@ fn the_first_to_commit_wins_against_a_spilled_write() {
         for number in 1000..10_000 {
             large.put_blind(tree, &key(number), &[7; 50]).unwrap();
         }
-        // Written again, blindly: it still takes part if it did once.
+        // A blind write of a key that was also written with a check still takes part in conflict
+        // detection.
         large.put_blind(tree, &key(77), b"again").unwrap();
         let mut small = db.begin().unwrap();
         small.put(tree, &key(77), b"small").unwrap();

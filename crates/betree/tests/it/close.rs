@@ -1,5 +1,5 @@
-//! Nothing writes a file of the store once close has returned, whatever is held up in the file
-//! system meanwhile.
+//! Nothing writes a file of the store after close has returned, whichever call is delayed in the
+//! file system.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use stdx::sync::spawn;
 
 use crate::slow::{Slow, Watch};
 
-/// For how long a close that must wait is watched. One that does not wait is done in less.
+/// Time for which a close that must wait is observed. One that does not wait returns earlier.
 const WATCHED: Duration = Duration::from_millis(300);
 
 fn options(threads: u32) -> Options {

@@ -1,4 +1,4 @@
-//! Compacting a range while it is written.
+//! Compacting a key range during writes.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use betree::{Batch, Db, Durability, Options, TreeId, TreeOptions};
 
-/// Far more looks than it takes to merge what is there.
+/// Far more progress reports than the merges of the range need.
 const LOOKS: u64 = 100_000;
 
 fn put(db: &Db, tree: TreeId, keys: impl Iterator<Item = u32>) {
@@ -37,7 +37,7 @@ fn compacting_ends_while_a_writer_goes_on() {
         let (db, done, rounds) = (Arc::clone(&db), Arc::clone(&done), Arc::clone(&rounds));
         stdx::sync::spawn("writer", move || {
             while !done.load(Ordering::Acquire) {
-                // One bucket, and a delta there again and again.
+                // One bucket, which gets deltas again and again.
                 put(&db, tree, 2000..2050);
                 db.flush().unwrap();
                 rounds.fetch_add(1, Ordering::Release);

@@ -1,5 +1,5 @@
-//! Transactions of real threads, judged by the list-append checker: snapshot isolation, with what
-//! was acknowledged seen by every transaction that begins later.
+//! Transactions of real threads, checked by the list-append checker: snapshot isolation, where
+//! every transaction sees all commits acknowledged before it began.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,11 +11,12 @@ use stdx::Rng;
 use stdx::sync::spawn;
 
 const CLIENTS: u64 = 4;
-/// Few, so that transactions meet; and others after a while, so that lists stay short.
+/// Number of keys: few, so that transactions conflict; replaced after a while, so that lists stay
+/// short.
 const KEYS: u64 = 5;
 const ROUND: u64 = 60;
 
-/// The store and a clock all clients share.
+/// The store, and a clock shared by all clients.
 struct Shared {
     db: Db,
     tree: TreeId,
@@ -82,7 +83,7 @@ impl Shared {
     }
 }
 
-/// Histories of all clients, each in its order.
+/// The histories of all clients, each in its order.
 fn run(seed: u64, transactions: u64) -> Vec<Txn> {
     let dir = tempfile::tempdir().unwrap();
     let options = Options::default()
@@ -110,7 +111,7 @@ fn run(seed: u64, transactions: u64) -> Vec<Txn> {
             let mut rng = Rng::new(seed * 100 + client);
             let one = |number: u64| {
                 if number.is_multiple_of(8) {
-                    // Fills memory, so that lists are flushed and merged all the time.
+                    // Fills memory, so that lists are continuously flushed and merged.
                     let mut batch = Batch::new();
                     batch.put(other, &number.to_be_bytes(), &[1; 2000]);
                     shared.db.write(&batch, Durability::None).unwrap();

@@ -1,4 +1,4 @@
-//! What a store without commits still does.
+//! Background work of a store without commits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use betree::{Batch, Db, Durability, Options, TreeOptions};
 use sim::{SimOptions, SimVfs};
 use vfs::Vfs;
 
-/// Work until there is none now.
+/// Do background work until there is none.
 fn work(db: &Db) {
     for _ in 0..10_000 {
         if !db.step().unwrap() {
@@ -50,7 +50,7 @@ fn what_the_last_reader_lets_go_of_is_freed_within_a_checkpoint_interval() {
         let after = db.stats().unwrap().space;
         assert_eq!(after.pending_bytes, 0, "log {log}: {before:?}, {after:?}");
         assert!(after.used_bytes < before.used_bytes / 4, "{after:?}");
-        // It has nothing to do any more.
+        // It has no further work.
         let number = db.stats().unwrap().checkpoint.number;
         for _ in 0..5 {
             disk.sleep(interval);

@@ -1,4 +1,4 @@
-//! Cursors that rest: they keep neither memory nor disk space.
+//! Idle cursors keep neither memory nor disk space.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn value(round: u32) -> Vec<u8> {
     round.to_be_bytes().repeat(15)
 }
 
-/// Put every key, scattered, so that all buckets are met.
+/// Put every key in a scattered order, so that all buckets are changed.
 fn overwrite(db: &Db, tree: TreeId, round: u32) {
     let mut batch = Batch::new();
     for number in 0..KEYS {
@@ -53,7 +53,7 @@ fn overwrite(db: &Db, tree: TreeId, round: u32) {
     db.write(&batch, Durability::None).unwrap();
 }
 
-/// A cursor on the first key from `from` on, in its direction.
+/// A cursor at the first key from `from` on, in its direction.
 fn rest_at(db: &Db, tree: TreeId, from: u32, direction: Direction) -> Cursor<'static> {
     let (from, all) = (from.to_be_bytes(), Bound::Unbounded);
     let snapshot = db.begin_read().unwrap();
@@ -66,7 +66,7 @@ fn rest_at(db: &Db, tree: TreeId, from: u32, direction: Direction) -> Cursor<'st
     cursor
 }
 
-/// Walk to the end: every key from `from` on as it was in `round`.
+/// Read to the end: every key from `from` on must have its value of `round`.
 fn finish(mut cursor: Cursor<'_>, from: u32, round: u32, direction: Direction) {
     let rest: Vec<u32> = match direction {
         Direction::Forward => (from..KEYS).collect(),
@@ -107,7 +107,7 @@ fn ten_thousand_idle_cursors_keep_no_buffers() {
         );
     }
     assert_eq!(db.stats().unwrap().snapshots.open, 10_000);
-    // And each continues where it was, whatever has become of what it read.
+    // Each cursor continues at its position, although its data were replaced.
     for (index, (cursor, from, round, direction)) in resting.into_iter().enumerate() {
         if index % 97 == 0 {
             finish(cursor, from, round, direction);

@@ -1,4 +1,4 @@
-//! Checks, statistics, maps and copies of a store that is being written to.
+//! Verification, statistics, maps and copies of a store during writes.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -229,7 +229,7 @@ fn bytes_written_by_reason_are_what_the_disk_saw() {
     let superblocks = take("superblock.write") + take("superblock.copy");
     assert_eq!(stats.written_bytes(IoReason::Meta), superblocks);
     assert_eq!(stats.written_bytes(IoReason::Log), take("log.write"));
-    // What is left are the headers of log segments, and what made the store.
+    // The remaining bytes are headers of log segments, and the creation of the store.
     let rest: u64 = seen.values().sum();
     assert!(rest < 1 << 20, "{seen:?}");
     let total: u64 = stats.written.iter().map(|count| count.bytes).sum();

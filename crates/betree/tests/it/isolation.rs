@@ -1,4 +1,4 @@
-//! Snapshot isolation: several transactions at once on one thread, against a model.
+//! Snapshot isolation: several concurrent transactions on one thread, compared with a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -15,10 +15,10 @@ use stdx::tape::Tape;
 type Key = (usize, Vec<u8>);
 type Model = BTreeMap<Key, Vec<u8>>;
 
-/// An open transaction and what it must see.
+/// An open transaction and the content that it must see.
 struct Open {
     transaction: Transaction,
-    /// Commits when it began.
+    /// Number of commits when it began.
     since: u64,
     view: Model,
     writes: BTreeMap<Key, Option<Vec<u8>>>,
@@ -32,7 +32,7 @@ struct World {
     trees: [TreeId; 2],
     committed: Model,
     commits: u64,
-    /// The commit that last wrote a key, not blind.
+    /// The commit that last wrote each key with conflict detection.
     last: BTreeMap<Key, u64>,
     open: Vec<Open>,
 }
@@ -54,7 +54,7 @@ fn key(tape: &mut Tape) -> Key {
     (tape.index(2), number.to_be_bytes().to_vec())
 }
 
-/// Mostly small; some so large that a few of them spill.
+/// Mostly small; some values are so large that a few of them cause a spill.
 fn value(tape: &mut Tape) -> Vec<u8> {
     let len = if tape.chance(16) {
         20_000
@@ -92,7 +92,7 @@ impl Open {
         self.writes.insert(key, value);
     }
 
-    /// A checked write of `key` was answered by `error`, or not.
+    /// Check the answer to a checked write of `key`: a conflict error, or none.
     fn judge<T>(
         &mut self,
         key: &Key,
@@ -141,7 +141,8 @@ impl Open {
                 let result = self.transaction.delete(tree, &at.1);
                 if let Some(there) = self.judge(&at, last, result) {
                     assert_eq!(there, self.view.contains_key(&at));
-                    // A key that does not exist is not removed, and takes no part.
+                    // Deleting a missing key has no effect and does not take part in conflict
+                    // detection.
                     if there {
                         self.set(at, None, true);
                     }
@@ -304,7 +305,7 @@ impl World {
             20 if tape.chance(60) => {
                 self.open.clear();
                 self.db.verify().unwrap();
-                // The store releases the directory before it is opened again.
+                // The store must release the directory before it is opened again.
                 let other = SimVfs::new(SimOptions::default());
                 drop(std::mem::replace(&mut self.db, store(&other)));
                 self.db = store(&self.disk);

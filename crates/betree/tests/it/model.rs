@@ -1,5 +1,4 @@
-//! Random operations on a store with tiny limits, against a sorted map; and what is bounded,
-//! against its bound.
+//! Random operations on a store with tiny limits, compared with a sorted map; and its limits.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -16,8 +15,8 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 const MEMORY: u64 = 1 << 20;
 const BUFFER_SHARE: f64 = 0.1;
 const K_CAP: u32 = 1;
-/// `docs/betree.md` says how many runs above its base a bucket may have with one commit at a time:
-/// twice `k_cap`, and not below `k_cap` + 8.
+/// Maximum number of runs above its base in a bucket with one commit at a time, according to
+/// `docs/betree.md`: twice `k_cap`, and at least `k_cap` + 8.
 const MOST_RUNS: usize = 9;
 
 fn tiny(threads: u32) -> Options {
@@ -62,7 +61,7 @@ fn same(snapshot: &Snapshot, tree: TreeId, model: &Model) {
     }
 }
 
-/// A cursor that rests between its steps, and what it still has to find.
+/// A cursor that is idle between its steps, and the entries that it must still return.
 struct Walk {
     cursor: Cursor<'static>,
     expected: std::vec::IntoIter<(Vec<u8>, Vec<u8>)>,
@@ -94,8 +93,8 @@ impl Walk {
     }
 }
 
-/// What must hold of a settled store without readers: it holds one version of each key and
-/// nothing else, and no space or memory is kept for those who read it once.
+/// Check a settled store without readers: it contains one version of each key and nothing else, and
+/// holds no space or memory for former readers.
 fn holds_nothing_else(db: &Db, tree: TreeId, model: &Model) {
     let stats = db.stats().unwrap();
     assert_eq!((stats.debt_bytes, stats.delta_bytes), (0, 0), "all is done");
@@ -116,14 +115,15 @@ fn holds_nothing_else(db: &Db, tree: TreeId, model: &Model) {
     );
 }
 
-/// What must hold at any time; of runs when there was a commit since the store was opened.
+/// Check the limits, which hold at any time; that of runs requires a commit since the store was
+/// opened.
 fn is_within_bounds(stats: &Stats) {
     assert_eq!(stats.pinned_bytes, 0, "cursors hold no buffers");
     let met = stats.runs_per_bucket.iter().rposition(|&count| 0 < count);
     let met = met.unwrap_or(0);
     let paid = 0 < stats.operations.puts;
     assert!(!paid || met <= MOST_RUNS + 1, "{met} runs, the base is one");
-    // A part of a commit is applied at once, and a buffer takes memory in each bucket.
+    // A chunk of a commit is applied at once, and a buffer takes memory in each bucket.
     let most = MEMORY / 10 + (128 << 10) + 512 * stats.buckets;
     assert!(stats.buffered_bytes <= most, "{}", stats.buffered_bytes);
     let most = (256 << 10) + (64 << 10);
@@ -134,7 +134,7 @@ fn is_within_bounds(stats: &Stats) {
     );
 }
 
-/// A transaction that is open, and what it wrote.
+/// An open transaction and its writes.
 struct Open {
     transaction: Transaction,
     writes: Vec<(Vec<u8>, Vec<u8>)>,
@@ -160,7 +160,7 @@ impl Open {
     }
 }
 
-/// A batch, and the same changes of the model.
+/// A batch, applied to the model as well.
 fn batch(
     tape: &mut Tape,
     tree: TreeId,
@@ -234,7 +234,7 @@ fn run(seed: u64, threads: u32, log: bool) {
             3 => {
                 held.clear();
                 walks.clear();
-                // Those that outlive the handle are rolled back after it.
+                // Transactions that outlive the handle are rolled back after it was dropped.
                 let late: Vec<Open> = open.drain(..).filter(|_| tape.chance(128)).collect();
                 db.close().unwrap();
                 db = Db::open(dir.path(), options.clone()).unwrap();
@@ -251,7 +251,7 @@ fn run(seed: u64, threads: u32, log: bool) {
                 db.checkpoint().unwrap();
                 db.verify().unwrap();
             }
-            // Half of the histories leave all work to commits.
+            // In half of the histories only commits do background work.
             6..=9 if seed.is_multiple_of(2) => {
                 for _ in 0..tape.below(50) {
                     db.step().unwrap();

@@ -1,4 +1,4 @@
-//! A queue: rows come at one end and go at the other.
+//! A queue: rows are added at one end and removed at the other.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -46,6 +46,6 @@ fn a_queue_keeps_its_order_and_gives_its_space_back() {
         assert_eq!(cursor.key(), row.to_be_bytes());
     }
     assert!(!cursor.advance().unwrap());
-    // 2000 rows are 100 KB; the rest is the log's segments and what waits for a checkpoint.
+    // 2000 rows are 100 KB; the rest is log segments and space that waits for a checkpoint.
     assert!(largest < 2 << 20, "{largest}");
 }

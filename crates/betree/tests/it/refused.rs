@@ -59,7 +59,7 @@ fn a_refused_commit_stays_visible_until_the_store_is_opened_again() {
         let refused = commit(&db, tree, b"refused", durability).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Io, "{context}");
         disk.clear_faults();
-        // Others may have seen it before the sync that they share has failed.
+        // Other readers may have seen it before the shared sync failed.
         assert!(has(&db, tree, b"refused"), "{context}");
         let next = commit(&db, tree, b"next", Durability::None).unwrap_err();
         assert_eq!(next.kind(), ErrorKind::Closed, "{context}");
@@ -72,7 +72,7 @@ fn a_refused_commit_stays_visible_until_the_store_is_opened_again() {
         let again = open(&disk.image(crash));
         let tree = again.open_tree("t").unwrap();
         assert!(has(&again, tree, b"before"), "{context}");
-        // A sync that failed may have made any of the writes before it durable.
+        // A failed sync may have made any of the writes before it durable.
         let may_be_durable = site == "log.sync";
         assert!(
             may_be_durable || !has(&again, tree, b"refused"),

@@ -1,4 +1,4 @@
-//! A simulated disk with the clock of the machine, whose calls can be watched and held.
+//! A simulated disk with the machine's clock, whose calls can be observed and blocked.
 
 use std::io;
 use std::path::Path;
@@ -11,21 +11,21 @@ use vfs::{File, Held, Open, RealVfs, Site, Vfs};
 
 #[derive(Default)]
 struct State {
-    /// Where the next calls are held.
+    /// The site whose next calls are blocked.
     site: Option<&'static str>,
-    /// Calls there that pass before.
+    /// Number of calls at this site that pass first.
     skip: usize,
-    /// Calls that are held.
+    /// Number of blocked calls.
     held: usize,
-    /// Calls under way that change something.
+    /// Number of modifying calls in progress.
     changing: usize,
-    /// Nothing may change any more.
+    /// Whether no modification is allowed any more.
     sealed: bool,
-    /// What changed something all the same.
+    /// The sites of modifications that happened nevertheless.
     wrong: Vec<&'static str>,
 }
 
-/// Watches the calls that change something.
+/// Observes the modifying calls.
 #[derive(Default)]
 pub(crate) struct Watch {
     state: Mutex<State>,
@@ -33,7 +33,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Do `call`, which changes something, when it is not held any more.
+    /// Run the modifying `call` as soon as it is not blocked.
     fn pass<T>(&self, site: Site, call: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state.lock();
         if state.sealed {
@@ -58,7 +58,7 @@ impl Watch {
         done
     }
 
-    /// Hold the calls at `site`, after `skip` more.
+    /// Block the calls at `site`, after `skip` more.
     pub(crate) fn hold(&self, site: &'static str, skip: usize) {
         let mut state = self.state.lock();
         (state.site, state.skip) = (Some(site), skip);
@@ -77,12 +77,12 @@ impl Watch {
         self.moved.notify_all();
     }
 
-    /// What changed something after [`Watch::seal`].
+    /// The sites of modifications after [`Watch::seal`].
     pub(crate) fn wrong(&self) -> Vec<&'static str> {
         self.state.lock().wrong.clone()
     }
 
-    /// Nothing may change any more.
+    /// Allow no further modifications.
     pub(crate) fn seal(&self) {
         let mut state = self.state.lock();
         state.sealed = true;
@@ -92,7 +92,7 @@ impl Watch {
     }
 }
 
-/// A simulated disk whose calls can be held, with the clock of the machine.
+/// A simulated disk whose calls can be blocked, with the machine's clock.
 pub(crate) struct Slow {
     disk: SimVfs,
     clock: RealVfs,
@@ -133,7 +133,7 @@ impl File for SlowFile {
 }
 
 impl Slow {
-    /// `disk`, watched by `watch`.
+    /// `disk`, observed by `watch`.
     pub(crate) fn new(disk: &SimVfs, watch: &Arc<Watch>) -> Slow {
         Slow {
             disk: disk.clone(),

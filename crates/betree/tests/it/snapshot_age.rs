@@ -1,4 +1,4 @@
-//! Snapshots that are held beyond the age limit.
+//! Snapshots that are open beyond their maximum age.
 
 use std::ops::Bound;
 use std::path::Path;

@@ -17,13 +17,13 @@ use std::time::Duration;
 pub(crate) use table::Binary;
 use table::{Lane, TABLE};
 
-/// What a lane may take to find a bug, or to pass without one.
+/// Maximum time for a lane to find a bug, or to pass without one.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// How a lane ended.
+/// The outcome of a lane.
 enum End {
     Passed,
-    /// With the first line that says why.
+    /// Failed, with the first line that states the reason.
     Failed(String),
     Hung,
 }
@@ -140,7 +140,7 @@ fn run(plant: Option<&str>, lane: &Lane) -> End {
     }
 }
 
-/// The first thing a process said when it failed, on one line.
+/// The first error message of a process, on one line.
 fn reason(lines: &[String], status: &str) -> String {
     let panic = lines.iter().position(|line| line.contains("panicked at"));
     let said = lines.iter().skip(panic.map_or(0, |at| at + 1));

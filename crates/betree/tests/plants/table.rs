@@ -1,4 +1,4 @@
-//! Which lane finds which bug.
+//! The table of planted bugs and the lanes that find them.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) enum Binary {
     Shuttle,
 }
 
-/// A test, with the settings that make it small.
+/// A test, with settings that make it short.
 #[derive(PartialEq, Eq)]
 pub(super) struct Lane {
     pub(super) binary: Binary,
@@ -40,7 +40,7 @@ const fn random() -> Lane {
     crash(test, &[("BETREE_SIM_RUNS", "120")])
 }
 
-/// A script that is crashed everywhere.
+/// A script that is crashed at every call.
 const SCRIPT: &str = "exhaustive::every_script_survives_a_crash_after_every_call";
 /// A script whose calls fail.
 const SWEEP: &str = "sweep::each_call_may_fail";

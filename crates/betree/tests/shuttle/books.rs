@@ -19,16 +19,16 @@ const KEYS: u32 = 6;
 
 pub(crate) type Content = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// A store on a simulated disk, its writers and what was acknowledged to them.
+/// A store on a simulated disk, its writers, and their acknowledged commits.
 pub(crate) struct Books {
     pub(crate) db: Db,
     pub(crate) disk: SimVfs,
     pub(crate) tree: TreeId,
-    /// Bytes of a value.
+    /// Size of a value in bytes.
     size: usize,
-    /// The number of the newest commit that no counter counts.
+    /// The number of the last commit before those that the counters count.
     base: u64,
-    /// Batches acknowledged as durable, by writer.
+    /// The last batch of each writer that was acknowledged as durable.
     acknowledged: Vec<AtomicU32>,
 }
 
@@ -58,19 +58,19 @@ pub(crate) fn open(disk: &SimVfs, options: &Options) -> Db {
     Db::open_with(Arc::new(disk.clone()), directory(), options.clone()).unwrap()
 }
 
-/// Start a thread of the kernel.
+/// Start a thread of the test.
 pub(crate) fn thread(body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     spawn("kernel", body).unwrap()
 }
 
-/// Wait for all of them.
+/// Wait for all threads.
 pub(crate) fn join(threads: impl IntoIterator<Item = JoinHandle<()>>) {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
 }
 
-/// All entries of a tree, forward; asserted to be the same backward.
+/// All entries of a tree, read forward; checks that reading backward returns the same.
 pub(crate) fn scan(snapshot: &Snapshot, tree: TreeId) -> Content {
     let walk = |direction| {
         let cursor = snapshot.cursor(tree, Bound::Unbounded, Bound::Unbounded, direction);
@@ -168,7 +168,7 @@ impl Books {
         })
     }
 
-    /// A thread that freezes what is buffered, flushes and merges it, over and over.
+    /// A thread that repeatedly freezes, flushes and merges buffers.
     pub(crate) fn worker(self: &Arc<Books>, rounds: u32) -> JoinHandle<()> {
         let books = Arc::clone(self);
         thread(move || {
@@ -187,7 +187,7 @@ impl Books {
         );
     }
 
-    /// What was acknowledged as durable so far.
+    /// The last batch of each writer that was acknowledged as durable.
     pub(crate) fn acknowledged(&self) -> Vec<u32> {
         self.acknowledged
             .iter()
@@ -195,7 +195,7 @@ impl Books {
             .collect()
     }
 
-    /// The batches of each writer that a snapshot sees.
+    /// The last batch of each writer that a snapshot sees.
     pub(crate) fn counters(&self, snapshot: &Snapshot) -> Vec<u32> {
         let writers = 0..u32::try_from(self.acknowledged.len()).unwrap();
         let number = |writer| match snapshot.get(self.tree, &counter(writer)).unwrap() {
@@ -205,7 +205,7 @@ impl Books {
         writers.map(number).collect()
     }
 
-    /// Whether a snapshot holds what it must; the counters it holds.
+    /// Check the content of a snapshot; returns its counters.
     pub(crate) fn audit(&self, snapshot: &Snapshot) -> Vec<u32> {
         let counters = self.audit_content(snapshot);
         let sum: u32 = counters.iter().sum();
@@ -214,7 +214,7 @@ impl Books {
         counters
     }
 
-    /// The same, of a snapshot whose number need not follow from the counters.
+    /// The same for a snapshot whose number need not match the counters.
     pub(crate) fn audit_content(&self, snapshot: &Snapshot) -> Vec<u32> {
         let counters = self.counters(snapshot);
         let mut expected = Content::new();
@@ -243,8 +243,8 @@ impl Books {
         counters
     }
 
-    /// Open `disk`, which holds what a crash of this store left, and audit it: at least the batches
-    /// of `acknowledged` are there.
+    /// Open `disk`, which a crash of this store left, and check it: at least the batches in
+    /// `acknowledged` must exist.
     pub(crate) fn recover(&self, disk: &SimVfs, options: &Options, acknowledged: &[u32]) -> Books {
         let db = open(disk, options);
         let writers = u32::try_from(acknowledged.len()).unwrap();

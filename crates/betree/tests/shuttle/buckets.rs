@@ -7,7 +7,7 @@ use betree::{Batch, Durability};
 use crate::books::{Books, join, thread, tiny};
 use crate::explore::explore;
 
-/// Readers of new snapshots and of one that is held for long.
+/// Readers of new snapshots, and of one that stays open for long.
 fn readers(books: &Arc<Books>, rounds: u32) -> impl FnOnce() + Send + use<> {
     let books = Arc::clone(books);
     move || {
@@ -94,7 +94,7 @@ fn runs_of_a_bucket_stay_within_their_bound() {
                     books.db.write(&batch, Durability::None).unwrap();
                     books.db.flush().unwrap();
                     let stats = books.db.stats().unwrap();
-                    // Runs above the base, and the base.
+                    // The number of runs above the base, plus the base.
                     let met = stats.runs_per_bucket.len() - 1;
                     assert!(met <= 9 + 2 + 1, "{met} runs");
                 }

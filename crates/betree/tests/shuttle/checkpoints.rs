@@ -1,5 +1,5 @@
-//! Checkpoints beside commits, flushes, merges, splits and changes of the catalog: the image that a
-//! crash finds is complete.
+//! Checkpoints during commits, flushes, merges, splits and changes of the catalog: the image that a
+//! crash leaves must be complete.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Closing while transactions are under way.
+//! Closing a store while transactions are in progress.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Group commit: what is acknowledged is durable, in the order of commits, and a failed sync ends
-//! it for every writer.
+//! Group commit: acknowledged commits are durable, in the order of commits, and a failed sync ends
+//! commits for every writer.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use sim::{Crash, Fault, FaultKind, Outcome, Pages, Profile};
 use crate::books::{Books, join, thread, tiny};
 use crate::explore::{draw, explore};
 
-/// A crash that keeps what was synced and nothing else.
+/// A crash that keeps only what was synced.
 pub(crate) fn drops_everything() -> Crash {
     Crash {
         profile: Profile::DropsEverything,
@@ -18,7 +18,7 @@ pub(crate) fn drops_everything() -> Crash {
     }
 }
 
-/// A crash with an outcome drawn by the schedule.
+/// A crash whose outcome depends on the schedule.
 pub(crate) fn any_crash() -> Crash {
     let outcomes = [
         Outcome::None,

@@ -1,4 +1,4 @@
-//! Cursors that walk while the buckets under them are flushed, merged and split.
+//! Cursors that move while buckets are flushed, merged and split.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn row(number: u32) -> [u8; 4] {
     (number * 2).to_be_bytes()
 }
 
-/// Walk in `direction`, with seeks to and fro; what is passed must be the rows, each once.
+/// Move a cursor in `direction`, with seeks in both directions; it must return the rows, each once.
 fn walk(directions: Direction, splits: bool) -> impl Fn() + Clone + Send + Sync + 'static {
     move || {
         let db = Arc::new(open(&disk(), &tiny()));
@@ -60,7 +60,7 @@ fn walk(directions: Direction, splits: bool) -> impl Fn() + Clone + Send + Sync 
                 for round in 0..3 {
                     let mut batch = Batch::new();
                     for number in 0..ROWS {
-                        // Above all others: such runs are appended, and cut off.
+                        // Keys above all others: such runs are appended, and the bucket is cut.
                         let ascending = (1_000 + round * ROWS + number).to_be_bytes();
                         batch.put(tree, &ascending, &[2; 300]);
                         match number % 3 {

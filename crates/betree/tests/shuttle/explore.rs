@@ -5,13 +5,13 @@ use std::env;
 use stdx::sync::shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use stdx::sync::shuttle::{Config, MaxSteps, Runner, replay};
 
-/// The threads of the kernels decode pages and format errors on their stacks.
+/// Stack size: the threads decode pages and format errors on their stacks.
 const STACK: usize = 512 << 10;
 
-/// Seeds are the same every time, so that a failure in one place is a failure everywhere.
+/// A fixed seed, so that a failure on one machine is a failure on every machine.
 const SEED: u64 = 0x5EED;
 
-/// Run `kernel` under `schedules` random schedules, and as many that preempt in few places (PCT).
+/// Run `kernel` with `schedules` random schedules, and with as many that preempt rarely (PCT).
 pub(crate) fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync + 'static) {
     if let Ok(schedule) = env::var("ROMANESCO_SCHEDULE") {
         return replay(kernel, &schedule);

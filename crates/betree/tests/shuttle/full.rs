@@ -42,7 +42,7 @@ fn a_flush_that_failed_is_finished_later() {
             let books = Arc::clone(&books);
             thread(move || {
                 for _ in 0..2 {
-                    // The error is the fault's; the work is tried again.
+                    // The error is that of the fault; the work is retried.
                     let _ = books.db.settle(std::time::Duration::ZERO);
                     for _ in 0..20 {
                         let _ = books.db.step();
@@ -98,7 +98,7 @@ fn a_failed_flush_leaves_the_marks_of_others_alone() {
             let books = Arc::clone(&books);
             thread(move || {
                 for _ in 0..6 {
-                    // The error is the fault's; the work is tried again.
+                    // The error is that of the fault; the work is retried.
                     let _ = books.db.step();
                 }
             })

@@ -31,7 +31,7 @@ fn a_snapshot_reads_a_tree_to_the_end_though_it_is_dropped() {
                         assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
                         return;
                     }
-                    // It was there for this snapshot: so it is until the snapshot ends.
+                    // The tree exists for this snapshot until the snapshot is closed.
                     let found = scan(&snapshot, tree);
                     let values: Vec<_> = found.values().collect();
                     assert_eq!(values.len(), 2);

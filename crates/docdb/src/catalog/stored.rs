@@ -48,7 +48,7 @@ pub(crate) fn key(ns: &Namespace) -> Vec<u8> {
     format!("c{ns}").into_bytes()
 }
 
-/// Key without a value: marks a store that records the first truncated key of each index.
+/// Key without a value: marks a store that records for each index whether it holds truncated keys.
 pub(crate) const NOTES_CUTS: &[u8] = b"k";
 
 /// The key of a value that the server keeps in the store.

@@ -48,7 +48,7 @@ pub struct Capped {
 /// A view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
-    /// The collection or view, of the same database, that it is of.
+    /// The collection or view of the same database that the view reads.
     pub on: String,
     /// The stages.
     pub pipeline: RawArrayBuf,
@@ -76,11 +76,11 @@ pub enum Action {
     Warn,
 }
 
-/// The longest size of a capped collection: 1 PiB (MongoDB's limit).
+/// The largest size of a capped collection: 1 PiB (MongoDB's limit).
 const CAPPED_MAX: i64 = 1 << 50;
 
 impl CollectionOptions {
-    /// Read the fields of a `create` command beside the name.
+    /// Parse the options of a `create` command.
     ///
     /// # Errors
     /// `TypeMismatch`, `InvalidOptions`, `BadValue`; `IDLUnknownField` for unknown options.
@@ -243,7 +243,7 @@ impl CollectionOptions {
 }
 
 impl Level {
-    /// The level of a name.
+    /// Parse the name of a level.
     ///
     /// # Errors
     /// `BadValue`.
@@ -273,7 +273,7 @@ impl Level {
 }
 
 impl Action {
-    /// The action of a name.
+    /// Parse the name of an action.
     ///
     /// # Errors
     /// `BadValue`.
@@ -362,7 +362,7 @@ fn simple(collation: Document) -> Option<Document> {
     (collation.get_str("locale").ok() != Some("simple")).then_some(collation)
 }
 
-/// An integer as the shell shows it: of 32 bits where that is enough.
+/// An integer as the shell shows it: an int32 where it fits.
 fn whole(value: i64) -> Bson {
     i32::try_from(value).map_or(Bson::Int64(value), Bson::Int32)
 }

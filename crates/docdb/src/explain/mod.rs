@@ -68,8 +68,8 @@ pub(crate) enum UsedFor {
 }
 
 impl Store {
-    /// [`Store::explain_find`] in a collection; `None` when the name is a view's. For a write, by
-    /// what it is where MongoDB does not plan it.
+    /// [`Store::explain_find`] in a collection; `None` if the name is a view's. `write` is the
+    /// express write stage of a write that MongoDB does not plan.
     pub(crate) fn explain_find_in_collection(
         &self,
         op: &Op<'_>,
@@ -314,7 +314,7 @@ fn planner(ns: &Namespace, parsed: Document, winner: Document, rejected: Vec<Bso
     }
 }
 
-/// How the trial of each plan goes, where there are several: as far as it is needed to choose.
+/// The trial statistics of each plan, if there are several plans.
 fn all_plans(
     collection: &Arc<Collection>,
     query: &Query,
@@ -347,7 +347,7 @@ fn all_plans(
     Ok(shown.collect())
 }
 
-/// Runs a plan; gives it back, and the time it took.
+/// Runs a plan; returns its executor and the time it took.
 pub(crate) type Run<'r> = dyn FnMut(Executor, &mut View<'_>) -> Result<(Executor, Duration)> + 'r;
 
 /// Run the plan and return its execution statistics.

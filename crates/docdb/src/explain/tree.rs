@@ -84,7 +84,7 @@ impl Tree<'_> {
         stage
     }
 
-    /// The one stage of a lookup that is not planned, with the fields that MongoDB gives it.
+    /// The single stage of an express lookup, with the fields that MongoDB reports.
     fn express(&self, express: Express) -> Document {
         let name = express.write.unwrap_or(express.scan());
         let mut stage = doc! { "isCached": false, "stage": name };
@@ -273,7 +273,7 @@ impl Tree<'_> {
     }
 }
 
-/// The bounds of each field; of several scans in one, each field's in turn.
+/// The bounds of each field; for several scans combined into one, those of each scan in turn.
 fn bounds(scan: &IndexScan) -> Document {
     let mut all = Document::new();
     for (at, field) in scan.index.fields.iter().enumerate() {
@@ -316,7 +316,7 @@ fn show(set: &Intervals, descending: bool) -> Vec<String> {
     shown
 }
 
-/// The beginnings of a path that are arrays.
+/// The prefixes of a path that are arrays.
 fn prefixes(path: &str, arrays: u64) -> Vec<Bson> {
     let parts: Vec<&str> = path.split('.').collect();
     (0..parts.len())

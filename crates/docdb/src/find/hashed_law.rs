@@ -1,5 +1,5 @@
-//! The law of hashed indexes: whatever their collation and that of the query, they give what a scan
-//! and the filter give.
+//! The law of hashed indexes: with any collation of the index and the query, a plan returns the
+//! documents that a scan with the filter returns.
 
 use bson::{Bson, Document, doc};
 use stdx::Rng;
@@ -8,7 +8,7 @@ use super::tests::{Fixture, raw};
 use super::{CountRequest, FindRequest};
 use crate::{CollectionOptions, DeleteStatement, UpdateStatement};
 
-/// Collations under which some of the texts below are equal; nothing is byte order.
+/// Collations under which some of the texts below are equal; `None` is byte order.
 fn collations() -> Vec<Option<Document>> {
     let of = |locale: &str, strength: i32| Some(doc! { "locale": locale, "strength": strength });
     vec![
@@ -102,7 +102,7 @@ fn ids(fixture: &Fixture, request: &FindRequest) -> Vec<i32> {
     ids
 }
 
-/// One query by all hints, as a count, as an upsert and as a delete.
+/// Run one query with every hint, as a count, as an upsert and as a delete.
 fn check(fixture: &Fixture, filter: &Document, collation: Option<&Document>, what: &str) -> usize {
     let collation = collation.map(raw);
     let request = |hint: Option<Bson>| FindRequest {
@@ -162,7 +162,7 @@ fn hashed_indexes_of_all_collations_answer_as_a_scan_does() {
     assert!(5_000 < found, "{found} documents found");
 }
 
-/// What a delete leaves is what does not match.
+/// A delete must leave exactly the documents that do not match.
 fn delete(fixture: &Fixture, filter: &Document, collation: Option<&Document>, what: &str) {
     let collation = collation.map(raw);
     let matching = FindRequest {

@@ -1,4 +1,5 @@
-//! The law of plans: every candidate gives what a scan and the filter give, in the order asked for.
+//! The law of plans: every candidate returns the documents that a scan with the filter returns, in
+//! the requested order.
 
 use std::sync::Arc;
 
@@ -61,7 +62,7 @@ fn value(rng: &mut Rng, depth: u32) -> Bson {
     }
 }
 
-/// Only some fields may be arrays, so that indexes do not refuse parallel ones.
+/// Only some fields may hold arrays, so that indexes do not refuse parallel arrays.
 fn document(rng: &mut Rng, id: i32, arrays: Option<&str>) -> Document {
     let mut document = doc! { "_id": id };
     for name in FIELDS {
@@ -176,7 +177,7 @@ fn index(rng: &mut Rng, number: usize) -> Document {
     index
 }
 
-/// The documents that a plan gives, leaving the view of the store now and then.
+/// The documents that a plan returns; releases the view of the store from time to time.
 pub(super) fn run(
     collection: &Arc<crate::Collection>,
     query: &Query,
@@ -234,7 +235,7 @@ fn every_plan_gives_what_a_scan_and_the_filter_give() {
         fixture.insert(&documents);
         for number in 0..4 {
             let spec = index(&mut rng, number);
-            // Two of one key are refused, as are parallel arrays.
+            // Indexes refuse duplicate keys and parallel arrays.
             drop(
                 fixture
                     .store
@@ -269,7 +270,7 @@ fn drawn_sort(rng: &mut Rng) -> Option<Sort> {
     Sort::parse(&raw(&sort)).ok()
 }
 
-/// What a failure says of the plan that failed.
+/// Description of a failed plan.
 pub(super) fn case(sort: Option<&Sort>, candidate: &Candidate) -> String {
     let scans = candidate.access.scans();
     format!(
@@ -283,7 +284,7 @@ pub(super) fn case(sort: Option<&Sort>, candidate: &Candidate) -> String {
     )
 }
 
-/// All plans for one filter, with and without a sort.
+/// Check all plans for one filter, with and without a sort.
 fn check(
     fixture: &Fixture,
     documents: &[Document],
@@ -387,7 +388,7 @@ fn covered_plans_return_what_was_stored() {
                     .find(request)
                     .iter()
                     .map(|d| {
-                        // The order of fields is the index's in covered plans.
+                        // In covered plans fields are in the order of the index.
                         let mut fields: Vec<String> =
                             d.iter().map(|(k, v)| format!("{k}: {v:?}")).collect();
                         fields.sort();

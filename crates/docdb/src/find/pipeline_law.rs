@@ -1,6 +1,6 @@
-//! The law of pipelines: whatever index a plan reads, and whether it reads documents at all, a
-//! pipeline and a projection give what they give over a scan; and `$match` gives what `find` gives,
-//! fields that are named twice included.
+//! The law of pipelines: with any index, and whether or not the plan reads documents, a pipeline
+//! and a projection return what they return over a scan; `$match` returns what `find` returns, also
+//! with fields named twice.
 
 use std::fmt::Write as _;
 
@@ -35,7 +35,7 @@ fn value(rng: &mut Rng, depth: u32) -> Bson {
     }
 }
 
-/// Arrays in one field only, so that indexes do not refuse parallel ones.
+/// Only one field holds arrays, so that indexes do not refuse parallel arrays.
 fn document(rng: &mut Rng, id: i32, arrays: &str) -> Document {
     let mut document = doc! { "_id": id };
     for name in FIELDS {
@@ -60,7 +60,7 @@ fn path(rng: &mut Rng) -> String {
     }
 }
 
-/// A path that may go deeper than any index.
+/// A path that may be deeper than that of any index.
 fn target(rng: &mut Rng) -> String {
     match rng.below(3) {
         0 => path(rng),
@@ -81,7 +81,7 @@ fn expression(rng: &mut Rng) -> Bson {
     }
 }
 
-/// Fields that are kept or computed; none of them leads to another.
+/// Fields to keep or to compute; no path is a prefix of another.
 fn projection(rng: &mut Rng, computed_only: bool) -> Document {
     let mut spec = Document::new();
     for _ in 0..=rng.index(3) {
@@ -129,7 +129,7 @@ fn stage(rng: &mut Rng) -> Document {
     }
 }
 
-/// What finds documents by an index: a range or an order, of one of its fields perhaps.
+/// First stages that an index can serve: a range, or an order, of one of its fields or of another.
 fn beginning(rng: &mut Rng) -> Vec<Document> {
     let field = if rng.chance(0.3) {
         "_id".to_owned()
@@ -164,7 +164,7 @@ fn filled(rng: &mut Rng) -> Fixture {
             );
         }
         let spec = doc! { "key": key, "name": format!("i{number}") };
-        // Two of one key are refused.
+        // A unique index refuses duplicate keys.
         drop(
             fixture
                 .store
@@ -192,7 +192,8 @@ fn aggregate(fixture: &Fixture, pipeline: RawArrayBuf, hint: Option<&str>) -> Ve
         .collect()
 }
 
-/// Documents in one order, their fields by name: both may differ between plans.
+/// Documents in a canonical order, with their fields sorted by name: plans may return either in a
+/// different order.
 fn canonical(documents: &[Document]) -> Vec<String> {
     fn show(value: &Bson, text: &mut String) {
         match value {
@@ -292,7 +293,8 @@ fn projections_of_find_give_what_they_give_over_a_scan() {
     }
 }
 
-/// `{a: .., a: .., b: ..}`: conditions on few fields, so that some are named twice, at any depth.
+/// `{a: .., a: .., b: ..}`: conditions on few fields, so that some fields are named twice, at any
+/// depth.
 fn repeating(rng: &mut Rng, depth: u32) -> RawDocumentBuf {
     let mut filter = RawDocumentBuf::new();
     let mut append = |name: &str, value: RawBson| {
@@ -359,7 +361,8 @@ fn match_gives_what_find_gives_where_fields_are_named_twice() {
             let got = canonical(&aggregate(&fixture, pipeline, None));
             assert_eq!(got, want, "seed {seed}: {filter:?}");
             found += want.len();
-            // The test is about something: a tree would have other conditions.
+            // The filter would differ if it were parsed from a map, which keeps only the last of
+            // two equal names.
             let tree = raw(&Document::try_from(&filter).unwrap());
             differing += usize::from(canonical(&fixture.find(&request(&tree))) != want);
         }

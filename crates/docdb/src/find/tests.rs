@@ -1,4 +1,4 @@
-//! Queries against what a scan and the filter give.
+//! Tests of queries against a scan with the filter.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Fixture {
         Fixture::within(|engine| engine)
     }
 
-    /// On the reference engine within another.
+    /// A fixture on the reference engine, wrapped by `wrap`.
     pub(crate) fn within(wrap: impl FnOnce(Box<dyn Engine>) -> Box<dyn Engine>) -> Fixture {
         let directory = tempfile::tempdir().unwrap();
         let engine = kv::memory::factory()
@@ -53,7 +53,7 @@ impl Fixture {
         }
     }
 
-    /// The store is closed and opened again.
+    /// Close the store and open it again.
     pub(crate) fn reopen(&mut self) {
         self.store.close().unwrap();
         self.store = open(&self.engine, &self.directory);

@@ -256,9 +256,9 @@ impl IndexSpec {
         out
     }
 
-    /// Whether another index would hold the same keys of the same documents and be the same index
-    /// for that, whatever its name. A unique and a plain index of one key are two, as are a sparse
-    /// one and one that is not.
+    /// Whether both specifications describe the same index apart from the name: the same keys for
+    /// the same documents. A unique and a plain index with equal keys are different indexes, as are
+    /// a sparse and a plain one.
     #[must_use]
     pub fn same_keys(&self, other: &IndexSpec) -> bool {
         same_pattern(&self.key, &other.key)
@@ -279,8 +279,7 @@ impl IndexSpec {
             && self.collation == other.collation
     }
 
-    /// The seconds after which documents expire. `None` without a limit that counts: NaN is as
-    /// none.
+    /// The number of seconds after which documents expire. `None` without a limit; NaN is no limit.
     #[must_use]
     pub fn ttl_seconds(&self) -> Option<i64> {
         seconds(self.expire_after.as_ref())
@@ -351,7 +350,7 @@ impl IndexSpec {
     }
 }
 
-/// The default name that MongoDB's tools give an index: fields and directions joined.
+/// The default name that MongoDB's tools give an index: field names and directions joined by `_`.
 #[must_use]
 pub fn name_of(key: &Document) -> String {
     let mut parts = Vec::new();
@@ -445,7 +444,7 @@ fn fields(key: &Document) -> Result<Vec<(String, FieldKind)>> {
         let kind = match value {
             Bson::String(plugin) if plugin == "hashed" => {
                 hashed += 1;
-                // A hashed field has one name.
+                // A hashed field names one field.
                 wildcard = false;
                 FieldKind::Hashed
             }
@@ -545,7 +544,7 @@ fn flag(spec: &Document, name: &str) -> Result<bool> {
     }
 }
 
-/// Any number but a decimal, as a double.
+/// A number other than a decimal, as a double.
 #[expect(
     clippy::cast_precision_loss,
     reason = "signs and small numbers are asked for"
@@ -580,7 +579,7 @@ fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
     ))
 }
 
-/// The type's name as MongoDB's messages have it.
+/// The name of the value's type in MongoDB's messages.
 pub(crate) fn type_name(value: &Bson) -> &'static str {
     match value {
         Bson::Double(_) => "double",

@@ -105,7 +105,7 @@ fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
     assert!(multikey.is_empty());
     let empty = doc! { "a": [[]] };
     assert_eq!(keys(doc! { "a.0": 1 }, empty), [[Bson::Undefined]]);
-    // A longer path enters it, and a field of a document that it names is entered, too.
+    // A longer path continues into the array, and into a field of a document that it names.
     let document = doc! { "a": [[{ "b": 3 }, { "b": 2 }]], "c": [{ "d": [5, 4] }] };
     let found = keys(doc! { "a.0.b": 1 }, document.clone());
     assert_eq!(found, ints(&[2, 3]));
@@ -115,7 +115,7 @@ fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
 #[test]
 fn a_number_in_a_path_goes_through_its_array_as_names_do() {
     let both = || doc! { "key": { "a.0.b": 1, "a.b": 1 } };
-    // One array, which one path takes an element of and the other one enters.
+    // One path selects an element of the array, the other one continues into the array.
     let document = doc! { "a": [[{ "b": 3 }], { "b": 5 }] };
     let (found, multikey) = keys_of(both(), document).unwrap();
     let three = |value: Bson| vec![Bson::Int32(3), value];

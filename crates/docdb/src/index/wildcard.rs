@@ -11,24 +11,24 @@ use super::spec::{FieldKind, IndexSpec, number};
 use crate::key::Collate;
 use crate::limits::DEPTH_MAX;
 
-/// Which paths of a document are indexed.
+/// The paths of a document that are indexed.
 #[derive(Debug)]
 pub struct Wildcard {
-    /// Only paths below this one.
+    /// The paths below this one.
     prefix: Vec<String>,
     projection: Projection,
 }
 
 #[derive(Debug)]
 enum Projection {
-    /// All but `_id`.
+    /// All paths except `_id`.
     All,
     Include(Vec<Vec<String>>),
     Exclude(Vec<Vec<String>>),
 }
 
 impl Wildcard {
-    /// `None` for an index of another kind.
+    /// The wildcard paths of an index; `None` if it is not a wildcard index.
     pub(super) fn new(spec: &IndexSpec) -> Result<Option<Wildcard>> {
         let fields = spec.fields()?;
         let Some((name, _)) = fields.iter().find(|(_, kind)| *kind == FieldKind::Wildcard) else {
@@ -47,7 +47,7 @@ impl Wildcard {
         Ok(Some(Wildcard { prefix, projection }))
     }
 
-    /// Whether a path (positions in arrays left out) is indexed, with everything below.
+    /// Whether a path, given without array positions, is indexed with everything below it.
     #[must_use]
     pub fn covers(&self, path: &[&str]) -> bool {
         let below = |parent: &[String]| {
@@ -63,7 +63,7 @@ impl Wildcard {
         }
     }
 
-    /// Whether something at or below a path may be indexed.
+    /// Whether the path itself or any path below it may be indexed.
     fn may_cover_below(&self, path: &[&str]) -> bool {
         let related = |other: &[String]| other.iter().zip(path).all(|(a, b)| a == b);
         related(&self.prefix)
@@ -139,7 +139,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// `None` stands for an empty array.
+    /// Add the value of a path; `None` is an empty array.
     fn leaf(&mut self, value: Option<RawBsonRef<'_>>, path: &[&str]) -> Result<()> {
         if !self.wildcard.covers(path) {
             return Ok(());
@@ -180,7 +180,8 @@ fn parse(projection: &Document) -> Result<Projection> {
         ));
     }
     if include.is_empty() && id != Some(true) {
-        // Inclusion of _id together with exclusions is what an exclusion without _id is.
+        // A projection that includes `_id` and excludes other paths equals one that only excludes
+        // them.
         exclude.push(split("_id"));
         return Ok(Projection::Exclude(exclude));
     }

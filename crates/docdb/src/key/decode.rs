@@ -10,17 +10,17 @@ use bson::{
 use super::number::{self, Decoded};
 use super::{END, kind, tag};
 
-/// Bytes that are no key string: the index is corrupt.
+/// Bytes that are not a valid key string: the index is corrupt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the bytes are not a key of an index")]
 pub struct Malformed;
 
-/// Objects and arrays within each other that a key may hold: what a stored document may, and some.
+/// Maximum nesting of objects and arrays in a key: that of a stored document, with a margin.
 const DEPTH_MAX: u32 = 256;
 
-/// The values of `key`, whose components have the directions `descending` gives, one for each.
-/// Returns them with the number of bytes read, [`END`] included. Strings of a key with a collation
-/// are not strings: do not decode those.
+/// Decode the values of `key`; `descending` has the direction of each component. Also returns the
+/// number of bytes read, [`END`] included. Strings of a key with a collation are sort keys: do not
+/// decode them.
 ///
 /// # Errors
 /// [`Malformed`].

@@ -28,7 +28,7 @@ impl Encoder {
         self.bits_used = 0;
     }
 
-    /// Append a component. `descending` inverts it. `None` for the collation is byte order.
+    /// Append a component. `descending` inverts it. `collate` is `None` for byte order.
     ///
     /// # Errors
     /// Bytes inside of a document or array that are no BSON.
@@ -60,7 +60,7 @@ impl Encoder {
         self.append(raw.as_raw_bson_ref(), descending, collation)
     }
 
-    /// Append what an empty array is in an index.
+    /// Append the component that an index stores for an empty array.
     pub fn append_undefined(&mut self, descending: bool) {
         self.bytes.push(if descending {
             !kind::UNDEFINED
@@ -69,13 +69,13 @@ impl Encoder {
         });
     }
 
-    /// Append what a missing field is in an index.
+    /// Append the component that an index stores for a missing field.
     pub fn append_null(&mut self, descending: bool) {
         self.bytes
             .push(if descending { !kind::NULL } else { kind::NULL });
     }
 
-    /// Append bytes that are a component already, with their type bits.
+    /// Append an encoded component with its type bits.
     pub fn append_encoded(&mut self, bytes: &[u8], bits: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         if !bits.is_empty() {
@@ -89,7 +89,7 @@ impl Encoder {
         self.bytes.push(END);
     }
 
-    /// Append a byte as it is: [`super::BEFORE`], [`super::AFTER`].
+    /// Append a raw byte: [`super::BEFORE`] or [`super::AFTER`].
     pub fn push(&mut self, byte: u8) {
         self.bytes.push(byte);
     }
@@ -178,7 +178,7 @@ impl Encoder {
         number::append_f64(&mut self.bytes, value);
     }
 
-    /// The types without parts and without type bits (but for code with scope).
+    /// Encode the types that have neither parts nor type bits (and code with scope).
     fn plain(
         &mut self,
         value: RawBsonRef<'_>,
@@ -285,16 +285,17 @@ impl Encoder {
     }
 }
 
-/// A DBPointer, whose parts are in no other way to be had.
+/// Encode a DBPointer, whose parts the `bson` crate does not expose.
 fn pointer(out: &mut Vec<u8>, value: RawBsonRef<'_>) {
     out.push(kind::DB_POINTER);
-    // The parts of it can be had only by writing it: after a length, a type and an
-    // empty name, and before the end of the document.
+    // Its parts are readable only in the bytes of a document that holds it: after a length, a type
+    // and an empty name, and before the end of the document.
     let mut document = RawDocumentBuf::new();
     document.append(cstr!(""), value);
     let bytes = document.as_bytes();
     let body = bytes.get(6..bytes.len() - 1).unwrap_or_default();
-    // Its first 4 bytes are the length of the namespace, the other way round.
+    // The first 4 bytes are the length of the namespace in little-endian order; keys use
+    // big-endian.
     let (head, rest) = body.split_at(body.len().min(4));
     out.extend(head.iter().rev());
     out.extend_from_slice(rest);

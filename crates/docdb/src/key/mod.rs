@@ -60,8 +60,8 @@ pub trait Collate: Send + Sync {
 /// The component of null and of missing, ascending.
 pub(crate) const NULL: u8 = kind::NULL;
 
-/// Whether one of the values whose components begin with `first` to `last` may have a component of
-/// any length.
+/// Whether any value whose component begins with a byte from `first` to `last` has a component of
+/// unlimited length.
 pub(crate) fn may_be_long(first: u8, last: u8) -> bool {
     let long = [
         kind::STRING,
@@ -81,7 +81,7 @@ mod kind {
     pub(super) const MIN_KEY: u8 = 0x0A;
     pub(super) const UNDEFINED: u8 = 0x0F;
     pub(super) const NULL: u8 = 0x14;
-    /// Stands for all numbers where a field's type is compared before its name.
+    /// The type byte of all numbers where a field's type is compared before its name.
     pub(super) const NUMBER: u8 = 0x30;
     pub(super) const STRING: u8 = 0x40;
     pub(super) const OBJECT: u8 = 0x46;
@@ -106,7 +106,7 @@ mod tag {
     pub(super) const INT64: u8 = 2;
     pub(super) const DOUBLE: u8 = 3;
     pub(super) const NEGATIVE_ZERO: u8 = 4;
-    /// Followed by the 16 bytes of the number.
+    /// Followed by the decimal's 16 bytes.
     pub(super) const DECIMAL: u8 = 5;
 }
 

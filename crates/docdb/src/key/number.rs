@@ -24,17 +24,17 @@ use super::kind;
 
 const NAN: u8 = kind::NUMBER - 12;
 const SMALL: u8 = 1;
-/// The class of an integral part of one byte.
+/// The class of integral parts that take one byte.
 const INT_1: u8 = 2;
 const INT_8: u8 = 9;
 const BIG: u8 = 10;
 const INFINITE: u8 = 11;
 
-/// 2^63: integral parts below it have a class of their own.
+/// 2^63: smaller integral parts have their own classes.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 const TWO_52: f64 = 4_503_599_627_370_496.0;
 
-/// The largest coefficient of a decimal, 34 nines; larger ones stand for zero.
+/// The largest coefficient of a decimal: 34 nines. A larger coefficient means zero.
 const COEFFICIENT_MAX: u128 = 10_u128.pow(34) - 1;
 const EXPONENT_BIAS: i32 = 6176;
 
@@ -74,7 +74,7 @@ pub(super) fn append_f64(out: &mut Vec<u8>, value: f64) {
     signed(out, value < 0.0, |out| anchored(out, value.abs(), None));
 }
 
-/// The bytes of a decimal. `Err` never: what is no canonical decimal stands for zero.
+/// Append the bytes of a decimal. Encodings that are not canonical mean zero, so this cannot fail.
 pub(super) fn append_decimal(out: &mut Vec<u8>, value: &Decimal128) {
     let bits = u128::from_le_bytes(value.bytes());
     let negative = bits >> 127 == 1;
@@ -168,7 +168,7 @@ fn parts(bits: u128) -> Parts {
         0x1E => return Parts::Infinite,
         _ => {}
     }
-    // The other form has coefficients above the largest one: it stands for zero.
+    // In this form the coefficient exceeds the maximum: the decimal means zero.
     if field(125, 3) == 3 {
         return Parts::Finite(0, 0);
     }
@@ -221,7 +221,7 @@ impl Exact {
         u64::try_from(whole).unwrap_or(u64::MAX >> 1)
     }
 
-    /// The largest double that does not exceed this.
+    /// The largest double that does not exceed this decimal.
     fn anchor(&self) -> f64 {
         let text = format!("{}e{}", self.digits, self.exponent);
         let nearest: f64 = text.parse().expect("digits and an exponent are a number");
@@ -235,7 +235,7 @@ impl Exact {
         }
     }
 
-    /// How this compares with a double that is not negative.
+    /// Compare this decimal with a double that is not negative.
     fn compare(&self, double: f64) -> std::cmp::Ordering {
         if double == 0.0 {
             return std::cmp::Ordering::Greater;
@@ -264,12 +264,12 @@ impl Exact {
     }
 }
 
-/// The number in a component, as far as doubles and integers represent it.
+/// The number in a component: exact for integers, the nearest double below for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Decoded {
     /// An integer, with its sign.
     Integer(i64),
-    /// Anything else; with a tail this is the anchor.
+    /// Any other number. For a decimal with a tail this is the anchor.
     Double(f64),
 }
 

@@ -1,12 +1,12 @@
-//! The length of a component, found without its value.
+//! Find the length of a component without decoding its value.
 
 use super::{kind, number};
 
-/// Objects and arrays within each other that are followed.
+/// Maximum nesting of objects and arrays.
 const DEPTH_MAX: u32 = 256;
 
-/// The bytes of the component that `key` begins with, written in the given direction. `None` when
-/// it is none.
+/// The bytes of the component at the start of `key`, which has the given direction. `None` if the
+/// bytes are not a component.
 #[must_use]
 pub fn component_length(key: &[u8], descending: bool) -> Option<usize> {
     let mut walk = Walk {

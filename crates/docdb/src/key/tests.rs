@@ -1,4 +1,4 @@
-//! Key strings against values drawn at random, and against cases that numbers are known for.
+//! Tests of key strings with random values and with known cases.
 
 use std::cmp::Ordering;
 
@@ -283,7 +283,7 @@ fn bytes_that_are_no_key_are_refused() {
     for _ in 0..20_000 {
         let mut bytes = vec![0; rng.index(40)];
         rng.fill(&mut bytes);
-        // Whatever it says, it ends.
+        // The bytes are random: decoding must end, with any result.
         drop(decode(&bytes, &[], [false, true]));
     }
     assert_eq!(decode(&[kind::ARRAY; 2000], &[], [false]), Err(Malformed));

@@ -1,4 +1,4 @@
-//! Which tests of a conjunction bound which fields of an index.
+//! Assigns the tests of a conjunction to the fields of an index that they bound.
 //!
 //! A1: complete. A document that matches has an entry in the index whose components are all in the
 //!     sets. On fields that come from one array only one test may count, because different elements
@@ -20,29 +20,30 @@ use super::predicate::{Conjunction, Predicate, Scope};
 pub(crate) struct Assigned {
     /// The index.
     pub(crate) index: Arc<IndexView>,
-    /// One set for each field.
+    /// The set of values of each field.
     pub(crate) sets: Vec<Intervals>,
-    /// Whether the sets say all that the conjunction says.
+    /// Whether the sets express the whole conjunction, so that no filter is needed.
     pub(crate) exact: bool,
-    /// Whether any test bounds the first field (or the index itself leaves out what fails).
+    /// Whether any test bounds the first field, or the index itself excludes documents that do not
+    /// match.
     pub(crate) useful: bool,
 }
 
-/// One test's offer for a field.
+/// The set of values to which one test limits a field.
 struct Offer {
     predicate: usize,
     bounded: Bounded,
     scope: Option<Scope>,
 }
 
-/// A field that has been bounded already.
+/// A field that already has bounds.
 struct Taken {
     field: usize,
     scope: Option<Scope>,
 }
 
-/// The sets that `all` gives the fields of `index`; nothing when the index does not hold every
-/// matching document (`forced` trusts the user that it does).
+/// The sets to which `all` limits the fields of `index`; `None` if the index may lack a matching
+/// document. With `forced` the index is used in any case, because the user named it.
 pub(crate) fn assign(
     index: &Arc<IndexView>,
     all: &Conjunction<'_>,
@@ -102,7 +103,7 @@ pub(crate) fn assign(
     })
 }
 
-/// The bounds that each test of the field's path offers.
+/// The bounds from each test of the field's path.
 fn offers(field: &IndexField, all: &Conjunction<'_>, place: Place<'_>) -> Vec<Offer> {
     if has_position(field.path.as_str()) {
         return Vec::new();
@@ -127,14 +128,15 @@ fn offers(field: &IndexField, all: &Conjunction<'_>, place: Place<'_>) -> Vec<Of
         .collect()
 }
 
-/// Whether a component of the path is a number, which may be a name or a place in an array.
+/// Whether a component of the path is a number, which can be a field name or an array position.
 fn has_position(path: &str) -> bool {
     path.split('.')
         .any(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// A hash says only whether values are equal byte for byte: nothing of strings that a collation may
-/// take for equal. A missing field has the hash of null.
+/// Bounds on a hashed field. Equal hashes prove only that values are equal byte for byte, so
+/// strings that a collation may treat as equal have no bounds. A missing field has the hash of
+/// null.
 fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
     let values = match test {
         Test::Eq(value) => std::slice::from_ref(value),
@@ -155,7 +157,7 @@ fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
     })
 }
 
-/// The offers that may count beside those already taken (A1).
+/// The offers that can be combined with those already taken (A1).
 fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Taken]) -> Vec<Offer> {
     let Some(field) = index.fields.get(position) else {
         return Vec::new();
@@ -172,7 +174,7 @@ fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Take
     offers.into_iter().filter(fits).collect()
 }
 
-/// The arrays that both fields go through, as bits of components.
+/// The arrays that the paths of both fields pass through, as bits of path components.
 fn shared_arrays(a: &IndexField, b: &IndexField) -> u64 {
     let common = a
         .path
@@ -184,7 +186,7 @@ fn shared_arrays(a: &IndexField, b: &IndexField) -> u64 {
     (a.arrays | b.arrays) & below(common)
 }
 
-/// Whether one `$elemMatch` holds both and pins an element of every array in `arrays`.
+/// Whether both tests are in one `$elemMatch` that fixes an element of every array in `arrays`.
 fn within_scope(arrays: u64, a: Option<Scope>, b: Option<Scope>) -> bool {
     match (a, b) {
         (Some(a), Some(b)) => a == b && pins(arrays, a),
@@ -192,7 +194,7 @@ fn within_scope(arrays: u64, a: Option<Scope>, b: Option<Scope>) -> bool {
     }
 }
 
-/// Whether the element the scope speaks of lies within all of `arrays`.
+/// Whether the scope's `$elemMatch` fixes an element of every array in `arrays`.
 fn pins(arrays: u64, scope: Scope) -> bool {
     arrays & !below(scope.depth) == 0
 }
@@ -204,8 +206,8 @@ fn below(count: usize) -> u64 {
     }
 }
 
-/// The set for a field: the intersection of all offers, or of as many as may be about one element,
-/// beginning with the narrowest.
+/// The set for a field: the intersection of all offers, or, starting with the narrowest, of those
+/// that must hold for the same element.
 fn choose(
     field: &IndexField,
     mut offers: Vec<Offer>,
@@ -237,7 +239,7 @@ fn mark(offer: &Offer, used: &mut [bool]) {
     }
 }
 
-/// A rough order of how much a set lets through.
+/// A rough measure of how many values a set contains.
 pub(crate) fn breadth(set: &Intervals) -> usize {
     if set.is_none() {
         0

@@ -1,4 +1,4 @@
-//! From one test of a filter to the set of indexed values a matching document must have.
+//! Derives from one test of a filter the set of index values that a matching document must have.
 //!
 //! B1: complete. A document that passes the test has at least one key of the index field in the
 //! set (missing fields have the key null, empty arrays the key undefined).
@@ -24,7 +24,7 @@ pub(crate) struct Place<'a> {
     pub(crate) multikey: bool,
 }
 
-/// A set of values and whether it says everything.
+/// A set of values, and whether it expresses the whole test.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded {
     /// The values.
@@ -42,13 +42,13 @@ impl Bounded {
         Bounded { set, exact: false }
     }
 
-    /// Every value, proving nothing.
+    /// All values; proves nothing.
     pub(crate) fn anything() -> Bounded {
         Bounded::inexact(Intervals::all())
     }
 }
 
-/// The set for `test`, or nothing when the index cannot serve it.
+/// The set for `test`; `None` if the index cannot serve it.
 pub(crate) fn bounds(test: &Test, place: Place<'_>) -> Option<Bounded> {
     match test {
         Test::Eq(value) => equality(value, place),
@@ -85,7 +85,7 @@ pub(crate) fn bounds(test: &Test, place: Place<'_>) -> Option<Bounded> {
     }
 }
 
-/// The values that pass all of `tests` (of one value, not of several elements).
+/// The values that pass all `tests`, which apply to the same value.
 fn conjunction(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
     let mut all = Bounded::exact(Intervals::all());
     for test in tests {
@@ -96,14 +96,14 @@ fn conjunction(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
     Some(all)
 }
 
-/// The values outside of what passes `tests`: a document that fails them has no key among the
-/// values that prove one, so the complement is complete where the sets are exact (several tests:
-/// only for single values, since elements may pass them severally).
+/// The values that fail `tests`. A document that fails them has no key in the exact set, so the
+/// complement is complete if the sets are exact. Several tests are complemented only for fields
+/// without arrays, because different elements may pass different tests.
 fn negated(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
     if let [Test::Eq(value)] = tests
         && is_nullish(value)
     {
-        // A key of null may come from an element that is no document, where nothing is missing.
+        // A null key may come from an element that is not a document, in which no field is missing.
         if place.multikey {
             return Some(Bounded::anything());
         }
@@ -117,7 +117,8 @@ fn negated(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
     if !inner.exact {
         return Some(Bounded::anything());
     }
-    // The complement holds null, which may be missing: the document passes in either case.
+    // The complement contains null, which may stand for a missing field: such a document passes in
+    // either case.
     Some(Bounded {
         set: inner.set.complement(place.collator),
         exact: !place.multikey,
@@ -176,7 +177,7 @@ fn range(value: &Bson, side: Side, inclusive: bool, place: Place<'_>) -> Option<
     Some(Bounded::exact(Intervals::one(interval, place.collator)))
 }
 
-/// The values of one type bracket that comparisons stay within.
+/// The type bracket within which a comparison compares values.
 struct Class {
     low: Bson,
     high: Bson,
@@ -201,7 +202,7 @@ impl Class {
     }
 }
 
-/// The bracket of `value`; nothing for types whose comparison is left to the filter.
+/// The bracket of `value`; `None` for types that only the filter compares.
 fn class_of(value: &Bson) -> Option<Class> {
     Some(match value {
         Bson::Double(_) | Bson::Int32(_) | Bson::Int64(_) | Bson::Decimal128(_) => {
@@ -248,7 +249,7 @@ fn strings() -> Class {
     Class::below(Bson::String(String::new()), Bson::Document(Document::new()))
 }
 
-/// All numbers with NaN.
+/// All numbers, including NaN.
 fn numbers(place: Place<'_>) -> Intervals {
     let interval = Interval::new(
         Bson::Double(f64::NAN),
@@ -264,7 +265,7 @@ fn nullish() -> Intervals {
     Intervals::one(Interval::new(Bson::Undefined, true, Bson::Null, true), None)
 }
 
-/// Strings that begin as the pattern does, and stored patterns.
+/// Strings that start with the literal prefix of the pattern, and stored regular expressions.
 fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
     let class = strings();
     let mut interval = Interval::new(class.low, true, class.high, false);
@@ -277,7 +278,7 @@ fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
         }
         interval.low = Bson::String(prefix);
     }
-    // The next type whose least value can be written; what lies between does no harm.
+    // The next type whose smallest value can be expressed; the types in between are filtered out.
     let next_type = Bson::JavaScriptCode(String::new());
     let least = Bson::RegularExpression(bson::Regex {
         pattern: cstr!("").to_owned(),
@@ -290,7 +291,7 @@ fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
     ))
 }
 
-/// The least string above every string with `prefix`, if characters allow one.
+/// The smallest string greater than every string with `prefix`; `None` if there is none.
 fn after_prefix(prefix: &str) -> Option<String> {
     let mut chars: Vec<char> = prefix.chars().collect();
     while let Some(last) = chars.pop() {
@@ -329,8 +330,8 @@ pub(crate) fn is_collated(value: &Bson) -> bool {
     }
 }
 
-/// Whether a document without the field can pass `test`: such a one may be absent from a sparse
-/// index. When in doubt, yes.
+/// Whether a document without the field can pass `test`; a sparse index may lack such a document.
+/// True if unknown.
 pub(crate) fn accepts_missing(test: &Test) -> bool {
     match test {
         Test::Eq(value)

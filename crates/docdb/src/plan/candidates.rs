@@ -48,13 +48,13 @@ pub(crate) struct Request<'q> {
     pub(crate) sort: Option<&'q Sort>,
     /// The index hint.
     pub(crate) hint: Option<&'q Hint>,
-    /// The least key, inclusive.
+    /// The lower bound of the key, inclusive.
     pub(crate) min: Option<&'q Document>,
-    /// The greatest key, exclusive.
+    /// The upper bound of the key, exclusive.
     pub(crate) max: Option<&'q Document>,
     /// The paths that are read; `None` for whole documents.
     pub(crate) needed: Option<&'q [String]>,
-    /// The collation in full; nothing is byte order.
+    /// The collation in full; `None` is byte order.
     pub(crate) collation: Option<&'q Document>,
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn candidates(request: &Request<'_>, space: &Space) -> Result<Vec<Can
     Ok(found)
 }
 
-/// `{_id: value}` and nothing else.
+/// The value if the filter is exactly `{_id: value}`.
 fn point_of_id(request: &Request<'_>, space: &Space) -> Option<Bson> {
     let Node::Field {
         path,
@@ -168,7 +168,7 @@ fn same_collation(request: &Request<'_>, index: &IndexView) -> bool {
     request.collation == index.collation.as_ref()
 }
 
-/// The plan that uses one index, if that serves the conjunction.
+/// The plan that uses one index; `None` if the index cannot serve the conjunction.
 fn by_index(
     request: &Request<'_>,
     index: &Arc<IndexView>,
@@ -203,7 +203,7 @@ fn by_order(
     Ok(Some(finish(request, assigned)?).filter(|candidate| candidate.sorted))
 }
 
-/// Ranges, order and covering of an index with its sets.
+/// Complete a plan: key ranges, order, and whether the index covers the query.
 fn finish(request: &Request<'_>, assigned: Assigned) -> Result<Candidate> {
     let Assigned {
         index, sets, exact, ..
@@ -268,7 +268,7 @@ fn by_branches(
     Ok(Some(joined(request, parts)))
 }
 
-/// The narrowest plan for one branch, judged by its bounds.
+/// The best plan for one branch: the one with the narrowest bounds.
 fn best_branch(
     request: &Request<'_>,
     space: &Space,
@@ -313,8 +313,8 @@ fn rating(candidate: &Candidate) -> (Vec<usize>, bool, bool) {
     (breadths, !candidate.sorted, !candidate.covered)
 }
 
-/// Several scans as one: in key order where they share an index, merged where each has the order
-/// asked for, else one after the other.
+/// Combine several scans: in key order if they read one index, merged if each provides the
+/// requested order, and otherwise one after another.
 fn joined(request: &Request<'_>, parts: Vec<Candidate>) -> Candidate {
     let exact = parts.iter().all(|part| part.exact);
     let sorted = parts.iter().all(|part| part.sorted);
@@ -402,7 +402,7 @@ fn hinted(
     ))
 }
 
-/// Whether a hint is the clustered index of a clustered collection: its records.
+/// Whether a hint names the clustered index of a clustered collection, which is its records tree.
 fn is_of_records(space: &Space, hint: &Hint) -> bool {
     let records = space.clustered.as_ref();
     records.is_some_and(|records| names(hint, records))
@@ -475,7 +475,7 @@ fn min_max(request: &Request<'_>, space: &Space) -> Result<Candidate> {
     })
 }
 
-/// The keys between two edges, which may be longer than keys agree with values.
+/// The keys between two edges, which may be longer than `true_bytes`.
 fn within(edges: ByteRange, true_bytes: usize) -> KeyRanges {
     let mut range = edges.clone();
     let start = cut_start(&mut range.start, true_bytes);
@@ -488,7 +488,7 @@ fn within(edges: ByteRange, true_bytes: usize) -> KeyRanges {
     }
 }
 
-/// An edge as the whole key it would be.
+/// An edge as a full key, not truncated.
 fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     let Some(edge) = of else {
         return Ok(None);

@@ -31,7 +31,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// To seek `target` from `key`, or to step where that would lead to the key or behind it (V2).
+    /// Seek to `target` from `key`, or step if the seek would not move past the key (V2).
     pub(crate) fn seek(key: &[u8], target: Vec<u8>, backward: bool) -> Verdict {
         if leads_on(key, &target, backward) {
             Verdict::Seek(target)
@@ -41,7 +41,7 @@ impl Verdict {
     }
 }
 
-/// Whether `target` lies strictly beyond `key` in the direction of a scan.
+/// Whether `target` lies strictly past `key` in the direction of the scan.
 pub(crate) fn leads_on(key: &[u8], target: &[u8], backward: bool) -> bool {
     match target.cmp(key) {
         Ordering::Greater => !backward,
@@ -50,36 +50,38 @@ pub(crate) fn leads_on(key: &[u8], target: &[u8], backward: bool) -> bool {
     }
 }
 
-/// The sets of values of the leading fields, encoded.
+/// The encoded sets of values of the leading fields.
 #[derive(Debug, Clone)]
 pub(crate) struct Check {
     fields: Vec<FieldRanges>,
-    /// Keys agree with values up to here; the rest of long ones is a hash.
+    /// The number of leading bytes in which a truncated key equals the key of its values; the rest
+    /// is a hash.
     true_bytes: usize,
 }
 
-/// The set of values of one field as ranges of the rest of a key from its component on.
+/// The set of values of one field, as ranges of the part of a key that starts at the field's
+/// component.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldRanges {
     pub(crate) descending: bool,
-    /// They ascend and do not overlap.
+    /// Ascending and disjoint.
     pub(crate) ranges: Vec<ByteRange>,
 }
 
 impl Check {
-    /// The check of keys that agree with values up to `true_bytes`.
+    /// A check for an index whose truncated keys keep `true_bytes` bytes of their values.
     pub(crate) fn new(fields: Vec<FieldRanges>, true_bytes: usize) -> Check {
         Check { fields, true_bytes }
     }
 
-    /// Judge a key of a scan; `cut` says that its end is a hash.
+    /// Judge a key of a scan. `cut` marks a truncated key, which ends in a hash.
     pub(crate) fn judge(&self, key: &[u8], cut: bool, backward: bool) -> Verdict {
         let walk = |key: &[u8], whole: bool| match backward {
             false => self.forward(key, whole),
             true => self.backward(key, whole),
         };
         let known = match key.get(..self.true_bytes) {
-            // No key that is cut agrees with it in all its bytes: it ends where they go on.
+            // The key is at the limit of truncated keys: only its first `true_bytes` bytes decide.
             None => return self.checked(key, walk(key, true), backward),
             Some(known) => known,
         };
@@ -106,7 +108,7 @@ impl Check {
         }
     }
 
-    /// Judge a key, or, if it is not `whole`, all keys that begin with it, in a scan that ascends.
+    /// Judge a key in an ascending scan; unless `whole`, judge all keys that start with it.
     fn forward(&self, key: &[u8], whole: bool) -> Verdict {
         let mut at = 0;
         for field in &self.fields {
@@ -128,15 +130,15 @@ impl Check {
             }
             match key::component_length(rest, field.descending) {
                 Some(length) => at += length,
-                // The component continues, or it is not a key of ours: let the reader of the entry
-                // complain.
+                // The component continues behind the known bytes, or the key is invalid, which the
+                // reader of the entry reports.
                 None => return Verdict::Inside,
             }
         }
         Verdict::Inside
     }
 
-    /// The same in a scan that descends.
+    /// As `forward`, in a descending scan.
     fn backward(&self, key: &[u8], whole: bool) -> Verdict {
         let mut at = 0;
         for field in &self.fields {
@@ -166,7 +168,7 @@ impl Check {
     }
 }
 
-/// Leave the keys that continue `prefix`.
+/// Seek past all keys that start with `prefix`.
 fn beyond(prefix: &[u8], edge: u8) -> Verdict {
     if prefix.is_empty() {
         return Verdict::Done;
@@ -195,7 +197,7 @@ mod tests {
         Bson::String(letter.repeat(count))
     }
 
-    /// From one value to another, with both.
+    /// The values from `low` to `high`, both included.
     fn between(low: Bson, high: Bson) -> Intervals {
         Intervals::one(Interval::new(low, true, high, true), None)
     }
@@ -204,7 +206,7 @@ mod tests {
         crate::plan::scan::encode(value, ASCENDING).unwrap()
     }
 
-    /// A key of a number within its range and a text.
+    /// The full key of a number inside its range, followed by a text.
     fn whole(text: &Bson) -> Vec<u8> {
         [component(&Bson::Int32(5)), component(text), vec![END]].concat()
     }
@@ -226,7 +228,7 @@ mod tests {
                 assert_eq!(check.judge(&cut, true, backward), Verdict::Inside);
             }
         }
-        // One that is not cut says all its bytes.
+        // A key that is not truncated is judged by all its bytes.
         for (count, belongs) in [(19, false), (20, true), (30, true), (31, false)] {
             let key = whole(&text("k", count));
             let wanted = if belongs {

@@ -1,4 +1,4 @@
-//! Whether an index holds all that a query needs, and documents made of its keys.
+//! Whether an index covers a query, and documents built from its keys.
 //!
 //! C1: what is made is what was stored: types come from the type bits, and a null, which may stand
 //!     for a missing field, is never made (the caller reads the document then).
@@ -10,7 +10,7 @@ use super::candidates::Request;
 use super::index::{IndexKind, IndexView};
 use super::predicate::Conjunction;
 
-/// Whether keys of `index` hold every field that the query reads.
+/// Whether the keys of `index` contain every field that the query reads.
 pub(crate) fn covers(index: &IndexView, request: &Request<'_>) -> bool {
     let Some(needed) = request.needed else {
         return false;
@@ -43,7 +43,7 @@ fn holds(index: &IndexView, path: &str) -> bool {
     })
 }
 
-/// Whether one field's path leads to another's.
+/// Whether the path of one field is a prefix of another field's path.
 fn overlapping(index: &IndexView) -> bool {
     index.fields.iter().enumerate().any(|(at, field)| {
         index
@@ -54,7 +54,7 @@ fn overlapping(index: &IndexView) -> bool {
     })
 }
 
-/// Add the paths a filter reads; false when it may read others.
+/// Add the paths that a filter reads; false if it may read other paths.
 fn filter_paths(node: &Node, paths: &mut Vec<String>) -> bool {
     let all = Conjunction::of(node);
     if all.others {
@@ -70,16 +70,16 @@ fn filter_paths(node: &Node, paths: &mut Vec<String>) -> bool {
         .all(|branches| branches.iter().all(|branch| filter_paths(branch, paths)))
 }
 
-/// Makes documents of keys.
+/// Builds documents from keys.
 #[derive(Clone)]
 pub(crate) struct Cover {
-    /// For each field of the key: its path, if it is wanted.
+    /// Per field of the key: its path, if the document is to contain it.
     fields: Vec<Option<Vec<String>>>,
     descending: Vec<bool>,
 }
 
 impl Cover {
-    /// Documents with those fields of `index` that `wanted` accepts.
+    /// Builds documents from the fields of `index` for which `wanted` returns true.
     pub(crate) fn new(index: &IndexView, wanted: &dyn Fn(&str) -> bool) -> Cover {
         Cover {
             fields: index
@@ -94,7 +94,7 @@ impl Cover {
         }
     }
 
-    /// The document of a key; nothing when it must be read instead (C1).
+    /// The document of a key; `None` if the stored document must be read instead (C1).
     pub(crate) fn document(&self, key: &[u8], type_bits: &[u8]) -> Option<RawDocumentBuf> {
         let (values, _) =
             crate::key::decode(key, type_bits, self.descending.iter().copied()).ok()?;
@@ -114,7 +114,7 @@ impl Cover {
     }
 }
 
-/// A document of paths and values; paths with one head are put together.
+/// Build a document from paths and values; paths with the same first name form one subdocument.
 fn build(mut values: Vec<(&[String], RawBson)>) -> Option<RawDocumentBuf> {
     let mut document = RawDocumentBuf::new();
     while !values.is_empty() {

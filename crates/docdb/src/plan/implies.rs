@@ -1,5 +1,4 @@
-//! Whether every document that matches a conjunction matches a partial index's filter too, which
-//! compares strings as the index does.
+//! Whether every document that matches a conjunction also matches the filter of a partial index.
 
 use query::collation::Collator;
 use query::filter::{Node, Test};
@@ -7,8 +6,8 @@ use query::filter::{Node, Test};
 use super::bounds::{Place, accepts_missing, bounds};
 use super::predicate::Conjunction;
 
-/// Whether `all` implies the filter of a partial index, where `collator` is that of the index, and
-/// `same_collation` says that of the query is the same. When in doubt, no.
+/// Whether `all` implies the filter of a partial index. `collator` is the index's, and
+/// `same_collation` is true if the query compares strings in the same way. False if unknown.
 pub(crate) fn implies(
     all: &Conjunction<'_>,
     partial: &Node,

@@ -13,7 +13,7 @@ use super::scan::Coding;
 use crate::index::{FieldKind, Index, Wildcard};
 use crate::key::Collate;
 
-/// Bytes at the end of a cut key that are a hash.
+/// Number of bytes at the end of a truncated key that are a hash.
 const HASH_BYTES: usize = 16;
 
 /// One field of an index's key.
@@ -25,7 +25,7 @@ pub(crate) struct IndexField {
     pub(crate) descending: bool,
     /// Whether the key holds a hash of the value.
     pub(crate) hashed: bool,
-    /// The components of the path that are arrays in some document, as bits.
+    /// The components of the path that are arrays in any document, as bits.
     pub(crate) arrays: u64,
 }
 
@@ -47,34 +47,36 @@ enum Origin {
     Records(Option<Arc<dyn Collate>>),
 }
 
-/// An index, or the records of a clustered collection, as far as planning goes.
+/// The planner's view of an index, or of the records of a clustered collection.
 #[derive(Clone)]
 pub(crate) struct IndexView {
     /// Its position among the collection's indexes.
     pub(crate) position: usize,
     /// Its name.
     pub(crate) name: String,
-    /// The key pattern, as users gave it.
+    /// The key pattern as the user gave it.
     pub(crate) key: Document,
     /// How entries are derived.
     pub(crate) kind: IndexKind,
     /// The fields in order.
     pub(crate) fields: Vec<IndexField>,
-    /// Documents that have none of the fields are absent.
+    /// Whether documents that have none of the fields are not indexed.
     pub(crate) sparse: bool,
-    /// No two documents have the same key.
+    /// Whether no two documents may have the same key.
     pub(crate) unique: bool,
-    /// Not to be used by plans.
+    /// Whether plans must not use it.
     pub(crate) hidden: bool,
-    /// Only documents that match it are present.
+    /// The filter of a partial index: only documents that match are indexed.
     pub(crate) partial: Option<Arc<Filter>>,
     /// The collator for strings.
     pub(crate) collator: Option<Arc<Collator>>,
-    /// The collation in full, to be compared with the query's.
+    /// The collation in full, which is compared with the query's.
     pub(crate) collation: Option<Document>,
-    /// Keys agree with values up to here; the rest of longer ones is a hash.
+    /// The number of leading bytes in which a truncated key equals the key of its values; the rest
+    /// is a hash.
     pub(crate) true_bytes: usize,
-    /// Whether there may be such keys: the order of entries is then not that of values.
+    /// Whether the index may contain truncated keys: the order of entries then differs from that of
+    /// values.
     pub(crate) cut: bool,
     origin: Origin,
 }
@@ -134,7 +136,7 @@ impl IndexView {
         })
     }
 
-    /// The records of a clustered collection, as an index on `_id` of a name.
+    /// The records of a clustered collection, as an index on `_id` with this name.
     ///
     /// # Errors
     /// A collation that cannot be read.
@@ -161,7 +163,7 @@ impl IndexView {
         })
     }
 
-    /// The index it is of.
+    /// The index; `None` for the records of a clustered collection.
     pub(crate) fn source(&self) -> Option<&Arc<Index>> {
         match &self.origin {
             Origin::Index(index) => Some(index),
@@ -169,12 +171,12 @@ impl IndexView {
         }
     }
 
-    /// Whether any document has several entries.
+    /// Whether any document may have several entries.
     pub(crate) fn multikey(&self) -> bool {
         self.kind == IndexKind::Wildcard || self.fields.iter().any(|field| field.arrays != 0)
     }
 
-    /// Whether a wildcard index has the values at `path`.
+    /// Whether a wildcard index contains the values at `path`.
     pub(crate) fn holds(&self, path: &str) -> bool {
         let parts: Vec<&str> = path.split('.').collect();
         let numeric = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
@@ -184,7 +186,7 @@ impl IndexView {
             && !parts.iter().any(numeric)
     }
 
-    /// How each field is encoded.
+    /// The encoding of each field.
     pub(crate) fn coding(&self) -> Vec<Coding<'_>> {
         let collation = match &self.origin {
             Origin::Index(index) => index.maker().collation(),

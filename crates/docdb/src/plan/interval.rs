@@ -1,4 +1,5 @@
-//! Sets of BSON values as sorted, disjoint intervals: what a predicate asks of one indexed field.
+//! Sets of BSON values as sorted, disjoint intervals: the values of one indexed field that a
+//! predicate accepts.
 //!
 //! I1: the intervals of a set ascend in the order of `query::value` (strings by the collation the
 //! set was made with), do not overlap and are not empty.
@@ -10,16 +11,16 @@ use bson::Bson;
 use query::collation::Collator;
 use query::value::compare_with;
 
-/// From one value to another.
+/// An interval of values.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Interval {
     /// The lesser edge.
     pub(crate) low: Bson,
-    /// Whether `low` belongs to it.
+    /// Whether the interval contains `low`.
     pub(crate) low_inclusive: bool,
     /// The greater edge.
     pub(crate) high: Bson,
-    /// Whether `high` belongs to it.
+    /// Whether the interval contains `high`.
     pub(crate) high_inclusive: bool,
 }
 
@@ -34,7 +35,7 @@ impl Interval {
         }
     }
 
-    /// `[low, high]`, without the edges whose flag is false.
+    /// `[low, high]`; an edge is excluded if its flag is false.
     pub(crate) fn new(
         low: Bson,
         low_inclusive: bool,
@@ -49,12 +50,12 @@ impl Interval {
         }
     }
 
-    /// Whether it holds one value only.
+    /// Whether it contains exactly one value.
     pub(crate) fn is_point(&self) -> bool {
         self.low_inclusive && self.high_inclusive && self.low == self.high
     }
 
-    /// The same from its end, as descending fields show it.
+    /// The interval with its edges swapped, as `explain` shows it for descending fields.
     pub(crate) fn reversed(&self) -> Interval {
         Interval {
             low: self.high.clone(),
@@ -73,7 +74,7 @@ impl Interval {
     }
 }
 
-/// As `explain` writes bounds: `[1, 5)`.
+/// The form of bounds in `explain`: `[1, 5)`.
 impl fmt::Display for Interval {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let open = if self.low_inclusive { '[' } else { '(' };
@@ -87,7 +88,7 @@ impl fmt::Display for Interval {
     }
 }
 
-/// A value as the shell writes it in bounds.
+/// A value in the form that the shell shows in bounds.
 pub(crate) fn shown(value: &Bson) -> String {
     match value {
         Bson::MinKey => "MinKey".to_owned(),
@@ -115,7 +116,7 @@ pub(crate) struct Intervals {
 }
 
 impl Intervals {
-    /// No value.
+    /// The empty set.
     pub(crate) fn none() -> Intervals {
         Intervals::default()
     }
@@ -127,7 +128,7 @@ impl Intervals {
         }
     }
 
-    /// One interval, or nothing when its edges cross.
+    /// A set of one interval; empty if the lower edge is above the upper one.
     pub(crate) fn one(interval: Interval, collator: Option<&Collator>) -> Intervals {
         if interval.is_empty(collator) {
             return Intervals::none();
@@ -144,7 +145,7 @@ impl Intervals {
         }
     }
 
-    /// The union of any intervals, in any order.
+    /// The union of intervals, which may overlap and be in any order.
     pub(crate) fn from_list(list: Vec<Interval>, collator: Option<&Collator>) -> Intervals {
         let mut list: Vec<Interval> = list
             .into_iter()
@@ -171,23 +172,23 @@ impl Intervals {
         &self.list
     }
 
-    /// Whether no value is left.
+    /// Whether the set is empty.
     pub(crate) fn is_none(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether every value is in it.
+    /// Whether it contains every value.
     pub(crate) fn is_all(&self) -> bool {
         matches!(self.list.as_slice(), [one] if one.low == Bson::MinKey
             && one.low_inclusive && one.high == Bson::MaxKey && one.high_inclusive)
     }
 
-    /// Whether it holds single values only (and at least one).
+    /// Whether it consists of single values, at least one.
     pub(crate) fn is_points(&self) -> bool {
         !self.list.is_empty() && self.list.iter().all(Interval::is_point)
     }
 
-    /// The only value, if there is just one.
+    /// The value, if the set contains exactly one.
     pub(crate) fn only_point(&self) -> Option<&Bson> {
         match self.list.as_slice() {
             [one] if one.is_point() => Some(&one.low),
@@ -195,7 +196,7 @@ impl Intervals {
         }
     }
 
-    /// The values in both.
+    /// The intersection of two sets.
     pub(crate) fn intersect(&self, other: &Intervals, collator: Option<&Collator>) -> Intervals {
         let mut list = Vec::new();
         let mut left = self.list.iter().peekable();
@@ -226,7 +227,7 @@ impl Intervals {
         Intervals { list }
     }
 
-    /// The values outside.
+    /// The values that are not in the set.
     pub(crate) fn complement(&self, collator: Option<&Collator>) -> Intervals {
         let mut list = Vec::new();
         let (mut low, mut inclusive) = (Bson::MinKey, true);
@@ -250,7 +251,7 @@ impl Intervals {
         Intervals { list }
     }
 
-    /// Whether `value` is in it.
+    /// Whether the set contains `value`.
     #[cfg(test)]
     pub(crate) fn contains(&self, value: &Bson, collator: Option<&Collator>) -> bool {
         self.list.iter().any(|interval| {
@@ -262,17 +263,18 @@ impl Intervals {
     }
 }
 
-/// Order by where they begin.
+/// Compare two intervals by their lower edges.
 fn low_order(a: &Interval, b: &Interval, collator: Option<&Collator>) -> Ordering {
     compare_with(&a.low, &b.low, collator).then(b.low_inclusive.cmp(&a.low_inclusive))
 }
 
-/// Order by where they end.
+/// Compare two intervals by their upper edges.
 fn high_order(a: &Interval, b: &Interval, collator: Option<&Collator>) -> Ordering {
     compare_with(&a.high, &b.high, collator).then(a.high_inclusive.cmp(&b.high_inclusive))
 }
 
-/// Whether `next`, which begins no earlier, overlaps `last` or continues it without a gap.
+/// Whether `next`, whose lower edge is not below that of `last`, overlaps `last` or follows it
+/// without a gap.
 fn touches(last: &Interval, next: &Interval, collator: Option<&Collator>) -> bool {
     match compare_with(&next.low, &last.high, collator) {
         Ordering::Less => true,

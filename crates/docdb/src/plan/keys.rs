@@ -1,4 +1,4 @@
-//! Keys of an index as documents, for `returnKey`: the names are the paths, dots and all.
+//! Index keys as documents for `returnKey`: the field names are the full paths, with their dots.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Keys {
         Ok(document)
     }
 
-    /// The values of a key. A truncated key is made again from the document.
+    /// The values of a key. A truncated key is rebuilt from the document.
     fn values(
         &self,
         key: &[u8],
@@ -80,7 +80,7 @@ impl Keys {
     }
 }
 
-/// The value at a path that leads through documents only.
+/// The value at a path whose parts are all documents.
 fn at<'d>(document: &'d RawDocument, path: &str) -> Result<Option<RawBsonRef<'d>>> {
     let (head, rest) = match path.split_once('.') {
         Some((head, rest)) => (head, Some(rest)),

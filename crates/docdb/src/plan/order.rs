@@ -11,7 +11,7 @@ use super::interval::Intervals;
 /// Maximum number of scans merged to provide a sort order.
 const MERGE_MAX: usize = 200;
 
-/// The way in which scans provide a sort order.
+/// How scans provide a sort order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Order {
     /// One scan, in index order.
@@ -28,7 +28,7 @@ pub(crate) enum Order {
     },
 }
 
-/// How the keys of `index` in `sets` can be read in the order of `sort`.
+/// How the keys of `index` in `sets` provide the order of `sort`; `None` if they cannot.
 pub(crate) fn order(
     index: &IndexView,
     sets: &[Intervals],
@@ -46,7 +46,8 @@ pub(crate) fn order(
     Some(Order::Merge { backward, parts })
 }
 
-/// The direction in which the fields after those that `constant` accepts follow the sort.
+/// The direction in which to scan so that the fields follow `sort`; fields that `constant` accepts
+/// are skipped.
 fn direct(
     index: &IndexView,
     sets: &[Intervals],
@@ -70,7 +71,7 @@ fn direct(
                 break;
             }
             if backward.is_some() || !constant(set) {
-                // A constant between sorted fields does no harm, but only a single one.
+                // A field between sorted fields can be skipped only if it has a single value.
                 set.only_point()?;
             }
         }
@@ -78,13 +79,13 @@ fn direct(
     Some(backward.unwrap_or(false))
 }
 
-/// Documents with arrays sort by one of their elements, which a scan meets first only when it sees
-/// them all.
+/// Whether a field can provide the order of `sort`. A document with an array sorts by one of its
+/// elements, which a scan meets first only if it reads all of them.
 fn sortable(field: &IndexField, set: &Intervals, sort: &Sort) -> bool {
     !field.hashed && (field.arrays == 0 || (set.is_all() && sort.fields().len() == 1))
 }
 
-/// The product of the leading sets of points.
+/// All combinations of the points of the leading sets.
 fn parts(sets: &[Intervals]) -> Option<Vec<Vec<Intervals>>> {
     let mut parts: Vec<Vec<Intervals>> = vec![Vec::new()];
     let mut leading = true;

@@ -3,12 +3,12 @@
 
 use query::filter::{Node, Test};
 
-/// The `$elemMatch` that a test is in: all tests of one scope apply to the same element.
+/// The `$elemMatch` that contains a test: all tests in one scope apply to the same element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scope {
-    /// Which `$elemMatch`.
+    /// Number of the `$elemMatch`.
     pub(crate) id: usize,
-    /// The components of the path of its array.
+    /// Number of components in the path of its array.
     pub(crate) depth: usize,
 }
 
@@ -19,14 +19,15 @@ pub(crate) struct Predicate<'f> {
     pub(crate) path: PathRef<'f>,
     /// The test.
     pub(crate) test: &'f Test,
-    /// The innermost `$elemMatch` around it.
+    /// The innermost `$elemMatch` that contains it.
     pub(crate) scope: Option<Scope>,
 }
 
-/// A path: what stands before it in `$elemMatch`es and its own part.
+/// A path: the paths of the enclosing `$elemMatch`es, followed by its own part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PathRef<'f> {
-    /// The arrays' paths, outermost first (two levels of `$elemMatch` are taken apart, no more).
+    /// The paths of the enclosing arrays, outermost first. At most two levels of `$elemMatch` are
+    /// decomposed.
     outer: [Option<&'f str>; 2],
     own: &'f str,
 }
@@ -47,7 +48,7 @@ impl PathRef<'_> {
         rest == self.own
     }
 
-    /// The path in full.
+    /// The full path.
     pub(crate) fn dotted(&self) -> String {
         let mut parts: Vec<&str> = self.outer.iter().flatten().copied().collect();
         parts.push(self.own);
@@ -62,22 +63,23 @@ pub(crate) struct Conjunction<'f> {
     pub(crate) predicates: Vec<Predicate<'f>>,
     /// Disjunctions.
     pub(crate) ors: Vec<&'f [Node]>,
-    /// Whether there is anything else.
+    /// Whether the filter contains anything else.
     pub(crate) others: bool,
-    /// Whether it can never hold.
+    /// Whether no document can match.
     pub(crate) never: bool,
     scopes: usize,
 }
 
 impl<'f> Conjunction<'f> {
-    /// Take `node` apart.
+    /// Decompose `node`.
     pub(crate) fn of(node: &'f Node) -> Conjunction<'f> {
         let mut all = Conjunction::default();
         all.add(node);
         all
     }
 
-    /// This conjunction without its disjunction at `without`, and with `node`.
+    /// This conjunction with `node`, a branch of its disjunction at `without`, in place of that
+    /// disjunction.
     pub(crate) fn with_branch(&self, without: usize, node: &'f Node) -> Conjunction<'f> {
         let mut all = self.clone();
         all.ors.remove(without);
@@ -122,7 +124,7 @@ impl<'f> Conjunction<'f> {
             let inner = match outer {
                 [None, _] => [Some(own), None],
                 [first, None] => [first, Some(own)],
-                // Deeper ones are left to the filter.
+                // Deeper levels are left to the filter.
                 _ => return,
             };
             self.scopes += 1;

@@ -21,9 +21,9 @@ const RANGES_MAX: usize = 2000;
 /// How one field of an index is encoded.
 #[derive(Clone, Copy)]
 pub(crate) struct Coding<'a> {
-    /// Whether the field descends.
+    /// Whether the order of the field is reversed.
     pub(crate) descending: bool,
-    /// Whether it is kept by hash.
+    /// Whether the key holds a hash of the value.
     pub(crate) hashed: bool,
     /// The order of strings.
     pub(crate) collation: Option<&'a dyn Collate>,
@@ -32,9 +32,9 @@ pub(crate) struct Coding<'a> {
 /// Keys from `start` (inclusive) to `end` (exclusive).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ByteRange {
-    /// The least key.
+    /// The smallest key.
     pub(crate) start: Vec<u8>,
-    /// Beyond the greatest.
+    /// The first key behind the range.
     pub(crate) end: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl ByteRange {
 pub(crate) struct KeyRanges {
     /// S1.
     pub(crate) ranges: Vec<ByteRange>,
-    /// Says which keys within the ranges belong, when not all do.
+    /// Decides which keys within the ranges match; `None` if all of them do.
     pub(crate) check: Option<Check>,
     /// Whether a bound was truncated like a long key, so that a scan may also visit adjacent keys.
     pub(crate) cut: bool,
@@ -59,8 +59,8 @@ pub(crate) struct KeyRanges {
     pub(crate) edges: Option<ByteRange>,
 }
 
-/// The ranges of keys whose leading components are in `sets`, where keys agree with values up to
-/// `true_bytes`.
+/// The ranges of keys whose leading components are in `sets`. Truncated keys keep `true_bytes`
+/// bytes of their values.
 ///
 /// # Errors
 /// A bound that cannot be written as BSON.
@@ -154,7 +154,7 @@ fn with_check(ranges: Vec<ByteRange>, fields: Vec<FieldRanges>, true_bytes: usiz
     }
 }
 
-/// The keys that continue `prefix`.
+/// The range of keys that start with `prefix`.
 fn continued(prefix: Vec<u8>) -> ByteRange {
     let mut end = prefix.clone();
     end.push(if prefix.is_empty() { 0xFF } else { AFTER });
@@ -217,10 +217,10 @@ fn union(mut all: Vec<ByteRange>) -> Vec<ByteRange> {
     ranges
 }
 
-/// The set as byte ranges of the rest of a key from this component on.
+/// A set as ranges of the part of a key that starts at this component.
 fn encode_set(set: &Intervals, coding: Coding<'_>) -> Result<FieldRanges> {
     if coding.hashed && set.is_all() {
-        // The hashes of the least and the greatest value are anywhere.
+        // Hashes do not keep the order of values: any key may match.
         let (start, end) = (vec![BEFORE], vec![AFTER]);
         return Ok(FieldRanges {
             descending: false,

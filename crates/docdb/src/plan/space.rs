@@ -37,9 +37,9 @@ pub(crate) struct Space {
 pub(crate) struct Definition<'c> {
     /// All indexes, those being built included.
     pub(crate) indexes: &'c [Arc<Index>],
-    /// The name of the index on `_id` that the records of a clustered collection are.
+    /// The name of the clustered index, whose entries are the records.
     pub(crate) clustered: Option<&'c str>,
-    /// The default collation of operations, and what encodes strings by it.
+    /// The default collation of operations, and the collator that encodes strings for it.
     pub(crate) collation: Option<&'c Document>,
     pub(crate) collate: Option<&'c Arc<dyn Collate>>,
 }

@@ -1,5 +1,5 @@
-//! How a wildcard index, whose keys are a path and a value, serves a test: as an index on the
-//! test's own path.
+//! How a wildcard index, whose keys are a path and a value, serves a test: as if it were an index
+//! on the test's path.
 
 use std::sync::Arc;
 
@@ -57,7 +57,8 @@ pub(crate) fn assignments(
     found
 }
 
-/// Whether single values decide: documents and arrays are not kept whole.
+/// Whether the index can serve the test: only tests of single values, because a wildcard index does
+/// not store whole documents and arrays.
 fn serves(test: &Test) -> bool {
     let whole = |value: &Bson| matches!(value, Bson::Document(_) | Bson::Array(_));
     match test {

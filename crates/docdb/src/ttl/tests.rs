@@ -1,4 +1,4 @@
-//! Passes over collections of which one cannot be read.
+//! Passes over several collections, one of which cannot be read.
 
 use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use kv::EngineOptions;
@@ -17,7 +17,7 @@ fn op() -> Op<'static> {
     Op::new(Durability::None)
 }
 
-/// A store with a collection of ten expired documents for each name.
+/// A store with one collection of ten expired documents per name.
 fn store(directory: &tempfile::TempDir, names: &[&str]) -> Arc<Store> {
     let factory = kv::memory::factory();
     let engine = factory.open(directory.path(), &EngineOptions::default());

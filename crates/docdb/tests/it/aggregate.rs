@@ -1,4 +1,4 @@
-//! Pipelines over collections, and what they write.
+//! Pipelines over collections, and the collections that they write.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -146,7 +146,7 @@ fn out_replaces_a_collection_and_keeps_its_indexes() {
         ];
         assert_eq!(all, wanted);
         assert_eq!(lab.store.list_indexes(&ns("target")).unwrap().len(), 2);
-        // What fails leaves the target and nothing else.
+        // A pipeline that fails leaves the target unchanged and nothing else behind.
         let clash = [
             doc! { "$project": { "sum": { "$literal": 1 } } },
             doc! { "$out": "target" },
@@ -409,7 +409,7 @@ fn documents_say_by_which_key_they_were_sorted() {
             doc! { "_id": 2, "k": [1] },
             doc! { "_id": 1, "k": [2] },
         ];
-        // By sorting, then by the order of an index.
+        // First with a sort, then in the order of an index.
         for index in [false, true] {
             if index {
                 lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
@@ -422,7 +422,7 @@ fn documents_say_by_which_key_they_were_sorted() {
             ];
             assert_eq!(lab.aggregate("c", &pipeline), sorted);
         }
-        // A sort within the pipeline; what is between passes it on.
+        // The sort is in the pipeline; the stages behind it keep the sort key.
         let pipeline = [
             doc! { "$unwind": "$a" },
             doc! { "$sort": { "a": -1, "_id": 1 } },
@@ -434,7 +434,7 @@ fn documents_say_by_which_key_they_were_sorted() {
         let expected = doc! { "_id": 1, "a": 2, "k": [2, 1, "x"], "again": 2 };
         let other = doc! { "_id": 2, "a": 1, "k": [1, 2, "x"], "again": 1 };
         assert_eq!(lab.aggregate("c", &pipeline), [expected, other]);
-        // Without a sort there is none.
+        // Without a sort there is no sort key.
         let pipeline = [
             doc! { "$match": { "_id": 1 } },
             doc! { "$project": shown.clone() },

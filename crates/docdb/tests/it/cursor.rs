@@ -1,4 +1,4 @@
-//! Cursors between batches: what others do meanwhile.
+//! Cursors and changes of the data between their batches.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -30,7 +30,7 @@ fn delete(lab: &Lab, filter: Document) {
         .unwrap();
 }
 
-/// Read `request` to its end while documents behind and before the cursor come and go.
+/// Read `request` to its end while documents before and behind the cursor are inserted and deleted.
 fn disturbed(lab: &Lab, request: &FindRequest, pipeline: bool) {
     fill(lab, 300);
     let mut batch = if pipeline {
@@ -54,7 +54,8 @@ fn disturbed(lab: &Lab, request: &FindRequest, pipeline: bool) {
         if batch.id == 0 {
             break;
         }
-        // One that was given, and two that were not, next to the place of the cursor and far away.
+        // One document that was returned and two that were not, near the cursor's position and far
+        // from it.
         let mut left = (0..300).filter(|id| !seen.contains(id) && !gone.contains(id));
         let doomed = [
             left.next(),
@@ -266,7 +267,7 @@ fn tailable_cursors_follow_a_capped_collection() {
             let batch = lab.more(&first, 10).unwrap();
             assert_eq!((ids(&batch), batch.id), (vec![from, from + 1], first.id));
             assert!(ids(&lab.more(&first, 10).unwrap()).is_empty());
-            // What the cursor has not seen is overwritten: it cannot go on.
+            // Documents that the cursor has not read are overwritten: it cannot continue.
             add(from + 2..from + 14);
             assert_eq!(lab.more(&first, 10).unwrap_err().code.0, 136);
             assert_eq!(lab.more(&first, 10).unwrap_err().code.0, 43);
@@ -301,7 +302,7 @@ fn return_key_gives_the_keys_in_place_of_documents() {
         let two = doc! { "a": 2, "b.c": null };
         let by_a = request(doc! { "a": { "$gte": 2 } });
         assert_eq!(keys(&by_a), [two.clone(), doc! { "a": 3, "b.c": 1.5 }]);
-        // A sort by another field is a sort of the documents; a projection does nothing.
+        // A sort by another field needs the documents; a projection has no effect.
         let sorted = FindRequest {
             sort: Some(raw(&doc! { "d": 1 })),
             projection: Some(raw(&doc! { "d": 1 })),
@@ -309,7 +310,7 @@ fn return_key_gives_the_keys_in_place_of_documents() {
             ..by_a.clone()
         };
         assert_eq!(keys(&sorted), [doc! { "a": 3, "b.c": 1.5 }, two]);
-        // Branches of an `$or` are merged in order, over batches.
+        // Branches of an `$or` are merged in order, across batches.
         let merged = FindRequest {
             sort: Some(raw(&doc! { "a": 1 })),
             show_record_id: true,
@@ -317,7 +318,7 @@ fn return_key_gives_the_keys_in_place_of_documents() {
             ..request(doc! { "$or": [{ "a": 2 }, { "a": 3 }] })
         };
         let first = lab.store.find(&op(), &ns("k"), &merged).unwrap();
-        // The least element of the array says where its document belongs.
+        // The smallest element of the array determines the position of its document.
         let key = doc! { "a": 3, "b.c": 1.5 };
         assert_eq!(documents(&first), [key]);
     });

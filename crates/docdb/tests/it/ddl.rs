@@ -206,7 +206,7 @@ fn databases_do_not_differ_in_case_only() {
             assert_eq!((error.code.0, &*error.message), (13_297, message));
         }
         lab.insert(&named("Shop.d"), &[doc! { "a": 1 }]);
-        // The name is free again when the database is gone.
+        // After the database is dropped, the name can be used again.
         for name in ["Shop.c", "Shop.d"] {
             lab.store.drop_collection(&op(), &named(name)).unwrap();
         }

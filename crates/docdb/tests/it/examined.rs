@@ -1,4 +1,4 @@
-//! What operations say of themselves: the plans they were executed by, keys and documents read.
+//! The recorded statistics of operations: executed plans, keys and documents read.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn setup(lab: &Lab) {
     lab.index("c", doc! { "key": { "b": -1, "a": 1 }, "name": "b" });
 }
 
-/// Do something; its plans, the keys and the documents it has read.
+/// Run an operation and check its plans and the numbers of keys and documents read.
 fn check(what: &str, expected: (&str, u64, u64), body: impl FnOnce(&Op<'_>)) -> Arc<Examined> {
     let examined = Arc::new(Examined::default());
     let op = Op {
@@ -125,7 +125,7 @@ fn counts_and_values_say_what_they_have_read() {
         let values = distinct("b", ("DISTINCT_SCAN { b: -1, a: 1 }", 100, 0));
         assert_eq!(values.documents(), 0);
         distinct("c", ("COLLSCAN", 0, 100));
-        // An index with a key that was cut does not say its values.
+        // An index with a truncated key does not contain the value.
         lab.index("c", doc! { "key": { "t": -1 }, "name": "t" });
         let long = "x".repeat(9_000);
         lab.insert(
@@ -166,7 +166,7 @@ fn pipelines_say_what_they_have_read() {
         let sort = doc! { "$sort": { "n": 1 } };
         let sorted = run(&[matched.clone(), group, sort], ("IXSCAN { a: 1 }", 10, 10));
         assert!(sorted.sorted());
-        // What is looked up counts; where is not said.
+        // Reads of a lookup are counted; its plan is not recorded.
         let lookup = doc! { "$lookup": {
             "from": "c", "localField": "b", "foreignField": "_id", "as": "found",
         } };

@@ -1,4 +1,4 @@
-//! What `explain` shows: the stages of plans, and what they did.
+//! The output of `explain`: the stages of plans, and their statistics.
 
 use bson::{Document, doc};
 use docdb::{
@@ -33,7 +33,8 @@ fn names(stage: &Document) -> String {
     out
 }
 
-/// The stages of the plan, the documents returned, the keys and the documents examined.
+/// Check the stages of the plan, and the numbers of documents returned, keys and documents
+/// examined.
 fn check(lab: &Lab, request: &FindRequest, stages: &str, counts: [i64; 3]) {
     let plan = lab
         .store
@@ -169,7 +170,7 @@ fn counts_and_pipelines_are_explained() {
     });
 }
 
-/// The name of each stage of a pipeline, and what it returned.
+/// The name of each stage of a pipeline, and the number of documents it returned.
 fn returned(plan: &Document) -> Vec<(String, Option<i64>)> {
     let stages = plan.get_array("stages").unwrap().iter();
     let stages = stages.map(|stage| stage.as_document().unwrap());
@@ -212,7 +213,7 @@ fn stages_of_pipelines_say_what_they_returned() {
         let stats = cursor(&plan);
         assert_eq!(stats.get_i32("nReturned").unwrap(), 20);
         assert_eq!(stats.get_i32("totalDocsExamined").unwrap(), 20);
-        // Rows that nobody asks for are not read.
+        // Rows that no stage requests are not read.
         let first = [
             doc! { "$unwind": "$a" },
             doc! { "$limit": 3 },
@@ -249,7 +250,7 @@ fn distinct_values_are_read_from_an_index() {
         let plain = distinct();
         assert_eq!(plain.len(), 7);
         lab.index("c", doc! { "key": { "a": -1, "b": 1 }, "name": "ab" });
-        // A missing value is none, though the index holds it as null.
+        // A missing field has no distinct value, although the index stores it as null.
         assert_eq!(distinct(), plain);
         let told = lab
             .store
@@ -272,7 +273,7 @@ fn distinct_values_are_read_from_an_index() {
         wanted.insert(0, bson::Bson::Null);
         wanted.push("x".into());
         assert_eq!(distinct(), wanted);
-        // Values of arrays are read from documents.
+        // Values in arrays are read from documents.
         lab.insert(&target, &[doc! { "_id": 303, "a": ["y", 1] }]);
         wanted.push("y".into());
         assert_eq!(distinct(), wanted);
@@ -334,7 +335,7 @@ fn writes_are_explained_and_not_done() {
         let plan = lab.store.explain_update(&op(), &ns("c"), &update, all);
         let (_, _, stages) = stats(&plan.unwrap());
         assert_eq!(stages.get_i32("nMatched").unwrap(), 10);
-        // Those of 50 and more stay as they are.
+        // Documents of 50 and more are unchanged.
         assert_eq!(stages.get_i32("nWouldModify").unwrap(), 5);
         assert_eq!(stages.get_i32("nWouldUpsert").unwrap(), 0);
         let mut delete = DeleteStatement::new(raw(&doc! { "b": { "$lt": 7 } }));
@@ -351,7 +352,7 @@ fn writes_are_explained_and_not_done() {
         let store = &lab.store;
         let plan = store.explain_find_and_modify(&op(), &ns("c"), &modify, all);
         assert_eq!(stats(&plan.unwrap()).1, 1);
-        // One `_id` is found and written without planning, but for upserts.
+        // A write by one `_id` is not planned, except an upsert.
         let set = bson::RawBson::Document(raw(&doc! { "$set": { "b": 7000 } }));
         let mut one = UpdateStatement::new(raw(&doc! { "_id": 5 }), set);
         let plan = store.explain_update(&op(), &ns("c"), &one, all);
@@ -367,7 +368,7 @@ fn writes_are_explained_and_not_done() {
         let (winner, _, stages) = stats(&plan.unwrap());
         assert_eq!(winner, "EXPRESS_DELETE");
         assert_eq!(stages.get_i32("nWouldDelete").unwrap(), 1);
-        // A collection that is not there.
+        // The collection does not exist.
         update.upsert = true;
         let plan = store
             .explain_update(&op(), &ns("none"), &update, all)
@@ -420,7 +421,7 @@ fn distinct_returns_values_in_ascending_order() {
             true.into(),
         ];
         assert_eq!(distinct("a", None), wanted);
-        // Under a collation strings are in its order.
+        // With a collation strings are in its order.
         let letters: Vec<Bson> = vec!["A".into(), "b".into(), "C".into()];
         let collated = distinct("a", Some(doc! { "locale": "en" }));
         assert_eq!(collated[3..6], letters[..]);

@@ -1,4 +1,4 @@
-//! Hints of the clustered index, which is the collection itself.
+//! Hints that name the clustered index, which is the collection itself.
 
 use bson::{Bson, Document, doc};
 use docdb::{CollectionOptions, CountRequest, FindAndModify, FindRequest, UpdateStatement};

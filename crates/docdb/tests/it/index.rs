@@ -84,7 +84,7 @@ fn unique_indexes_refuse_equal_keys_of_any_type() {
             error.message,
             "E11000 duplicate key error collection: test.c index: u dup key: { a: 2.0, b: 1 }"
         );
-        // Arrays that cannot be indexed together are refused after keys were made.
+        // Arrays that cannot be indexed together are refused after some keys were made.
         let reply = lab.insert(&ns("c"), &[doc! { "_id": 3, "a": [1], "b": [1] }]);
         assert_eq!(reply.errors[0].error.code.0, 171);
         assert_eq!(lab.insert(&ns("c"), &[doc! { "_id": 2 }]).n, 1);
@@ -162,7 +162,7 @@ fn an_index_is_made_unique() {
         assert_eq!(modify("unique", true).unwrap_err().code.0, 72);
         let told = modify("prepareUnique", true).unwrap();
         assert!(told.get_bool("prepareUnique_new").unwrap());
-        // What is there stays; what comes must be alone.
+        // Existing duplicates stay; new documents must be unique.
         assert_eq!(insert(doc! { "_id": 3, "a": 1 }), Some(11_000));
         assert_eq!(insert(doc! { "_id": 3, "a": 3 }), None);
         assert_eq!(entries(lab, "c", "a"), 4);
@@ -344,7 +344,7 @@ fn the_filter_of_a_partial_index_compares_as_the_index_does() {
             &ns("c"),
             &[doc! { "_id": 1, "a": "b" }, doc! { "_id": 2, "a": "zz" }],
         );
-        // Byte by byte "a" is greater than "Z".
+        // In byte order "a" is greater than "Z".
         let request = |collation: Option<&Document>| FindRequest {
             collation: collation.map(raw),
             ..find(doc! { "a": { "$gt": "a" } })

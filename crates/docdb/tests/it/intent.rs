@@ -1,4 +1,4 @@
-//! Plain writes beside open transactions: they wait, and never make a commit fail.
+//! Plain writes during open transactions: they wait, and never make a commit fail.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::write::{del, set};
 /// A plain write to the collection `c`.
 type Write = fn(&Store, &Op<'_>) -> Result<()>;
 
-/// An operation that must have ended soon.
+/// An operation with a short time limit.
 fn brief() -> Op<'static> {
     let mut op = op();
     op.deadline = Some(stdx::time::now() + Duration::from_millis(20));
@@ -40,7 +40,7 @@ fn update(store: &Store, op: &Op<'_>, statement: UpdateStatement) -> Result<i64>
     }
 }
 
-/// A statement of the transaction with a number of a session.
+/// Run a statement in a transaction of a session.
 fn within<R: Send + 'static>(
     lab: &Lab,
     (id, number): (u8, i64),
@@ -60,7 +60,7 @@ fn inc(id: i32, by: i32) -> UpdateStatement {
     set(doc! { "_id": id }, doc! { "$inc": { "n": by } })
 }
 
-/// Writes that touch what [`open`] has written.
+/// Writes that conflict with those of [`open`].
 const WRITES: [(&str, Write); 10] = [
     ("update", |store, op| {
         update(store, op, inc(0, 10)).map(drop)
@@ -109,8 +109,8 @@ const WRITES: [(&str, Write); 10] = [
     }),
 ];
 
-/// Documents 0 to 4 with a unique key, and a transaction that has changed 0, inserted 9 and removed
-/// 2.
+/// Insert documents 0 to 4 with a unique key, and open a transaction that has changed 0, inserted 9
+/// and removed 2.
 fn open(lab: &Lab, number: i64) {
     if number == 1 {
         lab.index(
@@ -178,7 +178,7 @@ fn a_plain_write_goes_on_when_the_transaction_aborts_or_ends_with_its_session() 
 #[test]
 fn what_expires_passes_by_what_a_transaction_has_written() {
     on_each(|lab| {
-        // Where there is one writer it waits for the transaction.
+        // With one writer the write waits for the transaction.
         if one_writer(lab) {
             return;
         }
@@ -211,10 +211,11 @@ fn a_transaction_that_has_only_read_holds_no_writer_up() {
         assert_eq!(within(lab, (1, 1), true, look), Ok(0));
         assert_eq!(update(&lab.store, &brief(), inc(0, 1)), Ok(1));
         assert_eq!(within(lab, (1, 1), false, look), Ok(0), "its snapshot");
-        // It has read what was changed: what it writes would be made of what is no more.
+        // The transaction has read a document that was changed since: a write based on it must
+        // fail.
         let late = within(lab, (1, 1), false, |store, op| update(store, op, inc(0, 1)));
         assert_eq!(late.unwrap_err().code.0, 112, "{}", lab.engine());
-        // Again, as drivers do: with one writer, no other write comes in between now.
+        // Retry as drivers do: with one writer no other write can intervene now.
         assert_eq!(within(lab, (1, 2), true, look), Ok(1));
         if one_writer(lab) {
             let waits = update(&lab.store, &brief(), inc(0, 1));
@@ -223,7 +224,7 @@ fn a_transaction_that_has_only_read_holds_no_writer_up() {
         let write = |store: &Store, op: &Op<'_>| update(store, op, inc(0, 1));
         assert_eq!(within(lab, (1, 2), false, write), Ok(1));
         lab.store.commit_transaction(&session(1, 2)).unwrap();
-        // What it has not read may change.
+        // Documents that the transaction has not read may change.
         let other = |store: &Store, op: &Op<'_>| read(store, op, "d", 0);
         assert_eq!(within(lab, (1, 3), true, other), Ok(0));
         assert_eq!(update(&lab.store, &brief(), inc(0, 1)), Ok(1));
@@ -235,7 +236,7 @@ fn a_transaction_that_has_only_read_holds_no_writer_up() {
         lab.store.commit_transaction(&session(1, 3)).unwrap();
         assert_eq!(read(&lab.store, &op(), "c", 0), Ok(3));
         assert_eq!(read(&lab.store, &op(), "d", 0), Ok(1));
-        // One that only reads commits.
+        // A transaction that only reads commits.
         let all = |store: &Store, op: &Op<'_>| store.find(op, &ns("c"), &FindRequest::default());
         within(lab, (1, 4), true, all).unwrap();
         assert_eq!(update(&lab.store, &brief(), inc(0, 1)), Ok(1));
@@ -267,7 +268,7 @@ fn transfers(lab: &Lab, id: u8, rng: &mut Rng) {
             })
         });
         match moved {
-            // A conflict, or the one writer was not to be had in time.
+            // A conflict, or a timeout of the wait for the one writer.
             Err(e) => assert!([112, 24].contains(&e.code.0), "{}: {e}", lab.engine()),
             Ok(_) => {
                 let committed = lab.store.commit_transaction(&session(id, number));

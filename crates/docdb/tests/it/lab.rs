@@ -1,4 +1,4 @@
-//! What the tests share: a store on an engine, and ways to fill it and look at it.
+//! Shared by the tests: a store on an engine, and functions to fill and read it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use docdb::{
 use kv::{Durability, EngineOptions, Factory};
 use tempfile::TempDir;
 
-/// A store in a directory of its own.
+/// A store in its own directory.
 pub(crate) struct Lab {
     factory: &'static dyn Factory,
     directory: TempDir,
@@ -47,7 +47,7 @@ impl Lab {
         self.factory.name()
     }
 
-    /// Check every collection.
+    /// Run `validate` on every collection.
     pub(crate) fn validate(&self) {
         for (ns, named) in self.store.catalog().iter() {
             if named.collection().is_some() {
@@ -61,24 +61,25 @@ impl Lab {
         }
     }
 
-    /// Close the store and open it again. False for engines that forget everything.
+    /// Close the store and open it again. Returns false for engines that keep nothing.
     pub(crate) fn reopen(&mut self) -> bool {
         if !self.factory.capabilities().persistent {
             return false;
         }
         self.store.close().unwrap();
-        // Threads of ended transactions may hold the store a moment longer.
+        // Threads of ended transactions may hold the store for a moment.
         while 1 < Arc::strong_count(&self.store) {
             std::hint::spin_loop();
         }
-        // The engine must be closed before it is opened again: replace the store by another one.
+        // The engine must be closed before it is opened again: replace the store by another one
+        // meanwhile.
         let other = tempfile::tempdir().unwrap();
         self.store = open(kv::memory::factory(), &other);
         self.store = open(self.factory, &self.directory);
         true
     }
 
-    /// [`Lab::reopen`] where the engine can.
+    /// [`Lab::reopen`] if the engine is persistent.
     pub(crate) fn reopen_if_persistent(&mut self) {
         self.reopen();
     }
@@ -108,7 +109,7 @@ impl Lab {
             .unwrap();
     }
 
-    /// All that a pipeline gives, in batches of two.
+    /// All documents that a pipeline returns, in batches of two.
     pub(crate) fn aggregate(&self, coll: &str, pipeline: &[Document]) -> Vec<Document> {
         self.try_aggregate(coll, pipeline).unwrap()
     }
@@ -125,7 +126,7 @@ impl Lab {
         self.drain(self.store.aggregate(&op(), &ns(coll), &request)?, 2)
     }
 
-    /// A batch and all that follow, of `size` documents each.
+    /// The documents of a batch and of all following ones, which have `size` documents each.
     pub(crate) fn drain(&self, mut batch: Batch, size: u64) -> query::Result<Vec<Document>> {
         let mut all = documents(&batch);
         while batch.id != 0 {
@@ -187,7 +188,7 @@ pub(crate) fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-/// A `find` with nothing but a filter.
+/// A `find` with only a filter.
 pub(crate) fn find(filter: Document) -> FindRequest {
     FindRequest {
         filter: raw(&filter),
@@ -195,7 +196,7 @@ pub(crate) fn find(filter: Document) -> FindRequest {
     }
 }
 
-/// A pipeline with nothing else said.
+/// A pipeline without further options.
 pub(crate) fn of(pipeline: &[Document]) -> AggregateRequest {
     AggregateRequest {
         pipeline: pipeline.iter().map(raw).collect(),

@@ -1,5 +1,5 @@
-//! Values longer than an engine's longest key: their index keys are cut and end with a hash. The
-//! law over all plans is `find::cut_law`; these are the cases that it began with, on each engine.
+//! Values longer than an engine's longest key: their index keys are truncated and end in a hash.
+//! The law over all plans is `find::cut_law`; these are its first cases, on each engine.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::lab::{Lab, documents, find, ns, on_each, op, raw};
 use crate::session::session;
 use crate::write::set;
 
-/// Beyond the limit of every engine.
+/// A text beyond the limit of every engine.
 fn long(end: impl std::fmt::Display) -> String {
     format!("{}{end}", "k".repeat(9000))
 }
@@ -89,7 +89,7 @@ fn long_values_are_returned_once_where_bounds_are_shorter() {
     });
 }
 
-/// What depends on the order of `a`, which is that of `_id`.
+/// Check everything that depends on the order of `a`, which is that of `_id`.
 fn check_order(lab: &Lab, what: &str) {
     let what = format!("{} {what}", lab.engine());
     let any = doc! { "a": { "$gte": "" } };
@@ -223,7 +223,7 @@ fn a_transaction_knows_its_own_cut_keys_and_others_those_of_commits() {
     });
 }
 
-/// Make the catalog one that an older version has written: cut keys are not noted.
+/// Change the catalog to that of an older version, which did not record truncated keys.
 fn forget_notes(lab: &Lab) {
     let engine = lab.store.engine();
     let catalog: TreeId = engine.open_tree("_catalog").unwrap();
@@ -275,7 +275,7 @@ fn of_an_older_store_only_keys_that_cannot_be_cut_give_an_order() {
         for (field, sorted) in [("_id", false), ("b", false), ("c", true), ("a", true)] {
             assert_eq!(sorts(lab, &by(field)), sorted, "{} {field}", lab.engine());
         }
-        // What is created from now on is known.
+        // Truncated keys of indexes created from now on are recorded.
         lab.store
             .drop_indexes(&op(), &ns("c"), &docdb::IndexNames::All)
             .unwrap();

@@ -1,4 +1,4 @@
-//! Reads of a snapshot that is held.
+//! Reads at a held snapshot.
 
 use bson::{Timestamp, doc};
 use docdb::{FindRequest, GetMore, InsertOptions, Op};
@@ -9,7 +9,7 @@ const fn at(time: u32) -> Timestamp {
     Timestamp { time, increment: 1 }
 }
 
-/// How many documents are there at a time, read in batches of one.
+/// The number of documents at a time, read in batches of one.
 fn count(lab: &Lab, time: Option<Timestamp>, now: Timestamp) -> query::Result<(usize, Timestamp)> {
     let store = std::sync::Arc::clone(&lab.store);
     let find = FindRequest {

@@ -1,5 +1,5 @@
-//! Random writes against a model that is a list of documents, with indexes of all kinds, under
-//! restarts; and writers at the same time.
+//! Random writes compared with a model, which is a list of documents, with indexes of all kinds and
+//! restarts; and concurrent writers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn fields(rng: &mut Rng) -> Document {
     out
 }
 
-/// Sets of fields overwrite those that are there and append the others in the order of their names.
+/// Apply `$set`: existing fields are overwritten, others appended in the order of their names.
 fn merge(document: &mut Document, fields: &Document) {
     let mut names: Vec<&String> = fields.keys().collect();
     names.sort();

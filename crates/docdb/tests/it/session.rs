@@ -95,7 +95,7 @@ fn retried_updates_and_deletes_give_the_same_reply() {
     });
 }
 
-/// Keys and values of what is stored of sessions.
+/// The keys and values of the stored session records.
 fn stored(lab: &Lab) -> Vec<(Vec<u8>, Vec<u8>)> {
     let engine = lab.store.engine();
     let tree = engine.open_tree("_sessions").unwrap();
@@ -132,7 +132,7 @@ fn upserts_are_done_once_and_stored_one_by_one() {
         if lab.store.collection(&ns("c")).is_some() {
             assert_eq!(run(lab, 1).retried.len(), 30);
         }
-        // The next number needs one record, and takes away those of this one.
+        // The next number needs one record, and removes those of this number.
         let next = run(lab, 2);
         assert_eq!((next.retried.len(), stored(lab).len()), (0, 1));
         let all = lab.all(&ns("c"));

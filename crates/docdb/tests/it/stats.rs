@@ -1,4 +1,4 @@
-//! Figures of collections and databases.
+//! Statistics of collections and databases.
 
 use bson::{Document, doc};
 use query::stage::Statistics;
@@ -87,7 +87,7 @@ fn who_runs_the_store_tells_its_host() {
     });
 }
 
-/// The type of a field's value, as BSON numbers it; 0 without the field.
+/// The BSON type number of a field's value; 0 if it is missing.
 fn kind(stats: &Document, name: &str) -> u8 {
     stats
         .get(name)
@@ -123,7 +123,7 @@ fn sizes_have_the_types_that_clients_expect() {
             assert_eq!(kind(&stats, name), 0x12, "{name}: {stats}");
         }
     });
-    // Beyond an int32 a size stays whole.
+    // A size beyond an int32 is an int64.
     let mut figures = doc! { "size": i64::from(i32::MAX) + 1 };
     docdb::scale_sizes(&mut figures, 1);
     assert_eq!(figures, doc! { "size": i64::from(i32::MAX) + 1 });

@@ -20,7 +20,7 @@ fn insert(lab: &Lab, op: Op<'static>, start: bool, document: Document) -> query:
     })
 }
 
-/// Whether the engine has one writer at a time: a transaction that is open is that writer.
+/// Whether the engine has one writer at a time: an open transaction is then that writer.
 fn one_writer(lab: &Lab) -> bool {
     !lab.store.engine().capabilities().concurrent_writers
 }
@@ -117,7 +117,7 @@ fn an_idle_transaction_gives_way_where_there_is_one_writer() {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         lab.store.tuning().set_transaction_idle(Duration::ZERO);
         for id in 1..3 {
-            // Nobody waits: it goes on.
+            // No operation waits, so the transaction continues.
             assert_eq!(
                 insert(lab, session(1, 1), id == 1, doc! { "_id": id }),
                 Ok(1)
@@ -135,7 +135,7 @@ fn an_idle_transaction_gives_way_where_there_is_one_writer() {
         let late = lab.store.commit_transaction(&session(1, 2));
         assert_eq!(late.unwrap_err().code.0, 251);
         assert_eq!(lab.all(&ns("c")).len(), 4);
-        // What waits for the collection waits for the writer, too.
+        // An operation that waits for the collection also waits for the writer.
         assert_eq!(insert(lab, session(1, 3), true, doc! { "_id": 3 }), Ok(1));
         assert_eq!(lab.store.drop_collection(&op(), &ns("c")), Ok(true));
         let late = lab.store.commit_transaction(&session(1, 3));
@@ -143,7 +143,7 @@ fn an_idle_transaction_gives_way_where_there_is_one_writer() {
     });
 }
 
-/// An operation that must have ended soon.
+/// An operation with a short time limit.
 fn brief() -> Op<'static> {
     let mut op = op();
     op.deadline = Some(stdx::time::now() + Duration::from_millis(20));
@@ -174,7 +174,7 @@ fn who_waits_for_the_one_writer_of_an_engine_may_be_ended() {
         );
         let drop = |op: &Op<'_>| lab.store.drop_collection(op, &ns("other"));
         late(drop(&brief()).map(|_| ()));
-        // It has no operation that could end it, and does not wait for the transaction.
+        // The call has no operation that could end its wait, and does not wait for the transaction.
         let gone = session(9, 1).session.unwrap().id;
         lab.store.end_sessions(&[gone]).unwrap();
         let second = insert(lab, session(2, 1), true, doc! { "_id": 3 });
@@ -191,7 +191,7 @@ fn who_waits_for_the_one_writer_of_an_engine_may_be_ended() {
 #[test]
 fn a_transaction_writes_to_a_collection_that_is_new() {
     on_each(|lab| {
-        // Where there is one writer trees are made only before it begins.
+        // With one writer, trees can be created only before the writer begins.
         if one_writer(lab) {
             return;
         }
@@ -248,7 +248,7 @@ fn what_a_transaction_creates_is_there_when_it_commits() {
 #[test]
 fn of_two_transactions_that_create_a_collection_one_conflicts() {
     on_each(|lab| {
-        // Where there is one writer there are no two.
+        // With one writer there cannot be two transactions.
         if one_writer(lab) {
             return;
         }
@@ -279,7 +279,7 @@ fn a_transaction_does_not_index_what_it_has_not_created() {
 #[test]
 fn a_transaction_does_not_read_what_was_changed_since_it_began() {
     on_each(|lab| {
-        // Where there is one writer nothing changes meanwhile.
+        // With one writer nothing changes in the meantime.
         if one_writer(lab) {
             return;
         }
@@ -291,7 +291,7 @@ fn a_transaction_does_not_read_what_was_changed_since_it_began() {
         let read = lab.store.in_transaction(session(1, 1), false, move |op| {
             store.find(op, &ns("d"), &FindRequest::default()).map(drop)
         });
-        // Its snapshot has nothing of the index.
+        // The transaction's snapshot does not contain the index.
         assert_eq!(read.unwrap_err().code.0, 246);
     });
 }
@@ -315,7 +315,7 @@ fn the_next_transaction_of_a_session_does_not_conflict_with_the_last() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         for number in 1..50 {
-            // The one before is still open.
+            // The previous transaction is still open.
             let done = insert(lab, session(1, number), true, doc! { "_id": 1 });
             assert_eq!(done, Ok(1), "{number}");
         }
@@ -327,7 +327,7 @@ fn the_next_transaction_of_a_session_does_not_conflict_with_the_last() {
 #[test]
 fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone() {
     on_each(|lab| {
-        // Where there is one writer all others wait for the transaction.
+        // With one writer all others wait for the transaction.
         if one_writer(lab) {
             return;
         }
@@ -340,7 +340,8 @@ fn a_change_that_waits_for_a_transaction_ends_when_told_and_leaves_others_alone(
             op.killed = told;
             store.drop_collection(&op, &ns("c"))
         });
-        // As soon as it waits, who writes to the collection waits behind it, as long as it may.
+        // Once the operation waits, writers of the collection queue behind it, up to their time
+        // limit.
         let late = (10..).find_map(|id| {
             let mut op = op();
             op.deadline = Some(stdx::time::now() + Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! Views: read as the collections they are of, through their pipelines.
+//! Views: reads run through the pipelines of their definitions.
 
 use bson::{Bson, Document, doc};
 use docdb::{
@@ -231,7 +231,7 @@ fn the_views_of_a_view_have_its_collation() {
             "from": "fr", "localField": "a", "foreignField": "a", "as": "b",
         } }];
         assert_eq!(view(lab, "v", "c", &joins).unwrap_err().code.0, 167);
-        // One that is defined later than those that use it.
+        // A view that is defined later than the views that use it.
         view(lab, "above", "below", &[]).unwrap();
         let error = collated(lab, "below", "c", "fr").unwrap_err();
         let message = "View test.below has a collation that does not match the collation of view \

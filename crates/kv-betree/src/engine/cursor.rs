@@ -4,7 +4,7 @@ use kv::{Cursor, Result};
 
 use super::named;
 
-/// A cursor of the store.
+/// A cursor of betree as a cursor of `kv`.
 pub(super) struct Walk<'a>(pub(super) betree::Cursor<'a>);
 
 impl Cursor for Walk<'_> {

@@ -35,7 +35,7 @@ pub(crate) fn named(error: Error) -> Error {
     error.with_engine(NAME)
 }
 
-/// The progress callback in the store's form.
+/// The progress callback `watch` as betree calls it.
 fn watching(watch: &mut dyn FnMut(Progress) -> Flow) -> impl FnMut(u64, u64) -> bool {
     move |done_bytes, total_bytes| {
         let progress = Progress {

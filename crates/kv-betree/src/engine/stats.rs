@@ -21,7 +21,7 @@ pub(super) fn engine(stats: &betree::Stats) -> EngineStats {
         cache: Some(CacheStats {
             capacity_bytes: cache.capacity,
             used_bytes: cache.used,
-            // Cached pages are never changed; unwritten changes are in buffers.
+            // Cached pages are never changed; changes not yet written are in buffers.
             dirty_bytes: 0,
             hits: cache.hits,
             misses: cache.misses,
@@ -107,7 +107,7 @@ pub(super) fn tree(stats: &betree::TreeStats) -> TreeStats {
         live_bytes: Some(stats.live_bytes),
         allocated_bytes: Some(stats.allocated_bytes),
         pages: Some(stats.runs),
-        // There are no levels: one table of buckets points to all buffers and runs.
+        // betree has no levels: one table of buckets points to all buffers and runs.
         depth: None,
         // A run that several buckets share may be counted by each.
         mean_fill: (0 < stats.allocated_bytes).then_some(fill.min(1.0)),

@@ -99,7 +99,7 @@ fn a_snapshot_past_its_age_asks_to_begin_again() {
     let old = engine.begin_read().unwrap();
     let begin = stdx::time::now();
     let error = loop {
-        // It becomes invalid when a version that it needs must be dropped.
+        // The snapshot becomes invalid when a version that it needs must be dropped.
         fill(&*engine, tree, 10);
         engine.settle(Duration::from_secs(60)).unwrap();
         if let Err(error) = old.get(tree, &[0; 4]) {

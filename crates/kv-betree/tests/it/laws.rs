@@ -13,7 +13,7 @@ kv_conformance::conformance_tests!(tiny, kv_betree::factory(), tiny());
 kv_conformance::conformance_tests!(other_options, kv_betree::factory(), other_options());
 kv_conformance::conformance_tests!(without_log, kv_betree::factory(), without_log());
 
-/// The minimum of memory, with buckets of a few pages.
+/// The minimum memory, with buckets of a few pages.
 fn tiny() -> EngineOptions {
     EngineOptions {
         cache: ByteSize::mib(1),

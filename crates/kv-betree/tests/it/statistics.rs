@@ -1,4 +1,4 @@
-//! Statistics and the storage map: the store's counters appear under the API's names.
+//! Statistics and the storage map: betree's counters appear under the API's names.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ fn written_bytes_are_told_by_reason() {
     ] {
         assert!(0 < stats.written_bytes(reason), "{reason:?}: {stats:?}");
     }
-    // A megabyte and a half cannot be written without these.
+    // Writing 1.5 MB requires writes for these reasons.
     for reason in [IoReason::Log, IoReason::Flush] {
         assert!(1_500_000 < stats.written_bytes(reason), "{stats:?}");
     }

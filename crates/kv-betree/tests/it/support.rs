@@ -1,4 +1,4 @@
-//! What the tests share: options, opening, filling and reading a tree whole.
+//! Shared code of the tests: options, opening a store, filling a tree and reading it whole.
 
 use std::path::Path;
 

@@ -31,7 +31,7 @@ pub(super) fn backup(
         done_bytes: 0,
         total_bytes,
     };
-    // LMDB copies in one call, so this is the only point at which the caller can cancel.
+    // LMDB copies in one call, so the caller can cancel only here.
     if watch(begin) == Flow::Cancel {
         return Ok(Compaction::Cancelled);
     }

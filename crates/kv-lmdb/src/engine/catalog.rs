@@ -91,7 +91,7 @@ pub(super) struct Catalog {
 }
 
 impl Catalog {
-    /// Read the catalog of `env` (make an empty one if it has none) and open every slot. Must run
+    /// Read the catalog of `env` (create an empty one if it has none) and open every slot. Must run
     /// before any other transaction; `most` is the maximum number of slots.
     pub(super) fn load(env: &Env<WithoutTls>, most: u32, place: &Place<'_>) -> Result<Catalog> {
         let fail = |e| place.error(e, "open");
@@ -133,7 +133,7 @@ impl Catalog {
         })
     }
 
-    /// The current trees, together with the result of `begin`. No tree is published or removed
+    /// Run `begin`; returns the trees at that time and its result. No tree is published or removed
     /// while `begin` runs.
     pub(super) fn with<T>(&self, begin: impl FnOnce() -> Result<T>) -> Result<(Arc<Trees>, T)> {
         let state = self.state.read();
@@ -156,8 +156,8 @@ impl Catalog {
         self.state.read().free.len()
     }
 
-    /// Create the tree `name` in `txn`, commit it by `commit` and publish it. The caller holds the
-    /// turn.
+    /// Create the tree `name` in a transaction, commit that with `commit`, and publish the tree.
+    /// The caller holds the turn.
     pub(super) fn create<'e>(
         &self,
         env: &'e Env<WithoutTls>,
@@ -206,8 +206,8 @@ impl Catalog {
         Ok(id)
     }
 
-    /// Remove the tree `name`, empty it in a transaction and commit that by `commit`. The caller
-    /// holds the turn.
+    /// Remove the tree `name` from the list, empty its slot in a transaction, and commit that with
+    /// `commit`. The caller holds the turn.
     pub(super) fn remove<'e>(
         &self,
         env: &'e Env<WithoutTls>,
@@ -248,7 +248,7 @@ impl Catalog {
     }
 }
 
-/// `NotFound`, naming the tree.
+/// The error `NotFound`, naming the tree.
 pub(super) fn no_such_tree(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, "there is no tree of that name")
         .with_engine(NAME)

@@ -1,4 +1,4 @@
-//! Cursors: an LMDB cursor held within a range, in one direction.
+//! Cursors: an LMDB cursor confined to a range, in one direction.
 //!
 //! Keys and values are slices of the map; they are valid as long as the snapshot, which the cursor
 //! borrows, so nothing is copied.
@@ -14,7 +14,7 @@ use super::snapshot::View;
 
 type Entry<'t> = (&'t [u8], &'t [u8]);
 
-/// A start and an end, as `heed` takes them.
+/// A start bound and an end bound, as `heed` takes them.
 type Bounds<'k> = (Bound<&'k [u8]>, Bound<&'k [u8]>);
 
 enum Iter<'t> {
@@ -126,7 +126,8 @@ impl Cursor for Walk<'_> {
                 start: whole.start,
                 end: Bound::Included(key),
             },
-            // The key is before the range in this direction: the whole range is beyond it.
+            // The key is before the start of the range in this direction, so the whole range is
+            // beyond it.
             _ => whole,
         };
         self.iter = self.over(rest)?;
@@ -142,8 +143,8 @@ impl Cursor for Walk<'_> {
     }
 }
 
-/// The bounds of `range` for LMDB, which has no empty key: a start at the empty key is no bound,
-/// and an end at it leaves an empty range. `None` for an empty range.
+/// The bounds of `range` for LMDB, which has no empty key: a start at the empty key means no start
+/// bound, and an end at it leaves an empty range. `None` for an empty range.
 pub(super) fn bounds(range: KeyRange<'_>) -> Option<Bounds<'_>> {
     let start = match range.start {
         Bound::Included([]) | Bound::Excluded([]) => Bound::Unbounded,

@@ -33,8 +33,8 @@ use super::turn::TurnGuard;
 use crate::settings::{IntervalMode, Settings};
 use crate::support::NAME;
 
-/// If less than this is free on the disk, in bytes, a short write failed because the disk is full.
-/// A short write has used up the last block.
+/// If less space than this is free on the disk, in bytes, a short write is taken to mean that the
+/// disk is full: the part that was written has used up the last block.
 const DISK_FULL: u64 = 1 << 20;
 
 /// The error code that LMDB returns for a short write.
@@ -43,11 +43,11 @@ const EIO: i32 = 5;
 /// What a commit syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
-    /// Pages and meta page.
+    /// It syncs its pages and the meta page.
     Full,
-    /// Pages.
+    /// It syncs its pages.
     Pages,
-    /// Nothing.
+    /// It syncs nothing.
     Nothing,
 }
 
@@ -61,7 +61,8 @@ impl Level {
     }
 }
 
-/// The environment and the durability of its commits. Shared by the engine and its syncing thread.
+/// The environment and the durability of its commits. Shared by the engine and the thread that
+/// syncs.
 pub(super) struct Store {
     pub(super) env: Env<WithoutTls>,
     pub(super) directory: PathBuf,
@@ -69,7 +70,7 @@ pub(super) struct Store {
     map_bytes: u64,
     /// The option `log`: false allows `Durability::None` only.
     log: bool,
-    /// Why writes are refused (I2).
+    /// The reason why writes are refused (I2).
     poison: OnceLock<String>,
     /// A commit since the last sync was not fully synced.
     unsynced: AtomicBool,
@@ -116,7 +117,7 @@ impl Store {
         }
     }
 
-    /// Convert `error`, which occurred in `operation`.
+    /// Convert `error` of the call `operation`.
     pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
         if !(is_short_write(&error) && self.disk_is_full()) {
             return self.place().error(error, operation);
@@ -145,7 +146,7 @@ impl Store {
         }
     }
 
-    /// The strongest durability allowed, for changes that name none.
+    /// The strongest level that the options allow, for changes whose caller names no level.
     pub(super) fn strongest(&self) -> Durability {
         if self.log {
             Durability::Sync
@@ -181,7 +182,8 @@ impl Store {
             return Err(self.commit_failed(error, level));
         }
         if self.env.info().last_txn_id != id {
-            // It changed nothing, so LMDB wrote nothing, and did not sync earlier commits.
+            // The transaction changed nothing, so LMDB wrote nothing, and did not sync earlier
+            // commits.
             return Ok(());
         }
         self.unsynced_pages
@@ -192,14 +194,15 @@ impl Store {
         }
         self.unsynced.store(true, Ordering::Release);
         if durability == Durability::Interval && !self.due.swap(true, Ordering::AcqRel) {
-            // The lock orders this after the thread's last check of `due`.
+            // The lock ensures that the thread either sees `due` set or receives the notification.
             let _stop = self.stop.lock();
             self.wake.notify_one();
         }
         Ok(())
     }
 
-    /// The error of a failed commit; it closes the store for writes if necessary (I2).
+    /// The error of a failed commit. If later commits would not be safe, it closes the store for
+    /// writes (I2).
     ///
     /// A commit that finds the map or the disk full has changed nothing and may be retried: no meta
     /// page refers to its pages, and the next commit writes them again. This also holds if the sync
@@ -266,7 +269,7 @@ impl Store {
         })
     }
 
-    /// Whether a power loss may lose commits that have returned.
+    /// Whether a power loss may lose commits that were acknowledged.
     pub(super) fn owes(&self) -> bool {
         self.unsynced.load(Ordering::Acquire)
     }
@@ -275,7 +278,7 @@ impl Store {
         self.syncing.load(Ordering::Relaxed)
     }
 
-    /// The body of the syncing thread: for every commit at `interval`, a sync at most about
+    /// The body of the thread that syncs: after every commit at `interval` it syncs at most about
     /// `interval` later.
     pub(super) fn run(&self, interval: Duration) {
         let mut stop = self.stop.lock();
@@ -292,7 +295,7 @@ impl Store {
             drop(stop);
             self.due.store(false, Ordering::Release);
             self.syncing.store(true, Ordering::Relaxed);
-            // A failure is kept as the reason why later writes are refused.
+            // A failure is recorded as the reason why later writes are refused.
             let _ = self.sync();
             self.syncing.store(false, Ordering::Relaxed);
             stop = self.stop.lock();

@@ -8,7 +8,7 @@ use stdx::ByteSize;
 
 use crate::support::NAME;
 
-/// The context of error messages.
+/// The context that error messages need.
 pub(super) struct Place<'a> {
     /// The store's directory.
     pub(super) directory: &'a Path,
@@ -21,7 +21,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Convert `error`, which occurred in `operation`.
+    /// Convert `error` of the call `operation`.
     pub(super) fn error(&self, error: heed::Error, operation: &'static str) -> Error {
         let converted = match error {
             heed::Error::Io(e) => return self.io(e, operation),
@@ -96,7 +96,7 @@ impl Place<'_> {
                 ErrorKind::Invalid,
                 "the transaction failed before; roll it back".to_owned(),
             ),
-            // The adapter prevents the remaining ones (bad sizes, handles, slots) before it calls.
+            // The adapter's own checks prevent the remaining errors (bad sizes, handles, slots).
             _ => (ErrorKind::Invalid, text),
         }
     }

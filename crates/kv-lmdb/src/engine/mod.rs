@@ -54,7 +54,7 @@ struct Lmdb {
     /// Commits since the store was opened.
     commits: AtomicU64,
     syncer: Option<JoinHandle<()>>,
-    /// The last field: the directory is unlocked after the environment is closed.
+    /// The last field, so that the directory is unlocked after the environment is closed.
     _lock: vfs::DirLock,
 }
 
@@ -76,7 +76,7 @@ impl Lmdb {
         Ok(turn)
     }
 
-    /// Stop the syncing thread and sync. Has no effect when called again.
+    /// Stop the thread that syncs, and sync. Has no effect when called again.
     fn shut_down(&mut self) -> Result<()> {
         let Some(syncer) = self.syncer.take() else {
             return Ok(());
@@ -93,7 +93,7 @@ impl Lmdb {
 
 impl Drop for Lmdb {
     fn drop(&mut self) {
-        // The contract: dropping hides the error that `close` reports.
+        // As the contract requires, dropping hides the error that `close` reports.
         let _ = self.shut_down();
     }
 }

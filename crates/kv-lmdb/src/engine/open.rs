@@ -27,13 +27,13 @@ const FORMAT: u32 = 1;
 /// The minimum size of the map, in bytes: in a smaller one only the empty store fits.
 const MAP_MIN: u64 = 1 << 20;
 
-/// The maximum size of the map, in bytes: no system has more address space.
+/// The maximum size of the map, in bytes: more than the address space of any system.
 const MAP_MAX: u64 = 1 << 62;
 
 /// Map sizes are multiples of this, in bytes: the largest page of any system LMDB runs on.
 const MAP_STEP: u64 = 1 << 16;
 
-/// Databases in addition to the slots of trees: the catalog.
+/// Number of databases in addition to the slots of trees: the catalog.
 const OWN_DATABASES: u32 = 1;
 
 pub(crate) fn open(
@@ -91,8 +91,8 @@ fn lock(directory: &Path) -> Result<vfs::DirLock> {
     })
 }
 
-/// Open the environment with a map of `size_max`, or of the largest half, quarter, ... of it that
-/// the system gives (address space may be limited).
+/// Open the environment with a map of `size_max`; if the system refuses a map of that size (address
+/// space may be limited), of half of it, a quarter, and so on.
 fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<WithoutTls>> {
     let size = size_max.bytes().clamp(MAP_MIN, MAP_MAX);
     let mut size = size.next_multiple_of(MAP_STEP);
@@ -123,7 +123,7 @@ fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<W
     }
 }
 
-/// Whether the system refuses a map of that size.
+/// Whether `error` means that the system refuses a map of that size.
 fn no_room(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }

@@ -3,8 +3,8 @@
 //! - I1. The transaction and the list are taken together (`Catalog::with`), so the transaction can
 //!   read every tree of the list.
 //!
-//! Snapshots are not tied to threads (`MDB_NOTLS`), so one thread may hold many. While a snapshot
-//! is open, LMDB does not reuse the pages it reads: the file grows.
+//! Snapshots are not tied to threads (`MDB_NOTLS`), so one thread may hold several. While a
+//! snapshot is open, LMDB does not reuse the pages that the snapshot reads: the file grows.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +76,7 @@ impl Snapshot for Reader<'_> {
     }
 }
 
-/// A view to read from: a snapshot or a write transaction.
+/// A read view of the environment: that of a snapshot or of a write transaction.
 #[derive(Clone, Copy)]
 pub(super) struct View<'t> {
     pub(super) txn: &'t RoTxn<'t>,
@@ -131,7 +131,7 @@ impl<'t> View<'t> {
     }
 }
 
-/// Whether `key` can be stored: LMDB has no empty key.
+/// Whether `key` can exist: LMDB has no empty key.
 pub(super) fn is_key(key: &[u8]) -> bool {
     (1..=KEY_MAX).contains(&key.len())
 }

@@ -1,8 +1,9 @@
 //! Statistics, the storage map and the check, all from LMDB's own counts of pages.
 //!
 //! LMDB counts the pages of every database exactly. It lists free pages in a database that `heed`
-//! does not open, so they are computed: every page up to the last used one that belongs to no
-//! database and is not one of the two meta pages. The free list's own few pages count as free.
+//! does not open, so their number is computed: every page up to the last used one that belongs to
+//! no database and is not one of the two meta pages. The few pages of the free list itself count as
+//! free.
 
 use std::sync::atomic::Ordering;
 
@@ -94,7 +95,7 @@ fn layout(engine: &Lmdb) -> Result<Layout> {
 pub(super) fn engine(engine: &Lmdb) -> Result<EngineStats> {
     let layout = match layout(engine) {
         Ok(layout) => Some(layout),
-        // No reader slot is left: statistics must report that, not fail.
+        // No reader slot is left: the statistics report that; they must not fail.
         Err(e) if e.kind() == ErrorKind::Full => None,
         Err(e) => return Err(e),
     };
@@ -102,7 +103,7 @@ pub(super) fn engine(engine: &Lmdb) -> Result<EngineStats> {
     let info = store.env.info();
     let page_bytes = u64::from(store.env.stat().page_size);
     let mut stats = EngineStats {
-        // It is unknown how much the kernel still has to write; only zero can be known.
+        // How much the kernel has still to write is unknown; only the absence of debt is known.
         debt_bytes: (!store.owes()).then_some(0),
         ..EngineStats::default()
     };
@@ -226,7 +227,7 @@ pub(super) fn map(engine: &Lmdb) -> Result<StorageMap> {
     Ok(map)
 }
 
-/// Read every tree: keys must ascend and be as many as LMDB counts.
+/// Read every tree and check that its keys ascend and that their number equals LMDB's count.
 pub(super) fn verify(view: &View<'_>) -> Result<()> {
     for tree in view.trees.iter() {
         let stat = stat(view, tree.db)?;

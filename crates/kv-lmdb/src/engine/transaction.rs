@@ -27,7 +27,7 @@ pub(super) struct Writer<'e> {
     turn: TurnGuard<'e>,
     trees: Arc<Trees>,
     engine: &'e Lmdb,
-    /// The kind of the error that ended it (I1).
+    /// The kind of the error that ended the transaction (I1).
     failed: Option<ErrorKind>,
 }
 
@@ -100,7 +100,7 @@ impl<'e> Writer<'e> {
         }
     }
 
-    /// Run `change` on the database of `tree`.
+    /// Run `change` on the LMDB database of `tree`.
     #[inline]
     fn change<T>(
         &mut self,

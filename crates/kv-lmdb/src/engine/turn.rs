@@ -1,7 +1,7 @@
 //! The writer's turn: LMDB has one writer at a time.
 //!
-//! LMDB has its own mutex, but a thread that takes it twice deadlocks. This one knows its holder,
-//! and refuses instead.
+//! LMDB has a mutex of its own for this, but a thread that takes it twice deadlocks. The turn knows
+//! which thread holds it, and refuses a second request of that thread instead.
 //!
 //! - I1. A thread holds the turn while it has an LMDB write transaction, and while it changes the
 //!   catalog or the flags of the environment.
@@ -20,7 +20,7 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    /// Wait for the turn; refuse if this thread has it.
+    /// Wait for the turn and take it; refuse if this thread already holds it.
     pub(super) fn take(&self) -> Result<TurnGuard<'_>> {
         let me = thread::current().id();
         let mut owner = self.owner.lock();
@@ -34,7 +34,7 @@ impl Turn {
         Ok(TurnGuard { turn: self })
     }
 
-    /// Refuse if this thread has the turn, for calls that wait for LMDB's own mutex.
+    /// Refuse if this thread holds the turn: for calls that would wait for LMDB's own mutex.
     pub(super) fn refuse_holder(&self) -> Result<()> {
         if *self.owner.lock() == Some(thread::current().id()) {
             return Err(held());
@@ -51,7 +51,7 @@ fn held() -> Error {
     .with_engine(NAME)
 }
 
-/// The turn, until dropped.
+/// The turn; released when dropped.
 pub(super) struct TurnGuard<'a> {
     turn: &'a Turn,
 }

@@ -1,4 +1,4 @@
-//! Opening, limits, cursors, full maps, statistics, backups.
+//! Tests of opening, limits, cursors, full maps, statistics and backups.
 
 use std::fs;
 use std::ops::Bound;

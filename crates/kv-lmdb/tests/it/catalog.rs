@@ -1,4 +1,4 @@
-//! Trees: their handles, their slots, and readers that are open longer than them.
+//! Trees: their handles, their slots, and readers that outlive a tree.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn put(engine: &dyn Engine, tree: TreeId, key: &[u8]) {
 
 #[test]
 fn trees_live_across_opens() {
-    // I2: wrong numbers would be refused at the second opening.
+    // I2: wrong slot numbers would be refused when the store is opened again.
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
     for name in ["b", "a", "catalog", "t0"] {
@@ -107,7 +107,7 @@ fn a_thread_that_writes_may_not_wait_for_itself() {
     ];
     kinds.dedup();
     assert_eq!(kinds, [ErrorKind::Invalid]);
-    // Reads and lookups of names continue to work, and the transaction is not affected.
+    // Reads and lookups of names still work, and the transaction is not affected.
     assert_eq!(engine.open_tree("t").unwrap(), tree);
     assert!(keys(&*engine.begin_read().unwrap(), tree).is_empty());
     txn.commit(Durability::Sync).unwrap();

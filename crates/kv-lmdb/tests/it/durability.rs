@@ -74,7 +74,7 @@ fn interval_commits_are_synced_in_the_background() {
     let engine = kv_lmdb::factory().open(dir.path(), &options).unwrap();
     for _ in 0..3 {
         owes(&*engine, Durability::Interval);
-        // Ends when the background thread has synced; a hang is the failure.
+        // The loop ends when the background thread has synced; if it never does, the test hangs.
         while engine.stats().unwrap().debt_bytes.is_none() {
             std::thread::yield_now();
         }
@@ -107,7 +107,7 @@ fn without_a_log_only_none_is_left() {
     assert_eq!(keys(&*engine.begin_read().unwrap(), tree), [b"k"]);
 }
 
-/// Environment variable with the directory, for the process that ends without closing it.
+/// Environment variable with the directory, for the process that ends without closing the store.
 const VICTIM: &str = "KV_LMDB_TEST_VICTIM";
 
 #[test]

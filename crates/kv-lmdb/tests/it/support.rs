@@ -1,4 +1,4 @@
-//! What the tests share: opening, and reading a tree whole.
+//! Shared code of the tests: opening a store, and reading a tree whole.
 
 use std::path::Path;
 

@@ -13,7 +13,7 @@ use super::engine::Store;
 use crate::support::NAME;
 
 /// Copy `store` into `directory`. RocksDB makes the copy in one call, mostly of hard links; `watch`
-/// can cancel only before that.
+/// can cancel only before that call.
 pub(super) fn backup(
     store: &Store,
     directory: &Path,

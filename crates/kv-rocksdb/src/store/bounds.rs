@@ -1,22 +1,22 @@
-//! Key ranges as RocksDB has them: from a key (inclusive) to a key (exclusive).
+//! Key ranges in RocksDB's form: from an inclusive key to an exclusive key.
 //!
-//! The key after `k` in byte order is `k` with a zero byte appended, so every bound can be turned
-//! into the other kind exactly.
+//! The next key after `k` in byte order is `k` with a zero byte appended, so every bound can be
+//! converted exactly to the required kind.
 
 use std::ops::Bound;
 
 use kv::KeyRange;
 
-/// A half-open range; `None` is open on that side.
+/// A half-open range; `None` means no bound on that side.
 pub(super) struct Bounds {
-    /// The first key.
+    /// Inclusive lower bound.
     pub(super) lower: Option<Box<[u8]>>,
-    /// The first key after.
+    /// Exclusive upper bound.
     pub(super) upper: Option<Box<[u8]>>,
 }
 
 impl Bounds {
-    /// The same range, or `None` when no key lies in it.
+    /// Convert `range`; `None` when no key lies in it.
     pub(super) fn of(range: KeyRange<'_>) -> Option<Bounds> {
         let lower = match range.start {
             Bound::Unbounded => None,

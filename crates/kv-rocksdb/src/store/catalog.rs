@@ -1,9 +1,9 @@
 //! The catalog of trees.
 //!
 //! A tree is a column family whose name is a digit of flags, a colon and the tree's name:
-//! `2:orders` was created for point lookups. So the names are the whole catalog: creating and
-//! dropping a tree is atomic because it is one edit of RocksDB's manifest. The column family
-//! `default`, which RocksDB requires, is empty.
+//! `2:orders` was created for point lookups. The names of the column families are the whole
+//! catalog, so creating or dropping a tree is atomic: it is one edit of RocksDB's manifest. The
+//! column family `default`, which RocksDB requires, is empty.
 //!
 //! - C1. An id is used for one tree only while the store is open: ids count up.
 //! - C2. A catalog never changes; a new one replaces it. Readers keep the one with which they
@@ -18,12 +18,12 @@ use kv::{Error, ErrorKind, Result, TreeId, TreeOptions, check_name};
 use super::raw::Family;
 use crate::support::NAME;
 
-/// A tree that exists, or existed when a reader began.
+/// A tree that exists, or that existed when a reader began.
 pub(super) struct Tree {
-    /// Its handle.
+    /// Handle of the tree.
     pub(super) id: TreeId,
     pub(super) name: String,
-    /// Its column family.
+    /// Column family of the tree.
     pub(super) family: Family,
 }
 
@@ -61,7 +61,7 @@ impl Catalog {
         self.trees.get(slot(id)?)?.as_ref()
     }
 
-    /// The tree with that id, or `Invalid`.
+    /// The tree with that id; the error `Invalid` if it does not exist.
     #[inline]
     pub(super) fn need(&self, id: TreeId) -> Result<&Arc<Tree>> {
         self.get(id).ok_or_else(|| dropped(id))

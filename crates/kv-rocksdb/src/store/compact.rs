@@ -14,12 +14,12 @@ use super::error::error;
 use super::raw::Status;
 use crate::support::NAME;
 
-/// How often progress is reported.
+/// Interval of progress reports.
 const REPORT: Duration = Duration::from_millis(50);
 
-/// Compact `range` in `tree`. RocksDB does it in one call, so a separate thread makes that call,
-/// and this one reports progress and, when the caller cancels, sets the flag that RocksDB checks
-/// between keys.
+/// Compact `range` in `tree`. RocksDB does this in one call, which a separate thread makes. This
+/// thread reports progress and, when the caller cancels, sets the flag that RocksDB checks between
+/// keys.
 pub(super) fn compact(
     store: &Store,
     tree: TreeId,
@@ -45,7 +45,7 @@ pub(super) fn compact(
         let (db, cancelled) = (Arc::clone(&store.db), Arc::clone(&cancelled));
         move || {
             let (lower, upper) = (bounds.lower.as_deref(), bounds.upper.as_deref());
-            // The receiver is only gone when the caller's thread panicked.
+            // Sending fails only when the caller's thread has panicked.
             let _ = tell.send(db.compact(&tree.family, lower, upper, &cancelled));
         }
     };
@@ -57,7 +57,7 @@ pub(super) fn compact(
         progress.done_bytes = read().saturating_sub(before).min(total);
         watch(progress)
     });
-    // The thread has sent its result, or has panicked, which `follow` has reported.
+    // The thread has either sent its result, or panicked, which `follow` has reported.
     let _ = thread.join();
     match result {
         Ok(()) => {

@@ -1,7 +1,7 @@
 //! Cursors over snapshots and transactions.
 //!
-//! RocksDB confines iterators to their bounds itself, but another layer of RocksDB merges in the
-//! transaction's writes; so each position is checked here again.
+//! RocksDB itself confines iterators to their bounds, but another layer of RocksDB merges in the
+//! writes of the transaction, so each position is checked here again.
 
 use kv::{Cursor, Direction, KeyRange, Result};
 
@@ -125,7 +125,7 @@ fn last(iter: &mut Iter<'_>) {
     }
 }
 
-/// Whether the position is within the bound at the end of the direction.
+/// Whether the position is within the bound that the cursor moves towards.
 #[inline]
 fn is_inside(iter: &Iter<'_>, direction: Direction) -> bool {
     match direction {

@@ -27,10 +27,10 @@ use crate::support::{KEY_MAX, NAME, VALUE_MAX};
 
 /// An open store.
 ///
-/// Locks: `creation` before the gate before `catalog` and the list of range deletes. Only
-/// `creation` and the gate are held while RocksDB reads or writes; that is their purpose.
+/// Lock order: `creation`, the gate, then `catalog` and the list of range deletes. Only `creation`
+/// and the gate are held while RocksDB reads or writes, because they exist to exclude such calls.
 pub(super) struct Store {
-    /// Ends first, so that it does not sync a log that is closing.
+    /// Ended first, so that it does not sync a log that is being closed.
     pub(super) syncer: Option<Syncer>,
     pub(super) catalog: RwLock<Arc<Catalog>>,
     /// Held while a tree is created or dropped.
@@ -68,12 +68,12 @@ impl Store {
         &self.range_deletes
     }
 
-    /// Options of a write that does not wait for a sync.
+    /// Options of a write that returns before it is synced.
     pub(super) fn unsynced(&self) -> &WriteOptions {
         &self.unsynced
     }
 
-    /// How a commit at `durability` is written.
+    /// The write options of a commit at `durability`.
     ///
     /// # Errors
     /// `Unsupported` above `none` without a log.
@@ -89,7 +89,7 @@ impl Store {
         }
     }
 
-    /// The work after a commit at `durability`.
+    /// Must be called after a commit at `durability`: requests the sync that is still due.
     pub(super) fn wrote(&self, durability: Durability) {
         if durability == Durability::Interval
             && let Some(syncer) = &self.syncer
@@ -98,7 +98,8 @@ impl Store {
         }
     }
 
-    /// Before a write: refuse it after a failed sync, and free memory if necessary.
+    /// Must be called before a write: refuses it after a failed sync, and frees memory if
+    /// necessary.
     pub(super) fn prepare_write(&self, operation: &'static str) -> Result<()> {
         self.check_writable(operation)?;
         relieve(self)
@@ -112,9 +113,9 @@ impl Store {
         }
     }
 
-    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` was dropped.
-    /// Called inside the gate, so that none is dropped before the write is done: RocksDB treats a
-    /// write into a dropped family as corruption, and stops.
+    /// Refuse a write that was prepared with the catalog `then` if one of its `trees` has been
+    /// dropped since. Called inside the gate, so that no tree is dropped before the write is done:
+    /// RocksDB treats a write into a dropped family as corruption, and stops.
     pub(super) fn check_trees(
         &self,
         then: &Arc<Catalog>,
@@ -127,8 +128,8 @@ impl Store {
         trees.try_for_each(|tree| now.need(tree).map(|_| ()))
     }
 
-    /// The error of a write: `Closed` after RocksDB has stopped accepting writes for another reason
-    /// than a full disk.
+    /// Convert the error of a write: to `Closed` if RocksDB has stopped accepting writes for
+    /// another reason than a full disk.
     pub(super) fn write_error(&self, status: Status, operation: &'static str) -> Error {
         let told = error(status, operation);
         let stopped = || self.db.number(c"rocksdb.background-errors").unwrap_or(0) != 0;
@@ -138,7 +139,7 @@ impl Store {
         }
     }
 
-    /// Write all memtables into files. Retries when a tree was dropped meanwhile.
+    /// Write all memtables into files. Retries when a tree was dropped during the flush.
     pub(super) fn flush(&self, operation: &'static str) -> Result<()> {
         loop {
             let catalog = self.catalog();
@@ -150,7 +151,7 @@ impl Store {
                 return Ok(());
             };
             let is_outdated = {
-                // Waits until a drop in progress has changed the catalog.
+                // Wait until a drop in progress has changed the catalog.
                 let _steady = self.creation.lock();
                 !Arc::ptr_eq(&catalog, &self.catalog())
             };
@@ -298,7 +299,7 @@ impl Engine for Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if !self.is_closed.load(Ordering::Acquire) {
-            // A destructor cannot return the error; `close` does.
+            // A destructor cannot return this error; `close` does.
             let _ = self.make_durable("close");
         }
     }

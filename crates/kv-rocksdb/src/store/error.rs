@@ -41,7 +41,7 @@ pub(super) fn error(status: Status, operation: &'static str) -> Error {
         .with_operation(operation)
 }
 
-/// The error of an `operation` after which the store accepts no more writes.
+/// The error that `operation` returns when the store accepts no more writes.
 pub(super) fn closed(why: &str, operation: &'static str) -> Error {
     let message = format!("the store takes no more writes after: {why}; open it again");
     Error::new(ErrorKind::Closed, message)

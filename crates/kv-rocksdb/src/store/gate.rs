@@ -1,8 +1,9 @@
 //! The gate that separates batches from commits.
 //!
 //! RocksDB validates an optimistic transaction under mutexes of its keys and then writes it;
-//! batches are written directly into the database without these mutexes. A batch between validation
-//! and write would be overwritten without a conflict. So writers pass a gate in phases:
+//! batches are written directly into the database without these mutexes. If a batch wrote between
+//! the validation and the write of a transaction, its changes would be overwritten without a
+//! conflict. So writers pass a gate in phases:
 //!
 //! - G1. At any time the writers inside are all commits, or all batches, or one exclusive writer: a
 //!   batch that must know the last key of a tree while it writes, or the drop of a tree.
@@ -49,7 +50,8 @@ impl Kind {
 #[derive(Clone, Copy, Default)]
 struct Queue {
     waiting: u64,
-    /// Number of writers admitted after waiting; a waiter's ticket is the count that admits it.
+    /// Number of writers admitted after waiting. A waiting writer is admitted when this count
+    /// reaches its ticket.
     admitted: u64,
 }
 
@@ -76,7 +78,7 @@ pub(super) struct Gate {
     opened: Condvar,
 }
 
-/// The right to write; ends when dropped.
+/// The right to write, until dropped.
 #[must_use]
 pub(super) struct Pass<'g>(&'g Gate);
 
@@ -92,7 +94,7 @@ impl Gate {
         }
     }
 
-    /// Wait for the turn of `kind`.
+    /// Wait until a writer of `kind` is admitted.
     pub(super) fn enter(&self, kind: Kind) -> Pass<'_> {
         let mut state = self.state.lock();
         let shares = state.kind == kind && kind != Kind::Exclusive && state.nobody_waits();
@@ -163,7 +165,8 @@ mod tests {
                     for _ in 0..2_000 {
                         let pass = gate.enter(kind);
                         let own = inside[kind.index()].fetch_add(1, Ordering::SeqCst) + 1;
-                        // Each count separately: writers of the same kind come and go meanwhile.
+                        // Each count is read separately, because writers of the same kind enter and
+                        // leave meanwhile.
                         let others = inside
                             .iter()
                             .enumerate()

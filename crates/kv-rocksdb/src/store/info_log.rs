@@ -1,8 +1,8 @@
-//! RocksDB's info log: `LOG` in its directory, and `LOG.old`, the previous one.
+//! RocksDB's info log: `LOG` in its directory, and `LOG.old`, its predecessor.
 //!
 //! RocksDB's own logger repeats at the beginning of each file all lines that describe options, and
-//! each new tree adds about 20 KB of them. With a limit for the size of a file, eventually every
-//! line begins a new file; without one, the file grows with every tree. So the adapter writes the
+//! each new tree adds about 20 KB of such lines. With a size limit per file, eventually every line
+//! would start a new file; without one, the file grows with every tree. So the adapter writes the
 //! lines itself, and bounds the size of both files together.
 
 use std::fs::{self, File, OpenOptions};
@@ -21,7 +21,7 @@ const FILE_MAX: u64 = 16 << 20;
 pub(super) struct InfoLog {
     directory: PathBuf,
     file_max: u64,
-    /// `None` while the file cannot be written: this must not stop the database.
+    /// `None` while the file cannot be written, which must not stop the database.
     open: Mutex<Option<Open>>,
 }
 

@@ -12,7 +12,7 @@ use super::raw::LiveFile;
 use crate::support::NAME;
 
 /// The storage map. RocksDB reports the length of a file, not the layout inside; `used` is the
-/// share of its entries that are not deletions.
+/// share of the file's entries that are not deletions.
 pub(super) fn storage_map(store: &Store) -> Result<StorageMap> {
     let catalog = store.catalog();
     let mut regions = BTreeMap::new();

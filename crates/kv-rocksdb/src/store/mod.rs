@@ -8,10 +8,10 @@
 //! - `pressure` bounds the memtables.
 //! - `syncer`, `compact`, `backup`, `stats`, `map`, `info_log`: maintenance and statistics.
 //!
-//! Durability: `sync` and `group` are synced writes (RocksDB shares the syncs of concurrent ones by
-//! itself); `interval` is an unsynced write that `syncer` follows; `none` is an unsynced write to
-//! the log. Without a log (`log=false`) only `none` is supported; memtables are then flushed
-//! atomically across trees, so that a crash loses whole commits, the newest ones.
+//! Durability: `sync` and `group` are synced writes (RocksDB itself shares the syncs of concurrent
+//! writes); `interval` is an unsynced write, which `syncer` syncs later; `none` is an unsynced
+//! write to the log. Without a log (`log=false`) only `none` is supported; memtables are then
+//! flushed atomically across trees, so that a crash loses only whole commits, the newest ones.
 
 mod backup;
 mod bounds;
@@ -64,7 +64,7 @@ pub(crate) const AVAILABLE: bool = true;
 /// The version of our layout in the directory.
 const FORMAT: u32 = 1;
 
-/// The subdirectory of RocksDB's own files.
+/// The subdirectory with RocksDB's own files.
 const SUBDIRECTORY: &str = "db";
 
 /// The option that is fixed when the store is created.
@@ -75,7 +75,7 @@ pub(crate) fn version() -> Option<String> {
     Some(raw::version())
 }
 
-/// Refuse invalid values of the engine's own options.
+/// Refuse invalid values of the engine-specific options.
 pub(crate) fn check(options: &EngineOptions) -> Result<()> {
     Settings::parse(options).map(|_| ())
 }

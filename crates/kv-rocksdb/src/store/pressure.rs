@@ -2,14 +2,14 @@
 //!
 //! The write buffer manager starts flushes when memtables exceed their share, but does not make
 //! writers wait. With many trees written at the same time, writers are faster than the flushes,
-//! because each flush is small and ends with a sync. Its option to stall writers would stop them
-//! forever, because it also counts flushed memtables, which are kept for conflict detection until
-//! the tree is written again.
+//! because each flush is small and ends with a sync. The manager's option to stall writers would
+//! stop them forever, because it also counts flushed memtables, which are kept for conflict
+//! detection until the tree is written again.
 //!
 //! So a writer that finds the memtables larger than the whole cache flushes the largest of them
-//! before it writes, until they are back within their share. One writer flushes at a time, and the
-//! others wait for it. With few trees this never happens, because their write buffers are full and
-//! flushed before.
+//! before it writes, until the memtables are back within their share. One writer flushes at a time,
+//! and the others wait for it. With few trees this never happens, because their write buffers fill
+//! up, and are flushed, before that.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -21,7 +21,7 @@ use super::raw::Family;
 
 /// The lock of the flushing writer, and statistics of the waits.
 pub(super) struct Pressure {
-    /// The memtables are checked when they have more bytes than this.
+    /// A writer checks the memtables when they use more bytes than this.
     ceiling: AtomicUsize,
     relief: Mutex<()>,
     waits: AtomicU64,
@@ -29,7 +29,7 @@ pub(super) struct Pressure {
 }
 
 impl Pressure {
-    /// Without waits so far; the memtables are checked beyond `ceiling` bytes.
+    /// No waits so far; writers check the memtables when they use more than `ceiling` bytes.
     pub(super) fn new(ceiling: usize) -> Pressure {
         Pressure {
             ceiling: AtomicUsize::new(ceiling),
@@ -49,10 +49,10 @@ impl Pressure {
     }
 }
 
-/// Before a write: flush until the memtables are below the ceiling.
+/// Must be called before a write: flushes until the memtables are below the ceiling.
 ///
 /// # Errors
-/// As a flush.
+/// The errors of a flush.
 #[inline]
 pub(super) fn relieve(store: &Store) -> Result<()> {
     let is_below = || {
@@ -89,7 +89,7 @@ fn flush_largest(store: &Store) -> Result<()> {
         .collect();
     let mut unflushed: u64 = sizes.iter().map(|(size, _)| size).sum();
     if unflushed <= share {
-        // The rest is history for conflict detection. Check again when there is more.
+        // The remaining bytes are history for conflict detection. Check again when there are more.
         let usage = store.tuning.memtables.get_usage();
         let next = usage.saturating_add(settings.memtables / 4);
         store.pressure.ceiling.store(next, Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Recent range deletes, for the conflict check of open transactions.
 //!
-//! RocksDB's conflict check looks up single keys, and does not see that a range delete covered a
-//! key that is only in files. So each batch with range deletes adds a note here, and a commit with
-//! an older snapshot checks whether it has written into the range.
+//! RocksDB's conflict check looks up single keys, and does not notice a range delete that covered a
+//! key whose versions are only in files. So each batch with range deletes adds a note here, and a
+//! commit with an older snapshot checks whether its transaction wrote into the range.
 //!
 //! A note is removed when no snapshot is older than it; this is checked whenever a note is added.
 
@@ -21,7 +21,7 @@ pub(super) struct Note {
     pub(super) to: Box<[u8]>,
 }
 
-/// The notes, with the sequence number after which each is seen.
+/// The notes, with the sequence number from which on snapshots see the deletion.
 #[derive(Default)]
 pub(super) struct RangeDeletes {
     any: AtomicBool,
@@ -29,8 +29,8 @@ pub(super) struct RangeDeletes {
 }
 
 impl RangeDeletes {
-    /// Note ranges that are deleted in every snapshot from `sequence` on. Removes notes whose
-    /// ranges are deleted in all snapshots from `oldest` on.
+    /// Add notes for ranges that snapshots from `sequence` on see as deleted. Removes the notes
+    /// whose ranges all snapshots from `oldest` on see as deleted.
     pub(super) fn add(&self, sequence: u64, oldest: u64, ranges: Vec<Note>) {
         let mut notes = self.notes.lock();
         notes.retain(|(deleted, _)| oldest < *deleted);
@@ -38,7 +38,7 @@ impl RangeDeletes {
         self.any.store(true, Ordering::Release);
     }
 
-    /// Whether `touches` one of the ranges that the snapshot `sequence` does not see as deleted.
+    /// Whether `touches` is true for a range whose deletion the snapshot `sequence` does not see.
     pub(super) fn conflict(&self, sequence: u64, touches: impl Fn(&Note) -> bool) -> bool {
         if !self.any.load(Ordering::Acquire) {
             return false;

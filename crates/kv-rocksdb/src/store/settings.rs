@@ -1,4 +1,4 @@
-//! The engine's own options, read and checked.
+//! The engine-specific options, parsed and checked.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use stdx::ByteSize;
 
 use crate::support::NAME;
 
-/// How runs are merged.
+/// How RocksDB merges runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compaction {
     /// One run per level.
@@ -20,26 +20,26 @@ pub(super) enum Compaction {
 /// All settings used by the tuning; sizes are in bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settings {
-    /// How runs are merged.
+    /// How RocksDB merges runs.
     pub(super) compaction: Compaction,
-    /// Cache and memtables together.
+    /// Size of the cache, memtables included.
     pub(super) cache: usize,
-    /// All memtables together; part of `cache`.
+    /// Maximum size of all memtables; part of `cache`.
     pub(super) memtables: usize,
-    /// One memtable.
+    /// Size of one memtable.
     pub(super) write_buffer: usize,
-    /// A data block.
+    /// Size of a data block.
     pub(super) block: usize,
-    /// The codec of new data blocks; each block records its own.
+    /// The codec of new data blocks; each block records the codec it was written with.
     pub(super) codec: NamedCodec,
     /// Filter bits per key.
     pub(super) bloom: u8,
-    /// Threads of one compaction.
+    /// Maximum number of threads of one compaction.
     pub(super) subcompactions: u32,
     l0_trigger: Option<i32>,
-    /// Whether log and memtable writes overlap.
+    /// Whether writes to the log and to memtables are pipelined.
     pub(super) pipelined: bool,
-    /// Files kept open, -1 for all.
+    /// Maximum number of files kept open; -1 for all.
     pub(super) open_files: i32,
 }
 
@@ -62,7 +62,7 @@ impl Compaction {
 }
 
 impl Settings {
-    /// The settings that are fixed when the store is created, for its identity file.
+    /// The settings that are fixed when the store is created, as its identity file records them.
     pub(super) fn fixed(&self) -> String {
         format!("compaction={}", self.compaction.name())
     }
@@ -75,8 +75,8 @@ impl Settings {
         })
     }
 
-    /// Use the settings `recorded` when the store was created; an explicitly requested one
-    /// (`asked`) must agree.
+    /// Apply the settings `recorded` when the store was created. If the caller requested such a
+    /// setting (`asked`), it must agree.
     ///
     /// # Errors
     /// `Invalid` when another compaction is requested; `Corrupt` when the record is invalid.
@@ -101,7 +101,7 @@ impl Settings {
         Ok(())
     }
 
-    /// Read the settings from `options`, whose own names have been checked.
+    /// Parse the settings from `options`, whose engine-specific names have been checked.
     ///
     /// # Errors
     /// `Invalid`, naming the option.

@@ -11,8 +11,8 @@ use super::engine::Store;
 use super::error::error;
 use super::raw::{self, Pinned, ReadOptions, Status};
 
-/// How many keys are read together. RocksDB reads up to 32 at a time; arrays for twice that are
-/// still small.
+/// Maximum number of keys that are read together. RocksDB reads up to 32 at a time; arrays of twice
+/// that size are still small.
 const CHUNK: usize = 64;
 
 /// A read view: RocksDB's snapshot and the catalog of the same time.
@@ -35,11 +35,11 @@ impl<'e> Snapshot<'e> {
     }
 }
 
-/// A tree, held by a reader.
+/// A tree as a reader uses it.
 pub(super) enum Held<'c> {
-    /// It is in the reader's catalog.
+    /// The tree is in the reader's catalog.
     Known(&'c Tree),
-    /// It was created after the reader began.
+    /// The tree was created after the reader began.
     Later(Arc<Tree>),
 }
 
@@ -55,8 +55,8 @@ impl Deref for Held<'_> {
     }
 }
 
-/// The tree for a reader that began with `catalog`. A tree that was created later is found, too; in
-/// the reader's snapshot it is empty.
+/// The tree for a reader that began with `catalog`. A tree that was created later is also found; it
+/// is empty in the reader's snapshot.
 #[inline]
 pub(super) fn tree_of<'c>(catalog: &'c Catalog, store: &Store, id: TreeId) -> Result<Held<'c>> {
     if let Some(tree) = catalog.get(id) {

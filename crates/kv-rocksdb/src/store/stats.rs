@@ -82,8 +82,8 @@ fn count(reason: IoReason, bytes: u64) -> IoCount {
     }
 }
 
-/// RocksDB reports only the total time, under `write_stall`; it reports counts also by reason, as
-/// in `l0-file-count-limit-delays`, here added up over the trees.
+/// The waits of writers. RocksDB reports only a total time, under `write_stall`; it also reports
+/// counts by reason, such as `l0-file-count-limit-delays`, which are summed over the trees here.
 fn stalls(store: &Store, micros: u64) -> Vec<StallCount> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     let mut add = |text: Option<String>| {
@@ -121,7 +121,8 @@ fn stalls(store: &Store, micros: u64) -> Vec<StallCount> {
     stalls
 }
 
-/// The pairs in `Write Stall (count): memtable-limit-delays: 0, total-stops: 2, ...`.
+/// The pairs of name and count in text such as `Write Stall (count): memtable-limit-delays: 0,
+/// total-stops: 2`.
 fn stall_counts(text: &str) -> impl Iterator<Item = (&str, u64)> {
     let pairs = text.split_once("(count):").map_or("", |(_, pairs)| pairs);
     pairs.split([',', '\n']).filter_map(|pair| {
@@ -165,7 +166,7 @@ fn counters(store: &Store) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The content of one tree. Exact counts require a scan of it.
+/// The content of one tree. Exact counts require a scan of the tree.
 pub(super) fn tree(store: &Store, id: TreeId, scope: StatScope) -> Result<TreeStats> {
     let catalog = store.catalog();
     let family = &catalog.need(id)?.family;

@@ -1,7 +1,7 @@
 //! The thread that syncs the log for commits at `Durability::Interval`.
 //!
-//! It sleeps until there is something to sync, waits one interval so that commits gather, and
-//! syncs. A failed sync is not repeated: the store accepts no more writes.
+//! The thread sleeps until a commit needs a sync, waits one interval so that more commits share the
+//! sync, and syncs. A failed sync is not repeated: the store accepts no more writes.
 
 use std::io;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::raw::Status;
 #[derive(Default)]
 struct Shared {
     dirty: AtomicBool,
-    /// Set once, when the thread should end. The lock guards the condition `dirty` too.
+    /// Set once, when the thread must end. Its lock also guards changes of `dirty`.
     stop: Mutex<bool>,
     wake: Condvar,
     has_failed: AtomicBool,
@@ -33,7 +33,7 @@ impl Syncer {
     /// Start the thread, which calls `sync` at most every `interval`.
     ///
     /// # Errors
-    /// The operating system's when it cannot start a thread.
+    /// The operating system's error when it cannot start a thread.
     pub(super) fn start(
         interval: Duration,
         sync: impl Fn() -> Result<(), Status> + Send + 'static,
@@ -49,7 +49,7 @@ impl Syncer {
         })
     }
 
-    /// Report that a write needs a sync.
+    /// Record that a write needs a sync.
     pub(super) fn wrote(&self) {
         if !self.shared.dirty.swap(true, Ordering::AcqRel) {
             let _held = self.shared.stop.lock();
@@ -71,7 +71,7 @@ impl Drop for Syncer {
         *self.shared.stop.lock() = true;
         self.shared.wake.notify_one();
         if let Some(thread) = self.thread.take() {
-            // It only fails when the thread panicked, and a destructor cannot return an error.
+            // Joining fails only when the thread panicked, and a destructor cannot return an error.
             let _ = thread.join();
         }
     }
@@ -109,7 +109,7 @@ mod tests {
     fn a_write_is_followed_by_a_sync_and_dropping_ends_the_thread() {
         let (tell, told) = mpsc::channel();
         let syncer = Syncer::start(Duration::ZERO, move || {
-            // The receiver may have ended before the last sync.
+            // The receiver may be gone before the last sync.
             let _ = tell.send(());
             Ok(())
         })

@@ -14,19 +14,20 @@ use super::raw::{Status, Txn};
 use super::snapshot::{Held, copy, tree_of};
 use crate::support::NAME;
 
-/// How many keys a range delete collects before it deletes them.
+/// Maximum number of keys that a range delete collects before it deletes them.
 const CHUNK: usize = 1024;
 
 pub(super) struct Transaction<'e> {
     store: &'e Store,
     catalog: Arc<Catalog>,
     raw: Txn<'e>,
-    /// The trees that it has written, or has deleted absent keys from: the commit checks them.
+    /// The trees that the transaction has written, or in which it has deleted absent keys: the
+    /// commit checks that they still exist.
     touched: RefCell<Vec<TreeId>>,
 }
 
 impl<'e> Transaction<'e> {
-    /// Begin, with a snapshot of the current state.
+    /// Begin a transaction with a snapshot of the current state.
     pub(super) fn begin(store: &'e Store) -> Transaction<'e> {
         Transaction {
             store,
@@ -61,7 +62,7 @@ impl<'e> Transaction<'e> {
         })
     }
 
-    /// The next keys of `range` after `last`, at most [`CHUNK`].
+    /// At most [`CHUNK`] keys of `range`, from the first after `last` on.
     fn keys(&self, tree: TreeId, range: KeyRange<'_>, last: Option<&[u8]>) -> Result<Vec<Vec<u8>>> {
         let mut cursor = self.cursor(tree, range, Direction::Forward)?;
         let mut found = match last {
@@ -131,7 +132,8 @@ impl kv::Transaction for Transaction<'_> {
             .map_err(write_error("put"))
     }
 
-    /// An absent key is tracked but not written: the commit checks it, and writes no tombstone.
+    /// The key of a deletion that finds no entry is tracked but not written: the commit checks it,
+    /// and writes no tombstone.
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> Result<bool> {
         let tree = self.tree(tree)?;
         check_key(key)?;

@@ -1,53 +1,56 @@
-//! How RocksDB is set up, and why. Compared with `tools/benchmark.sh` in RocksDB's sources, which
-//! M. Callaghan uses for his published results (smalldatum.blogspot.com), and with RocksDB's own
-//! headers. As there: dynamic level sizes, level 0 filters pinned, ten filter bits per key, 4 runs
-//! to start a merge (8 for universal), 20 to slow down. Different, because one `cache` must hold
-//! everything and may be small: memtables of a part of it instead of 128 MiB each, index blocks
-//! inside it, 800 open files instead of all, blocks of 16 KiB instead of 8. Statistics are off
-//! there, and on here; see below.
+//! How RocksDB is tuned, and why. The settings were compared with `tools/benchmark.sh` in RocksDB's
+//! sources, which M. Callaghan uses for his published results (smalldatum.blogspot.com), and with
+//! RocksDB's own headers. Equal to that script: dynamic level sizes, filters of level 0 pinned, ten
+//! filter bits per key, a merge at 4 runs (8 for universal), a slowdown at 20. Different, because
+//! one `cache` must hold everything and may be small: memtables that are a part of `cache` instead
+//! of 128 MiB each, index blocks inside it, 800 open files instead of all, blocks of 16 KiB instead
+//! of 8. The script disables statistics; this adapter enables them (see below).
 //!
-//! **Memory.** `cache` bounds everything. One write buffer manager holds the memtables of all trees
-//! to `memtables` (a quarter) and charges them to the block cache, so the blocks get the rest: with
-//! 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks. It does not
-//! stall writers (`allow_stall` off): it starts flushes earlier, RocksDB's own triggers slow
-//! writers down, and `pressure` keeps the memtables below the whole cache.
+//! **Memory.** `cache` bounds everything. One write buffer manager limits the memtables of all
+//! trees to `memtables` (a quarter) and charges them to the block cache, which has the rest for
+//! blocks: with 128 MiB, 32 MiB of memtables, two write buffers of 16 MiB, and 96 MiB of blocks.
+//! The manager does not stall writers (`allow_stall` off): it starts flushes earlier, RocksDB's own
+//! triggers slow writers down, and `pressure` keeps the memtables below the whole cache.
 //!
 //! Index and filter blocks are in the cache too; otherwise a large store would exceed the limit.
-//! They are not partitioned: a 16 MiB file with 16 KiB blocks has an index of about a thousand
-//! entries, 30 KiB, and a filter of 200 KiB with keys and values of 100 bytes; two such blocks per
-//! file are read rarely enough. The cache is RocksDB's hyper clock cache, which its authors
-//! recommend over the older LRU.
+//! They are not partitioned: with keys and values of 100 bytes, a 16 MiB file with 16 KiB blocks
+//! has an index of about a thousand entries (30 KiB) and a filter of 200 KiB; two such blocks per
+//! file are read rarely enough. The cache is RocksDB's hyper clock cache, which RocksDB's authors
+//! recommend over the older LRU cache.
 //!
 //! A memtable allocates blocks of a 64th of a write buffer, at most 256 KiB; RocksDB's default is
 //! an eighth, at most 1 MiB. With that default, a hundred trees with few writes each would fill the
 //! memtables' share, and be flushed nearly empty.
 //!
-//! **Conflict history.** Optimistic transactions look for conflicts in memtables, flushed ones
-//! included, as long as they are kept. A tree keeps flushed ones until all but the oldest, with
-//! what is not flushed yet, come to a 16th of `memtables` (`max_write_buffer_size_to_maintain`),
-//! that is until 2 MiB more have been written into it; RocksDB's default for transactions is all
-//! write buffers a tree may have, four, all charged to the cache. A transaction gets a conflict if
-//! a tree in which it has written was flushed and then received that many writes.
+//! **Conflict history.** Optimistic transactions look for conflicts in memtables, including flushed
+//! ones as long as RocksDB keeps them. A tree keeps its flushed memtables until all but the oldest,
+//! together with the data not yet flushed, reach a 16th of `memtables`
+//! (`max_write_buffer_size_to_maintain`), that is, with 128 MiB of cache, until 2 MiB more have
+//! been written into the tree. RocksDB's default for transactions is the size of all write buffers
+//! that a tree may have, four, all charged to the cache. A transaction gets a conflict if a tree
+//! that it wrote to was flushed and then received that amount of writes.
 //!
-//! **Compression.** The class `fast` is LZ4; the own option `codec` selects another codec. Leveled:
-//! level 0 and the first level below it are not compressed, because they are rewritten soon and
-//! hold little of the data; but the last level always is (`bottommost_compression`), so a small
-//! store is compressed as well. Universal: everything is, since any run may stay for long.
+//! **Compression.** The class `fast` is LZ4; the engine-specific option `codec` selects another
+//! codec. Leveled compaction: level 0 and the first level below it are not compressed, because they
+//! are rewritten soon and hold little of the data; but the last level always is
+//! (`bottommost_compression`), so a small store is compressed as well. Universal compaction: every
+//! level is compressed, since any run may stay for long.
 //!
-//! **Shape.** Leveled with `level_compaction_dynamic_level_bytes`, which keeps the space
+//! **Shape.** Leveled compaction uses `level_compaction_dynamic_level_bytes`, which keeps the space
 //! amplification near 1.1, four write buffers in level 0 and as much in the first level below it.
-//! Writers are slowed down and stopped at RocksDB's 20 and 36 runs, or at twice and three times the
-//! merge trigger where that is more.
+//! Writers are slowed down and stopped at RocksDB's defaults of 20 and 36 runs, or at twice and
+//! three times the merge trigger where that is more.
 //!
-//! **Writes.** Pipelined by default: the next group writes the log while this one fills memtables.
-//! Transactions do not forbid it: optimistic ones commit by ordinary writes (pipelining excludes
-//! two write queues, that is, two-phase commit; it also excludes atomic flushes, so it is off
-//! without a log). Unordered writes, which are faster still, would let a snapshot change (I2), so
-//! they are off. Files are written to the device every MiB (`bytes_per_sync`,
+//! **Writes.** Pipelined by default: the next group writes the log while the current group fills
+//! memtables. Optimistic transactions allow this because they commit by ordinary writes (pipelining
+//! excludes two write queues, that is, two-phase commit; it also excludes atomic flushes, so it is
+//! off without a log). Unordered writes, which are faster still, would let a snapshot change (I2),
+//! so they are off. Files are written to the device every MiB (`bytes_per_sync`,
 //! `wal_bytes_per_sync`), so that the sync at the end has little left to do.
 //!
-//! **Statistics** are on at the level `ExceptDetailedTimers`: we need the bytes by reason, and the
-//! counters are per core; the expensive ones, times of locks and of compression, are left out.
+//! **Statistics** are on at the level `ExceptDetailedTimers`: the adapter needs the bytes by
+//! reason, and the counters are per core; the expensive statistics, times of locks and of
+//! compression, are left out.
 
 use kv::{EngineOptions, NamedCodec, TreeOptions};
 use rocksdb::statistics::StatsLevel;
@@ -66,13 +69,13 @@ const LEVELS: usize = 7;
 
 /// The options of the database and their shared objects.
 pub(super) struct Tuning {
-    /// The options of the database. They own the statistics.
+    /// The options of the database, which own its statistics.
     pub(super) db: Options,
     /// The block cache, to which memtables are charged.
     pub(super) cache: Cache,
-    /// The memory of all memtables.
+    /// Limits and counts the memory of all memtables.
     pub(super) memtables: WriteBufferManager,
-    /// The settings from which they were made.
+    /// The settings from which these objects were made.
     pub(super) settings: Settings,
 }
 
@@ -159,7 +162,7 @@ impl Tuning {
     }
 }
 
-/// RocksDB's name for a codec; zlib and Zstandard are at its default levels, 6 and 3.
+/// RocksDB's constant for a codec; zlib and Zstandard use its default levels, 6 and 3.
 fn kind(codec: NamedCodec) -> DBCompressionType {
     match codec {
         NamedCodec::None => DBCompressionType::None,

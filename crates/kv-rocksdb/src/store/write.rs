@@ -1,8 +1,8 @@
 //! Batches: one atomic write without a transaction.
 //!
-//! A range delete is one of RocksDB's range tombstones, whose end is exclusive and must be a key. A
-//! range that is open at the end is closed right after the last existing key; this requires that
-//! the batch is the only writer ([`Kind::Exclusive`]).
+//! A range delete becomes one of RocksDB's range tombstones, whose end is exclusive and must be a
+//! key. For a range without an end, the adapter uses the key right after the last existing key;
+//! this requires that the batch is the only writer ([`Kind::Exclusive`]).
 
 use std::ops::Bound;
 
@@ -91,7 +91,7 @@ fn translate(store: &Store, catalog: &Catalog, batch: &Batch) -> Result<(WriteBa
     Ok((raw, deleted))
 }
 
-/// The first key after all keys of `tree`, after the first `count` changes of `batch`.
+/// The next key after all keys of `tree`, as they are after the first `count` changes of `batch`.
 fn end_of_tree(
     store: &Store,
     catalog: &Catalog,

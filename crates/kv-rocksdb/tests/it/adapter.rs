@@ -106,7 +106,7 @@ fn an_open_store_is_locked_until_it_is_closed() {
     drop(open(directory.path()));
 }
 
-/// The threads of this process with our syncer's name.
+/// The number of threads of this process that have the name of the adapter's syncer.
 fn syncers() -> usize {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     tasks
@@ -117,8 +117,8 @@ fn syncers() -> usize {
 
 #[test]
 fn the_interval_thread_ends_on_close() {
-    // Other tests of this process have such threads, too, so closing is tried until none of them
-    // has started one meanwhile.
+    // Other tests of this process also start such threads, so the close is repeated until no other
+    // test has started one meanwhile.
     for _ in 0..1_000 {
         let directory = tempfile::tempdir().unwrap();
         let engine = open(directory.path());
@@ -235,8 +235,8 @@ fn concurrent_increments_are_all_counted() {
     );
 }
 
-/// Batches set two keys to the same value; transactions write one of them as they read it. If a
-/// commit overwrote a batch that it had not seen, the two would differ.
+/// Batches set two keys to the same value; a transaction writes one of these keys with the value it
+/// read. If its commit overwrote a batch that it had not seen, the two values would differ.
 #[test]
 fn a_batch_never_slips_between_the_check_and_the_write_of_a_commit() {
     let directory = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ fn a_batch_never_slips_between_the_check_and_the_write_of_a_commit() {
         let mut transaction = engine.begin_write().unwrap();
         let log = transaction.get(tree, b"log").unwrap().unwrap();
         transaction.put(tree, b"log", &log).unwrap();
-        // A conflict is fine, too: then it wrote nothing.
+        // A conflict is also a correct result: then the transaction wrote nothing.
         let _ = transaction.commit(Durability::None);
         let snapshot = engine.begin_read().unwrap();
         let last = snapshot.get(tree, b"last").unwrap();
@@ -520,7 +520,7 @@ fn every_shape_of_options_opens_and_works() {
         };
         let engine = match kv_rocksdb::factory().open(directory.path(), &options) {
             Ok(engine) => engine,
-            // A file system in memory may have no direct input and output.
+            // An in-memory file system may not support direct I/O.
             Err(error) => {
                 assert!(direct_io, "{own:?}: {error}");
                 continue;
@@ -704,6 +704,6 @@ fn what_rocksdb_tells_is_beside_its_files() {
     }
     let told = fs::read_to_string(path.join("db/LOG")).unwrap();
     let times = |text: &str| told.matches(text).count();
-    // One file has the lines of both times the store was open.
+    // One file has the lines of both periods in which the store was open.
     assert_eq!(times("Dropped column family"), 2, "{told}");
 }

@@ -1,4 +1,5 @@
-//! The codecs of data blocks: each can be written, and read with any codec chosen at the next open.
+//! The codecs of data blocks: blocks of each codec are readable whatever codec the next open
+//! chooses.
 
 use std::fs;
 use std::path::Path;
@@ -35,7 +36,7 @@ fn fill(engine: &dyn Engine, tree: TreeId, keys: std::ops::Range<u32>) {
     engine.write(&batch, Durability::None).unwrap();
 }
 
-/// Write everything into the last level, which is compressed.
+/// Write all entries into the last level, which is compressed.
 fn rewrite(engine: &dyn Engine, tree: TreeId) {
     engine.checkpoint().unwrap();
     let done = engine.compact(tree, KeyRange::ALL, &mut |_| Flow::Continue);
@@ -54,7 +55,7 @@ fn check(engine: &dyn Engine, tree: TreeId, rows: u32) {
     assert_eq!(found, rows);
 }
 
-/// Bytes of all tables.
+/// Size of all table files, in bytes.
 fn size(directory: &Path) -> u64 {
     let files = fs::read_dir(directory.join("db")).unwrap();
     let files = files.map(|file| file.unwrap());
@@ -76,7 +77,8 @@ fn check_codecs(compaction: &str) {
         println!("{codec}: {bytes}");
         assert!(codec == "none" || bytes * 2 < plain, "{codec}: {bytes}");
 
-        // Existing blocks are readable with another codec, also next to blocks of that codec.
+        // Existing blocks are readable after an open with another codec, also beside blocks of that
+        // codec.
         let engine = open(directory.path(), other, compaction);
         let tree = engine.open_tree("t").unwrap();
         check(&*engine, tree, ROWS);

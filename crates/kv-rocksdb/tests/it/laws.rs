@@ -15,7 +15,8 @@ fn universal() -> EngineOptions {
     with(&[("compaction", "universal")])
 }
 
-/// Constantly flushed memtables, so that reads and conflict checks have to access files.
+/// Memtables so small that they are constantly flushed: reads and conflict checks must access
+/// files.
 fn tiny() -> EngineOptions {
     EngineOptions {
         cache: ByteSize::mib(2),

@@ -35,7 +35,7 @@ const SAME_TREE: u8 = 1 << 2;
 const UNUSED: u8 = 1 << 3;
 const START: u32 = 4;
 const END: u32 = 6;
-/// The longest head of a change: its byte, and three varints of at most 5 bytes.
+/// Maximum length of the head of a change: its first byte, and three varints of at most 5 bytes.
 const HEAD_MAX: usize = 1 + 3 * 5;
 
 /// One change of a [`Batch`], borrowed.
@@ -66,7 +66,7 @@ pub enum Change<'a> {
     },
 }
 
-/// How many changes of each kind there are.
+/// The number of changes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Puts.
@@ -189,7 +189,7 @@ impl Batch {
         self.counts.total()
     }
 
-    /// True when there are no changes.
+    /// Whether there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         debug_assert_eq!(
@@ -200,7 +200,7 @@ impl Batch {
         self.bytes.is_empty()
     }
 
-    /// How many changes of each kind there are.
+    /// The number of changes of each kind.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
@@ -228,7 +228,7 @@ impl Batch {
         self.value_max
     }
 
-    /// Remove all changes; keep the memory.
+    /// Remove all changes; the allocated memory is kept for reuse.
     pub fn clear(&mut self) {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
@@ -239,7 +239,7 @@ impl Batch {
         debug_assert_eq!(self.len(), 0, "nothing is left");
     }
 
-    /// The changes in the order they were made.
+    /// The changes in the order in which they were added.
     #[inline]
     pub fn ops(&self) -> Ops<'_> {
         Ops::new(&self.bytes)
@@ -287,7 +287,7 @@ impl<'a> Ops<'a> {
         }
     }
 
-    /// Decode the next change. There is one.
+    /// Decode the next change, which must exist.
     #[inline]
     fn step(&mut self) -> Result<Change<'a>, &'static str> {
         let &first = self.take(1)?.first().expect("one byte was taken");
@@ -389,7 +389,7 @@ impl<'a> Iterator for Ops<'a> {
     }
 }
 
-/// The head of a change, gathered on the stack so that the batch grows once for it.
+/// The head of a change, built on the stack so that the batch grows once for it.
 struct Head {
     buffer: [u8; HEAD_MAX],
     len: usize,

@@ -1,4 +1,4 @@
-//! Batches: what goes in comes out, and foreign bytes cannot do harm.
+//! Batches: round trips, and decoding of invalid bytes.
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 

@@ -1,8 +1,8 @@
 //! Hot backups.
 //!
-//! While a `backup:` cursor is open, the library does not change the files it lists, except for
-//! growth to which the copied metadata does not refer. The log up to the beginning of the backup is
-//! among them, so the copy recovers as after a crash at that time.
+//! While a `backup:` cursor is open, the library does not change the files that the cursor lists,
+//! except for growth to which the copied metadata does not refer. These files include the log up to
+//! the beginning of the backup, so the copy recovers like a store that crashed at that time.
 //!
 //! The identity file is written last: an incomplete copy cannot be opened.
 
@@ -40,7 +40,8 @@ pub(super) fn run(
         Ok(ended)
     });
     if !matches!(result, Ok(Compaction::Complete)) {
-        // The first error matters; leftover files have no identity and cannot be opened.
+        // The first error is the one to return; leftover files have no identity file and cannot be
+        // opened.
         let _ = fs::remove_dir_all(&home);
     }
     result
@@ -59,9 +60,9 @@ fn copy_all(
     home: &Path,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Compaction> {
-    // One backup at a time: the library allows no second one.
+    // One backup at a time: the library allows only one `backup:` cursor.
     let _backing = shared.backing.lock();
-    // All commits must be in the files: in the log, or without a log in a checkpoint.
+    // All commits must be in the files: in the log or, without a log, in a checkpoint.
     shared.sync()?;
     let lease = shared.own()?;
     let copied = lease.session().with_cursor(c"backup:", c"", |cursor| {
@@ -98,7 +99,7 @@ fn copy_files(
     }
     vfs::sync_dir(to).map_err(|e| failed(to, e))?;
     progress.total_bytes = progress.done_bytes;
-    // The copy is complete, so the answer is ignored.
+    // The copy is complete, so the callback's answer is ignored.
     watch(progress);
     Ok(Compaction::Complete)
 }

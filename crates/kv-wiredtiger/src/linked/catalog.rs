@@ -1,8 +1,8 @@
 //! The trees of a store: their names, handles and WiredTiger tables.
 //!
-//! Tree 7 is the table `table:t000007`. Its name is in the table's `app_metadata`, so that name and
-//! table are created and dropped together, and file names never contain characters of a tree's
-//! name.
+//! The tree with handle 7 is the table `table:t000007`. The tree's name is in the table's
+//! `app_metadata`, so that name and table are created and dropped together, and file names never
+//! contain characters of a tree's name.
 //!
 //! - C1. A number is used for one tree only while the store is open: the next number only grows.
 
@@ -21,7 +21,7 @@ use crate::support::NAME;
 pub(super) struct Tree {
     pub(super) id: TreeId,
     pub(super) name: String,
-    /// `table:t000007`
+    /// The URI of the table: `table:t000007`.
     pub(super) uri: CString,
     pub(super) tree_type: TreeType,
 }
@@ -52,7 +52,7 @@ impl Catalog {
         let mut catalog = Catalog::default();
         let mut lsm = Vec::new();
         session.with_cursor(c"metadata:", c"", |cursor| {
-            // Keys ascend, so the `lsm:` of a tree comes before its `table:`.
+            // Keys ascend, so the entry `lsm:` of a tree comes before its entry `table:`.
             while cursor.next()? {
                 let key = cursor.text_key()?;
                 if let Some(id) = key.strip_prefix("lsm:").and_then(parse_stem) {
@@ -105,7 +105,7 @@ impl Catalog {
     /// The tree with a handle.
     ///
     /// # Errors
-    /// `Invalid` when it does not exist or was dropped.
+    /// `Invalid` when the handle was never issued or its tree was dropped.
     pub(super) fn by_id(&self, id: TreeId) -> Result<Arc<Tree>> {
         self.by_id.get(&id).cloned().ok_or_else(|| stale(id))
     }
@@ -130,12 +130,12 @@ pub(super) fn stale(id: TreeId) -> Error {
     Error::invalid(message).with_engine(NAME)
 }
 
-/// The name of a tree's table and of its files, up to `.` or `-`.
+/// The name of a tree's table, with which the names of its files begin, up to `.` or `-`.
 fn stem(id: TreeId) -> String {
     format!("t{:06}", id.0)
 }
 
-/// The tree whose table or file name begins like `text`.
+/// The tree whose table name or file name begins with the stem in `text`.
 pub(super) fn parse_stem(text: &str) -> Option<TreeId> {
     let end = text.find(['.', '-']).unwrap_or(text.len());
     let digits = text.get(..end)?.strip_prefix('t')?;

@@ -1,4 +1,4 @@
-//! From this API's options to WiredTiger's configuration strings.
+//! Converts this API's options to WiredTiger's configuration strings.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -12,36 +12,37 @@ use super::compressors::{LOG, LOG_PLAIN};
 use super::trampoline;
 use crate::support::{LSM, NAME};
 
-/// Sessions for the engine's own work (checkpoints, statistics, batches) in addition to those of
-/// callers, and the same number for the library's threads: at most 20 for eviction, 20 for LSM, 3
-/// for the log, a handful of servers.
+/// Number of sessions for the engine's own work (checkpoints, statistics, batches), in addition to
+/// those of callers. The same number is reserved for the library's threads: at most 20 for
+/// eviction, 20 for LSM, 3 for the log, and a few servers.
 pub(super) const SESSIONS_RESERVED: usize = 128;
 
-/// WiredTiger's smallest cache, in bytes.
+/// Minimum size of WiredTiger's cache, in bytes.
 const CACHE_MIN: u64 = 1 << 20;
 
-/// Log bytes after which a checkpoint starts even before its time (WiredTiger's largest is 2 GB).
-/// It bounds the log to be replayed at open.
+/// Size of the log, in bytes, at which a checkpoint starts before its time (WiredTiger's maximum is
+/// 2 GB). It bounds the log that must be replayed at open.
 const CHECKPOINT_LOG_SIZE: u64 = 1 << 30;
 
-/// The unit of file allocation, where pages are at least as large.
+/// Allocation unit of files, in bytes; if pages are smaller than this, it is the size of the
+/// smallest page.
 const ALLOCATION: u64 = 4096;
 
 /// How trees are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TreeType {
-    /// One B-tree.
+    /// A tree is one B-tree.
     Btree,
-    /// A log-structured merge of B-trees.
+    /// A tree is a log-structured merge of B-trees.
     Lsm,
 }
 
-/// The options after checking.
+/// The checked options.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) tree_type: TreeType,
     pub(super) log: bool,
-    /// How often the log is synced at `Durability::Interval`.
+    /// Time between two syncs of the log at `Durability::Interval`.
     pub(super) interval: Duration,
     /// Maximum number of sessions of callers.
     pub(super) sessions: usize,
@@ -50,9 +51,9 @@ pub(super) struct Config {
     internal_page: u64,
     split_pct: usize,
     codec: NamedCodec,
-    /// Files of the library's own extensions.
+    /// Paths of the library's own extensions.
     extensions: Vec<String>,
-    /// The file of our compressors, where it could be loaded.
+    /// Path of our compressors, if it could be loaded.
     pub(super) own_compressors: Option<&'static str>,
     checkpoint_seconds: u64,
     threads: u32,
@@ -128,7 +129,7 @@ impl Config {
             self.threads.clamp(3, 20),
         );
         if self.log {
-            // With `enabled=false` each commit decides whether to sync; `fsync` is the method.
+            // With `enabled=false` each commit decides whether it syncs, by the method `fsync`.
             text += &format!(
                 ",log=(enabled,compressor={}),\
                  transaction_sync=(enabled=false,method=fsync),\
@@ -162,15 +163,16 @@ impl Config {
             self.codec.name(),
         );
         if self.tree_type == TreeType::Lsm {
-            // Several chunks must fit in the cache: the one being filled, those being written.
+            // Several chunks must fit in the cache: the one being filled and those being written.
             let chunk = (self.cache / 8).clamp(512 << 10, 10 << 20);
             text += &format!(",type=lsm,lsm=(chunk_size={chunk})");
         }
         text
     }
 
-    /// The compressor of the log. Ours read each other's records, and those of the library's
-    /// Snappy; without them the log can only be read with the same codec.
+    /// The compressor of the log. Both of our log compressors read each other's records and those
+    /// of the library's Snappy. Without our compressors, the log can be read only with the codec
+    /// that wrote it.
     fn log_compressor(&self) -> Cow<'_, str> {
         match (self.own_compressors, self.codec) {
             (Some(_), NamedCodec::None) => LOG_PLAIN.to_string_lossy(),
@@ -185,8 +187,8 @@ fn codec(options: &EngineOptions) -> Result<NamedCodec> {
         .map_err(|other| bad("codec", other, "none, snappy, lz4, zlib or zstd"))
 }
 
-/// The files of the library's own extensions. All existing ones are loaded, for trees that were
-/// created with them.
+/// Paths of the library's own extensions. All existing ones are loaded, because existing trees may
+/// use any of them.
 fn extensions(options: &EngineOptions, codec: NamedCodec) -> Result<Vec<String>> {
     let directory = options.own.get("extension_dir").map(String::as_str);
     let directory = directory.unwrap_or(env!("WIREDTIGER_LIBDIR"));
@@ -219,7 +221,7 @@ fn extensions(options: &EngineOptions, codec: NamedCodec) -> Result<Vec<String>>
     Ok(files)
 }
 
-/// The file of our compressors, if it can be loaded; some codecs work without it.
+/// Path of our compressors, if it can be loaded; some codecs work without it.
 fn own_compressors(codec: NamedCodec) -> Result<Option<&'static str>> {
     match (trampoline::path(), codec) {
         (Ok(path), _) => Ok(Some(path)),

@@ -11,7 +11,8 @@ use super::handler::Handler;
 use super::session::Session;
 use super::sys::{self, call};
 
-/// A connection. Sessions keep it alive, so it is closed after the last of them.
+/// A connection to an open database. Sessions keep it alive, so it is closed after the last of
+/// them.
 pub(super) struct Connection {
     raw: Option<NonNull<sys::WT_CONNECTION>>,
     handler: Box<Handler>,
@@ -74,12 +75,12 @@ impl Connection {
         self.handler.panicked()
     }
 
-    /// The library's message when it panicked, if it did.
+    /// The library's message about its panic, if it has panicked.
     pub(super) fn panic(&self) -> Option<String> {
         self.handler.panic()
     }
 
-    /// Close it: a last checkpoint, and everything synced.
+    /// Close the connection: the library takes a last checkpoint and syncs everything.
     pub(super) fn close(mut self) -> Called<()> {
         self.close_raw()
     }
@@ -113,12 +114,12 @@ pub(crate) fn version() -> Option<String> {
     Some(format!("{major}.{minor}.{patch}"))
 }
 
-/// A text for the library; our texts contain no zero byte.
+/// A string for the library; our strings contain no zero byte.
 pub(super) fn c_string(text: &str) -> Called<CString> {
     CString::new(text).map_err(|_| invalid())
 }
 
-/// A text of the library, copied.
+/// A copy of a string of the library.
 ///
 /// # Safety
 /// `text` is null or ends in a zero byte.

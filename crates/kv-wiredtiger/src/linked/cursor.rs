@@ -1,11 +1,11 @@
 //! A WiredTiger cursor.
 //!
-//! WiredTiger's rule for memory: what `get_key` and `get_value` point to is valid until the next
+//! WiredTiger's rule for memory: the result of `get_key` and `get_value` is valid until the next
 //! operation on the same cursor or the end of its transaction. Here a key or value borrows the
-//! cursor, every operation needs it exclusively, and transactions end only when no walk is open, so
-//! the borrow checker keeps the rule. In the other direction, WiredTiger keeps the pointers given
-//! to `set_key` and `set_value` until the operation; here one call sets them and does the
-//! operation, and if the operation fails, the cursor is reset, which drops the pointers.
+//! cursor, every operation needs exclusive access to it, and transactions end only when no walk is
+//! open, so the borrow checker enforces the rule. In the other direction, WiredTiger keeps the
+//! pointers given to `set_key` and `set_value` until the operation; here one call sets them and
+//! does the operation, and if the operation fails, the cursor is reset, which drops the pointers.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -17,7 +17,7 @@ use super::error::{Called, Fault, check, check_found};
 use super::sys::{self, call};
 
 /// A cursor on a table or on one of the library's own sources (`metadata:`, `backup:`,
-/// `statistics:`). Which accessor fits depends on the source.
+/// `statistics:`). The source determines which accessor applies.
 pub(super) struct Cursor(NonNull<sys::WT_CURSOR>);
 
 // SAFETY: a cursor may move between threads together with its session (manual, "Multithreading");
@@ -55,21 +55,21 @@ impl Cursor {
         unsafe { set(cursor, &raw const item) };
         let code = operate(cursor);
         if code != 0 {
-            // The first error matters more.
+            // The error of the operation is the one to return.
             let _ = self.reset();
         }
         code
     }
 
-    /// Move to `key`. False (and reset) if it is absent.
+    /// Move to `key`. If it is absent, the cursor is reset and the result is false.
     #[inline]
     pub(super) fn search(&mut self, key: &[u8]) -> Called<bool> {
         // SAFETY: the cursor is open and its key is set.
         check_found(self.with_key(key, |cursor| unsafe { call!(cursor, search) }))
     }
 
-    /// Move to `key` or to a neighbour; returns its position relative to `key`. `None` if the tree
-    /// is empty.
+    /// Move to `key` or, if it is absent, to a neighbour; returns the position of the found key
+    /// relative to `key`. `None` if the tree is empty.
     pub(super) fn search_near(&mut self, key: &[u8]) -> Called<Option<Ordering>> {
         let mut exact: c_int = 0;
         // SAFETY: the cursor is open, its key is set, and `exact` outlives the call.
@@ -97,8 +97,8 @@ impl Cursor {
         self.reset()
     }
 
-    /// Remove an entry and reset. False if it was absent (on cursors opened with `overwrite=false`;
-    /// others always return true).
+    /// Remove an entry and reset. Returns false if the entry was absent (on cursors opened with
+    /// `overwrite=false`; on others the result is always true).
     pub(super) fn remove(&mut self, key: &[u8]) -> Called<bool> {
         // SAFETY: the cursor is open and its key is set.
         let found = check_found(self.with_key(key, |cursor| unsafe { call!(cursor, remove) }))?;
@@ -108,14 +108,14 @@ impl Cursor {
         Ok(found)
     }
 
-    /// Go to the next entry, or to the first after a reset. False at the end.
+    /// Move to the next entry, or after a reset to the first. Returns false at the end.
     #[inline]
     pub(super) fn next(&mut self) -> Called<bool> {
         // SAFETY: the cursor is open.
         check_found(unsafe { call!(self.ptr(), next) })
     }
 
-    /// Go to the previous entry, or to the last after a reset. False at the beginning.
+    /// Move to the previous entry, or after a reset to the last. Returns false at the beginning.
     #[inline]
     pub(super) fn prev(&mut self) -> Called<bool> {
         // SAFETY: the cursor is open.
@@ -188,7 +188,7 @@ impl Cursor {
         }
     }
 
-    /// The statistic `id` of a `statistics:` source; 0 where it does not apply.
+    /// The statistic `id` of a `statistics:` source; 0 where the source does not have it.
     pub(super) fn statistic(&mut self, id: c_int) -> Called<u64> {
         let (mut name, mut print): (*const c_char, *const c_char) = (ptr::null(), ptr::null());
         let mut value: i64 = 0;

@@ -1,4 +1,4 @@
-//! The engine: opening, closing and batches; other modules do the rest.
+//! The engine: opening, closing and batches. Other modules implement the other operations.
 //!
 //! Directory: the identity file, `LOCK`, and WiredTiger's home in `db`.
 
@@ -28,10 +28,10 @@ use super::transaction::WtTransaction;
 use super::view::View;
 use crate::support::{self, NAME};
 
-/// The version of the layout described above.
+/// The version of the directory layout described above.
 const FORMAT: u32 = 1;
 
-/// How long a batch is repeated before it is refused as too large for the cache.
+/// Maximum time for retrying a batch; then it is refused as too large for the cache.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Wiredtiger {
@@ -43,7 +43,7 @@ struct Wiredtiger {
     _lock: DirLock,
 }
 
-/// Refuse invalid values of the engine's own options.
+/// Refuse invalid values of the engine-specific options.
 pub(crate) fn check(options: &EngineOptions) -> Result<()> {
     Config::new(options).map(|_| ())
 }
@@ -135,7 +135,7 @@ impl Wiredtiger {
         Ok(())
     }
 
-    /// One attempt at a batch.
+    /// Try once to apply a batch.
     fn try_write(&self, batch: &Batch, durability: Durability) -> Result<()> {
         let shared = self.shared();
         let view = View::begin(shared, Purpose::Own)?;
@@ -149,7 +149,7 @@ impl Wiredtiger {
         view.commit(durability)
     }
 
-    /// Repeat a batch that conflicted. One batch at a time, with growing pauses in which
+    /// Retry a batch that conflicted. One batch retries at a time, with growing pauses in which
     /// transactions can end.
     fn write_again(&self, batch: &Batch, durability: Durability) -> Result<()> {
         let _turn = self.shared().turn.lock();
@@ -332,8 +332,8 @@ mod tests {
         }
     }
 
-    /// The rows of the tree in a copy of the files of `from`, which is open: the state after a
-    /// crash.
+    /// The number of rows of the tree in a copy of the files of `from`, which is still open: the
+    /// state after a crash.
     fn rows_after_crash(from: &Path, options: &EngineOptions, config: Config) -> Result<usize> {
         let copy = tempfile::tempdir().unwrap();
         fs::create_dir(copy.path().join(HOME)).unwrap();
@@ -358,7 +358,8 @@ mod tests {
         Ok(rows.count())
     }
 
-    /// The library's Snappy and ours write the same log format, which is readable with any codec.
+    /// The library's Snappy and our log compressor write the same log format, which is readable
+    /// with any codec.
     #[test]
     fn a_log_is_read_by_either_compressor_of_the_log() {
         let without = |options: &EngineOptions| {
@@ -389,7 +390,7 @@ mod tests {
         assert_eq!(rows_after_crash(dir.path(), &snappy, theirs).unwrap(), 50);
         let ours = Config::new(&none).unwrap();
         assert_eq!(rows_after_crash(dir.path(), &none, ours).unwrap(), 50);
-        // It is compressed: without a compressor it cannot be read.
+        // The log is compressed: without a compressor it cannot be read.
         let nothing = without(&none);
         assert!(rows_after_crash(dir.path(), &none, nothing).is_err());
     }

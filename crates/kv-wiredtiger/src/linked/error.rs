@@ -8,8 +8,8 @@ use kv::{Error, ErrorKind};
 use super::{handler, sys};
 use crate::support::NAME;
 
-/// The failure of a call of the library: one of its own codes (negative) or an `errno` (positive),
-/// with its message, if any.
+/// A failed call of the library: a code of the library (negative) or an `errno` (positive), with
+/// the library's message, if there is one.
 #[derive(Debug)]
 pub(super) struct Fault {
     code: c_int,
@@ -21,7 +21,7 @@ pub(super) struct Fault {
 /// A result of the thin layer.
 pub(super) type Called<T> = Result<T, Fault>;
 
-/// Success or the fault.
+/// Convert a code: success, or the fault.
 #[inline]
 pub(super) fn check(code: c_int) -> Called<()> {
     if code == 0 {
@@ -31,7 +31,7 @@ pub(super) fn check(code: c_int) -> Called<()> {
     }
 }
 
-/// True for success, false for "not found", else the fault.
+/// Convert a code: true for success, false for "not found", else the fault.
 #[inline]
 pub(super) fn check_found(code: c_int) -> Called<bool> {
     match code {
@@ -53,37 +53,38 @@ impl Fault {
         }
     }
 
-    /// The library refuses all further work.
+    /// Whether the library has panicked and refuses all further work.
     pub(super) fn is_panic(&self) -> bool {
         self.code == sys::WT_PANIC
     }
 
-    /// The transaction must be rolled back: another was first, or the cache cannot hold it.
+    /// Whether the transaction must be rolled back: another transaction wrote first, or the cache
+    /// cannot hold this one.
     pub(super) fn is_rollback(&self) -> bool {
         self.code == sys::WT_ROLLBACK
     }
 
-    /// The key already exists.
+    /// Whether the key already exists.
     pub(super) fn is_duplicate(&self) -> bool {
         self.code == sys::WT_DUPLICATE_KEY
     }
 
-    /// The object is in use.
+    /// Whether the object is in use.
     pub(super) fn is_busy(&self) -> bool {
         self.code == sys::EBUSY
     }
 
-    /// The time limit of the call has passed.
+    /// Whether the time limit of the call has passed.
     pub(super) fn is_timeout(&self) -> bool {
         self.code == sys::ETIMEDOUT
     }
 
-    /// The named object does not exist.
+    /// Whether the named object does not exist.
     pub(super) fn is_missing(&self) -> bool {
         self.code == sys::ENOENT || self.code == sys::WT_NOTFOUND
     }
 
-    /// The error of this API, for `operation`.
+    /// Convert the fault of `operation` to this API's error.
     pub(super) fn into_error(self, operation: &'static str) -> Error {
         let message = self.sentence();
         let error = Error::new(self.kind(), message)
@@ -141,7 +142,7 @@ fn describe(code: c_int) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// The part of a message after the library's time stamp and thread (`[1580000000:1][2:0x7f], `).
+/// The part of a message after the library's time stamp and thread id (`[1580000000:1][2:0x7f], `).
 fn strip_prefix(message: &str) -> &str {
     if message.starts_with('[') {
         message.split_once("], ").map_or(message, |(_, rest)| rest)

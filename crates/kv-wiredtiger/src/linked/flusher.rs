@@ -16,14 +16,14 @@ struct Signal {
     wake: Condvar,
 }
 
-/// A running thread. [`Flusher::stop`] ends it.
+/// A running thread that syncs. [`Flusher::stop`] ends it.
 pub(super) struct Flusher {
     signal: Arc<Signal>,
     thread: JoinHandle<()>,
 }
 
 impl Flusher {
-    /// Start syncing.
+    /// Start the thread that syncs.
     pub(super) fn start(shared: &Arc<Shared>) -> Result<Flusher> {
         let signal = Arc::new(Signal::default());
         let home = &shared.home;
@@ -48,9 +48,10 @@ fn run(signal: &Signal, shared: &Shared) {
         if *stop || !shared.unsynced.load(Ordering::Acquire) {
             continue;
         }
-        // The sync may take long, and `stop` must not wait for the lock.
+        // The sync may take long, and `stop` must not wait for this lock meanwhile.
         drop(stop);
-        // A failure closes the store for writes (`Shared::failed_write`), so writers get an error.
+        // A failure closes the store for writes (`Shared::failed_write`), so later writers get an
+        // error.
         let _ = shared.sync();
         stop = signal.stop.lock();
     }

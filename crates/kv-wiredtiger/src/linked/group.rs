@@ -1,9 +1,9 @@
 //! Commits that share a sync of the log.
 //!
-//! WiredTiger can sync the log inside a commit, but then nearly every commit does its own: a sync
-//! covers only the log up to the end of the committer's slot. Here a commit at `Durability::Group`
-//! leaves its record in the log's buffer and waits for a flush that began after that, which is how
-//! MongoDB does it. While one thread flushes, all committers that arrive wait for the next flush.
+//! WiredTiger can sync the log inside a commit, but then nearly every commit does its own sync: a
+//! sync covers only the log up to the end of the committer's slot. Here, as in MongoDB, a commit at
+//! `Durability::Group` leaves its record in the log's buffer and then waits for a flush that begins
+//! later. While one thread flushes, all committers that arrive wait for the next flush.
 //!
 //! - G1. A flush that begins after a commit returned covers it: it begins by closing the slot.
 //! - G2. `done <= begun <= done + 1`.
@@ -13,11 +13,11 @@ use stdx::sync::{Condvar, Mutex};
 
 #[derive(Default)]
 struct State {
-    /// Flushes begun.
+    /// Number of flushes begun.
     begun: u64,
-    /// Flushes ended.
+    /// Number of flushes ended.
     done: u64,
-    /// Threads that wait for a flush to end.
+    /// Number of threads that wait for a flush to end.
     waiting: usize,
 }
 
@@ -29,8 +29,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Wait for a flush that begins after this call, or do it. After a wait, `check` returns
-    /// whether the flushes so far succeeded.
+    /// Wait for a flush that begins after this call, or run it with `flush`. After a wait, `check`
+    /// returns whether the flushes so far succeeded.
     pub(super) fn wait(
         &self,
         flush: impl Fn() -> Result<(), Error>,
@@ -52,7 +52,7 @@ impl Group {
             state.done += 1;
             assert!(state.done == state.begun, "G2: one flush at a time");
             self.ended.notify_all();
-            // A flush that this thread began is the one it waits for, or a later one.
+            // The flush that this thread ran is the one it had to wait for, or a later one.
             return result;
         }
         drop(state);

@@ -1,11 +1,12 @@
 //! Receives the library's messages, which it would otherwise print.
 //!
-//! WiredTiger prints errors to standard error unless it is given a handler. This one keeps the last
-//! message of each thread, for the error that the call is about to return, and the message of a
-//! panic (which any thread of the library may raise) for all later errors. Other messages are
-//! dropped: they concern the library's own progress.
+//! WiredTiger prints errors to standard error unless it has a handler. This handler keeps the last
+//! message of each thread, for the error that the current call returns, and the message of a panic
+//! (which any thread of the library may raise) for all later errors. Other messages are dropped:
+//! they concern the library's own progress.
 //!
-//! The callbacks run on any thread, inside the library, and take only the lock for the panic.
+//! The callbacks run on any thread, inside the library, and take only the lock of the panic
+//! message.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int};
@@ -19,7 +20,7 @@ use super::sys;
 /// The library's messages on one thread since they were last taken.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// The last message and the code it was about.
+    /// The last message, with the code of its error.
     last: Option<(c_int, String)>,
     /// The first message about damaged bytes. The library panics after it, with a less specific
     /// message.
@@ -31,7 +32,7 @@ thread_local! {
 }
 
 /// The table of callbacks and their state. The library holds a pointer to it until the connection
-/// is closed, so it is boxed and owned by the connection.
+/// is closed, so the connection owns it in a box.
 #[repr(C)]
 pub(super) struct Handler {
     /// Must stay first: the library passes its address to the callbacks.
@@ -56,8 +57,8 @@ impl Handler {
         })
     }
 
-    /// The pointer for the library. The callbacks only read through it, and change only what is
-    /// inside the lock.
+    /// The pointer for the library. The callbacks only read through it, and change only what the
+    /// lock guards.
     pub(super) fn as_ptr(&self) -> *mut sys::WT_EVENT_HANDLER {
         ptr::from_ref(self).cast_mut().cast()
     }
@@ -68,26 +69,26 @@ impl Handler {
         self.panicked.load(Ordering::Acquire)
     }
 
-    /// The library's message when it panicked, if it did.
+    /// The library's message about its panic, if it has panicked.
     pub(super) fn panic(&self) -> Option<String> {
         self.panic.lock().clone()
     }
 }
 
-/// Take the messages of this thread.
+/// Take the messages of this thread, leaving none.
 pub(super) fn take() -> Heard {
     HEARD.take()
 }
 
 impl Heard {
-    /// The message about `code`.
+    /// The last message, if it is about `code`.
     pub(super) fn about(self, code: c_int) -> Option<String> {
         self.last
             .filter(|(about, _)| *about == code)
             .map(|(_, text)| text)
     }
 
-    /// The message about damaged bytes.
+    /// Take the message about damaged bytes.
     pub(super) fn damage(&mut self) -> Option<String> {
         self.damage.take()
     }
@@ -113,7 +114,7 @@ unsafe extern "C" fn on_error(
         handler.panic.lock().get_or_insert_with(|| text.clone());
         handler.panicked.store(true, Ordering::Release);
     }
-    // A thread that is ending has lost its thread-local storage; drop the message.
+    // A thread that is ending has no thread-local storage any more; then the message is dropped.
     let _ = HEARD.try_with(|heard| {
         let mut heard = heard.borrow_mut();
         if text.contains("checksum error") || text.contains("fatal read error") {

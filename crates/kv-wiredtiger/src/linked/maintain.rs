@@ -1,8 +1,8 @@
 //! Work on whole trees: create, drop, check, compact, settle.
 //!
-//! Dropping and checking need a table without open cursors. Cursors of idle sessions in the pool
-//! are closed first. Then only the library's own work can use the table, which ends, or a snapshot,
-//! which may not end.
+//! Dropping and checking need a table without open cursors. First the cursors of idle sessions in
+//! the pool are closed. Then the table can be in use only by the library's own work, which ends, or
+//! by a snapshot, which may stay open.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,18 +17,18 @@ use super::shared::Shared;
 use super::{stats, sys};
 use crate::support::NAME;
 
-/// How long to wait for a table that only the library itself can use.
+/// Maximum wait for a table that only the library itself can be using.
 const PATIENCE_ALONE: Duration = Duration::from_secs(20);
 
-/// How long to wait for a table that a caller's snapshot may use: long enough for a transaction
+/// Maximum wait for a table that a caller's snapshot may be using: long enough for a transaction
 /// that is about to end.
 const PATIENCE_SHARED: Duration = Duration::from_millis(250);
 
-/// The first slice of a compaction, in seconds; each is twice as long as the one before, because
-/// each starts at the beginning of the file. Between slices the caller may cancel.
+/// Duration of the first slice of a compaction, in seconds; each slice is twice as long as the one
+/// before, because each starts at the beginning of the file. The caller may cancel between slices.
 const COMPACT_SLICE: u64 = 4;
 
-/// The longest slice, in seconds.
+/// Maximum duration of a slice, in seconds.
 const COMPACT_SLICE_MAX: u64 = 600;
 
 /// Create a tree of the type with which the store was opened.
@@ -79,8 +79,8 @@ pub(super) fn no_tree(name: &str) -> Error {
         .with_tree(name)
 }
 
-/// Check every tree: by the library's own check, or, where a snapshot has the table open, by
-/// reading all of it, which checks every page that is not in the cache.
+/// Check every tree with the library's own check. Where a snapshot has the table open, read all of
+/// the table instead, which checks every page that is not in the cache.
 pub(super) fn verify(shared: &Shared) -> Result<()> {
     let _schema = shared.schema.lock();
     let trees = shared.catalog.read().trees();
@@ -96,7 +96,7 @@ pub(super) fn verify(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Do `act` on a table without open cursors, or return `Conflict` after waiting for `patience`
+/// Run `act` on a table without open cursors, or return `Conflict` after waiting for `patience`
 /// while callers hold snapshots.
 fn exclusively(
     shared: &Shared,
@@ -120,7 +120,7 @@ fn wait_for(
 ) -> Result<()> {
     let begun = stdx::time::now();
     let mut pause = Duration::from_micros(200);
-    // Idle sessions have no cursor on the tree, and this session was idle.
+    // Idle sessions have no cursor on the tree, and the session leased here was idle.
     let lease = shared.own()?;
     loop {
         match act(lease.session()) {
@@ -148,12 +148,12 @@ fn wait_for(
     }
 }
 
-/// Compact a whole tree: WiredTiger has no compaction of a range. Free space at the end of the file
-/// is returned to the system.
+/// Compact a whole tree: WiredTiger cannot compact a range. Free space at the end of the file is
+/// returned to the system.
 ///
-/// Only B-trees are compacted. For an LSM the library waits until its newest chunk is on disk,
-/// which does not happen while a snapshot pins a change in it; so it is refused, also in a store
-/// opened for B-trees.
+/// Only B-trees are compacted. For an LSM the library would wait until its newest chunk is on disk,
+/// which does not happen while a snapshot pins a change in it; so the compaction of an LSM is
+/// refused, even in a store opened for B-trees.
 pub(super) fn compact(
     shared: &Shared,
     tree: TreeId,
@@ -182,14 +182,14 @@ pub(super) fn compact(
         let lease = shared.own()?;
         match lease.session().compact(&tree.uri, slice) {
             Ok(()) => break,
-            // The next slice compacts the rest.
+            // The next slice continues the compaction.
             Err(fault) if fault.is_timeout() => slice = (2 * slice).min(COMPACT_SLICE_MAX),
             Err(fault) => {
                 return Err(shared.failed_write(fault, "compact").with_tree(&tree.name));
             }
         }
     }
-    // It is done, so the answer is ignored.
+    // The compaction is done, so the callback's answer is ignored.
     watch(Progress {
         done_bytes: total_bytes,
         total_bytes,
@@ -197,8 +197,8 @@ pub(super) fn compact(
     Ok(Compaction::Complete)
 }
 
-/// Write dirty pages by a checkpoint, and wait for the LSM's queued flushes and merges. A
-/// compaction would do more work than the engine does by itself.
+/// Write dirty pages by a checkpoint, and wait for the LSM's queued flushes and merges. Does not
+/// compact, which would be more work than the engine does by itself.
 pub(super) fn settle(shared: &Shared, limit: Duration) -> Result<Compaction> {
     let begun = stdx::time::now();
     shared.checkpoint()?;

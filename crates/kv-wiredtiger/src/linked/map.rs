@@ -18,7 +18,8 @@ pub(super) fn draw(shared: &Shared) -> Result<StorageMap> {
     let failed = |e| Error::io("map", &shared.home, e).with_engine(NAME);
     for entry in fs::read_dir(&shared.home).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        // A file that was removed meanwhile (a log, an LSM chunk) is no longer part of the store.
+        // A file that was removed meanwhile (of the log, or an LSM chunk) is no longer part of the
+        // store.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };

@@ -21,8 +21,8 @@ use super::error::Called;
 use super::session::Session;
 use crate::support::NAME;
 
-/// Cursors kept per session. More trees than this are rarely used in one transaction, and finding
-/// a cursor in the list is linear.
+/// Maximum number of cursors kept per session. A transaction rarely uses more trees, and finding a
+/// cursor in the list takes linear time.
 const CURSORS_MAX: usize = 48;
 
 /// How a cursor writes.
@@ -42,7 +42,7 @@ struct Cached {
 
 /// A session and its cursors.
 struct Slot {
-    // P1: dropped in this order.
+    // Dropped before the session (P1).
     cursors: Vec<Cached>,
     session: Session,
 }
@@ -57,10 +57,10 @@ struct State {
     free: Vec<Slot>,
     /// Sessions in use.
     lent: usize,
-    /// Of these, for snapshots and transactions of callers.
+    /// Sessions in use for snapshots and transactions of callers.
     callers: usize,
-    /// The tree for which a caller needs exclusive access: returned sessions close their cursors on
-    /// it.
+    /// The tree for which a caller needs exclusive access: a session that is returned closes its
+    /// cursors on this tree.
     wanted: Option<TreeId>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Pool {
 /// The purpose of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// A snapshot or transaction, for any time.
+    /// A snapshot or transaction of a caller, for any time.
     Caller,
     /// The engine's own work, which always ends and may use the reserve.
     Own,
@@ -99,7 +99,7 @@ impl Pool {
         &self.connection
     }
 
-    /// A session, until the lease is dropped.
+    /// Take a session, until the lease is dropped.
     ///
     /// # Errors
     /// `Full` when the limit is reached.
@@ -142,8 +142,8 @@ impl Pool {
         0 < self.state.lock().callers
     }
 
-    /// Close the cursors of idle sessions on `tree`, now and, until [`Pool::release`], whenever a
-    /// session is returned. One tree at a time.
+    /// Close the cursors on `tree` of idle sessions now and, until [`Pool::release`], those of
+    /// every session that is returned. One tree at a time.
     pub(super) fn want(&self, tree: TreeId) {
         let mut state = self.state.lock();
         state.wanted = Some(tree);
@@ -152,7 +152,7 @@ impl Pool {
         }
     }
 
-    /// End what [`Pool::want`] began.
+    /// End the effect of [`Pool::want`].
     pub(super) fn release(&self) {
         self.state.lock().wanted = None;
     }
@@ -163,7 +163,7 @@ impl Pool {
         drop(free);
     }
 
-    /// The connection, after all sessions were returned.
+    /// The connection, once all sessions have been returned.
     pub(super) fn into_connection(self) -> Arc<Connection> {
         self.clear();
         self.connection
@@ -194,7 +194,7 @@ impl Lease<'_> {
         &self.slot().session
     }
 
-    /// A cursor that this session already has open.
+    /// Take a cursor on a tree that this session already has open.
     #[inline]
     pub(super) fn cached(&mut self, tree: TreeId, mode: Mode) -> Option<Cursor> {
         let cursors = &mut self.slot_mut().cursors;
@@ -207,8 +207,8 @@ impl Lease<'_> {
     /// Open a cursor.
     ///
     /// # Safety
-    /// It must be dropped, or kept, before the lease ends, and be used only by the thread that
-    /// holds the lease.
+    /// The cursor must be dropped, or kept, before the lease ends, and be used only by the thread
+    /// that holds the lease.
     pub(super) unsafe fn open(&self, tree: &Tree, mode: Mode) -> Called<Cursor> {
         let config = match mode {
             Mode::Overwrite => c"overwrite=true",
@@ -218,7 +218,7 @@ impl Lease<'_> {
         unsafe { self.session().open_cursor(&tree.uri, config) }
     }
 
-    /// Keep a cursor of this session that has been reset.
+    /// Keep a cursor of this session for reuse; the cursor must have been reset.
     #[inline]
     pub(super) fn keep(&mut self, tree: TreeId, mode: Mode, cursor: Cursor) {
         let cursors = &mut self.slot_mut().cursors;

@@ -9,12 +9,12 @@ use super::cursor::Cursor;
 use super::error::{Called, check};
 use super::sys::{self, call};
 
-/// The durability of a commit when it returns.
+/// Where the log record of a commit is when the commit returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LogSync {
     /// In the log's buffer in this process.
     Buffered,
-    /// Synced.
+    /// Synced to the device.
     Synced,
 }
 
@@ -73,7 +73,7 @@ impl Session {
         check(unsafe { call!(self.ptr(), rollback_transaction, ptr::null()) })
     }
 
-    /// Write the log's buffer to the operating system and, if `sync`, to the device.
+    /// Write the log's buffer to the operating system and, if `sync`, sync it to the device.
     pub(super) fn log_flush(&self, sync: bool) -> Called<()> {
         let config = if sync { c"sync=on" } else { c"sync=off" };
         // SAFETY: as in `begin`.
@@ -93,7 +93,7 @@ impl Session {
         check(unsafe { call!(self.ptr(), create, uri.as_ptr(), config.as_ptr()) })
     }
 
-    /// Drop a table. Busy while a cursor is open on it.
+    /// Drop a table. The error is "busy" while a cursor is open on it.
     pub(super) fn drop_table(&self, uri: &CStr) -> Called<()> {
         // SAFETY: as in `begin`.
         check(unsafe { call!(self.ptr(), drop, uri.as_ptr(), ptr::null()) })
@@ -106,7 +106,7 @@ impl Session {
         check(unsafe { call!(self.ptr(), compact, uri.as_ptr(), config.as_ptr()) })
     }
 
-    /// Check a table. Busy while a cursor is open on it.
+    /// Check a table. The error is "busy" while a cursor is open on it.
     pub(super) fn verify(&self, uri: &CStr) -> Called<()> {
         // SAFETY: as in `begin`.
         check(unsafe { call!(self.ptr(), verify, uri.as_ptr(), ptr::null()) })
@@ -137,7 +137,7 @@ impl Session {
         Ok(unsafe { Cursor::new(raw) })
     }
 
-    /// Open a cursor for the length of `body`.
+    /// Open a cursor, and close it when `body` returns.
     pub(super) fn with_cursor<T>(
         &self,
         uri: &CStr,

@@ -1,8 +1,8 @@
 //! State shared by the engine, its snapshots and its background thread, and the durability of
 //! commits.
 //!
-//! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the catalog, then
-//! the group's and the pool's; the last three are held for a few instructions only.
+//! Lock order: `schema`, `backing` or `turn` (no thread takes two of them), then the locks of the
+//! catalog, the group and the pool, which are held for a few instructions only.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,11 +32,11 @@ pub(super) struct Shared {
     pub(super) schema: Mutex<()>,
     /// Held while the store is copied.
     pub(super) backing: Mutex<()>,
-    /// Commits at `Durability::Interval` wait for a sync.
+    /// Whether commits at `Durability::Interval` wait for a sync.
     pub(super) unsynced: AtomicBool,
-    /// A sync failed: writes are refused until the store is opened again.
+    /// Whether a sync has failed: then writes are refused until the store is opened again.
     poisoned: AtomicBool,
-    /// Held by the batch that is being repeated, so that batches do not conflict with each other
+    /// Held by the batch that is being retried, so that batches do not conflict with each other
     /// endlessly.
     pub(super) turn: Mutex<()>,
     /// Shares the syncs of commits at `Durability::Group`.
@@ -44,7 +44,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The state of a store after it was opened.
+    /// The state of a newly opened store.
     pub(super) fn new(pool: Pool, catalog: Catalog, config: Config, home: PathBuf) -> Shared {
         Shared {
             pool,
@@ -77,8 +77,8 @@ impl Shared {
         Err(Error::new(ErrorKind::Closed, message).with_engine(NAME))
     }
 
-    /// The error of a call that writes to files. A failure of the operating system or of the
-    /// library closes the store for writes, because it is unknown what was written to the disk.
+    /// Convert the error of a call that writes to files. A failure of the operating system or of
+    /// the library closes the store for writes, because it is unknown what was written to the disk.
     pub(super) fn failed_write(&self, fault: Fault, operation: &'static str) -> Error {
         let panic = fault.is_panic();
         let error = fault.into_error(operation);
@@ -88,14 +88,14 @@ impl Shared {
         error
     }
 
-    /// The error of a failed flush of the log. It closes the store for writes in any case: readers
-    /// have seen commits that may never become durable.
+    /// Convert the error of a failed flush of the log. It always closes the store for writes:
+    /// readers have seen commits that may never become durable.
     fn failed_flush(&self, fault: Fault) -> Error {
         self.poisoned.store(true, Ordering::Release);
         fault.into_error("log flush")
     }
 
-    /// Refuse a durability that needs the log when there is none.
+    /// Refuse a durability that needs the log when the store has none.
     pub(super) fn check_durability(&self, durability: Durability) -> Result<()> {
         if self.config.log || durability == Durability::None {
             return Ok(());
@@ -106,8 +106,8 @@ impl Shared {
         Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
     }
 
-    /// Commit the session's transaction. If the commit itself fails, nothing of it is visible; if
-    /// the flush after it fails, the store is closed for writes.
+    /// Commit the session's transaction. If the commit itself fails, nothing of the transaction is
+    /// visible; if the flush after it fails, the store is closed for writes.
     pub(super) fn commit(&self, session: &Session, durability: Durability) -> Result<()> {
         let commit = |sync| {
             let result = session.commit(sync);
@@ -129,8 +129,8 @@ impl Shared {
             }
             Durability::Interval => {
                 commit(Some(LogSync::Buffered))?;
-                // Write it to the operating system, so that the end of the process does not lose
-                // it.
+                // Write the log to the operating system, so that the commit survives the end of the
+                // process.
                 flush(false)?;
                 self.unsynced.store(true, Ordering::Release);
                 Ok(())
@@ -151,7 +151,7 @@ impl Shared {
         result.map_err(|fault| self.failed_write(fault, "checkpoint"))
     }
 
-    /// Make all commits so far durable in the tables.
+    /// Make all commits so far durable in the tables' files.
     pub(super) fn checkpoint(&self) -> Result<()> {
         self.check_writable()?;
         let lease = self.own()?;

@@ -19,7 +19,7 @@ use super::sys;
 use super::view::View;
 use crate::support::NAME;
 
-/// Entries that `StatScope::Quick` reads before it estimates the rest.
+/// Number of entries that `StatScope::Quick` reads before it estimates the rest.
 const QUICK_ENTRIES: u64 = 2_000;
 
 /// Counters reported under our names.
@@ -63,8 +63,8 @@ fn source<const N: usize>(
     })
 }
 
-/// The statistics of the engine since it was opened. Bytes of pages are counted as written, after
-/// compression; bytes of the log, too.
+/// The statistics of the engine since it was opened. Bytes of pages and of the log are counted as
+/// written, that is, after compression.
 pub(super) fn engine(shared: &Shared) -> Result<EngineStats> {
     let io = io(shared)?;
     let [max, used, dirty, requested, missed] = connection(
@@ -168,7 +168,7 @@ pub(super) fn file_bytes(shared: &Shared, tree: &Tree) -> Result<u64> {
     Ok(size)
 }
 
-/// The size of a table or file, and how much of that is free for reuse, in bytes.
+/// The size of a table or file, and the part of it that is free for reuse, in bytes.
 pub(super) fn file_and_free(shared: &Shared, uri: &CStr) -> Result<[u64; 2]> {
     let ids = [
         sys::WT_STAT_DSRC_BLOCK_SIZE,
@@ -244,7 +244,7 @@ pub(super) fn read_all(shared: &Shared, tree: &Tree) -> Result<()> {
     Ok(())
 }
 
-/// The totals of the first entries of a tree.
+/// Totals over the first entries of a tree.
 struct Scan {
     entries: u64,
     bytes: u64,
@@ -252,8 +252,8 @@ struct Scan {
 }
 
 impl Scan {
-    /// The number of entries of a tree that uses `used` bytes of its files: exact when all were
-    /// read; else estimated from the size of those read, without compression.
+    /// The number of entries of a tree that uses `used` bytes of its files: exact when all entries
+    /// were read; else estimated from the uncompressed size of those that were read.
     fn entries(&self, used: u64) -> Count {
         let mean = self.bytes.checked_div(self.entries).unwrap_or(1).max(1);
         Count {
@@ -269,7 +269,7 @@ impl Scan {
 
 fn scan(shared: &Shared, tree: TreeId, limit: u64) -> Result<Scan> {
     let view = View::begin(shared, Purpose::Own)?;
-    // The library only knows the depth of a tree after a search in it.
+    // The library knows the depth of a tree only after a search in it.
     view.get(tree, b"\0")?;
     let mut walk = view.walk(tree, KeyRange::ALL, Direction::Forward)?;
     let mut scan = Scan {

@@ -1,10 +1,11 @@
 //! Lets the library call our code while it opens a store, before recovery.
 //!
-//! Recovery opens trees, so their compressors must be registered before it. The only way to do that
-//! in `wiredtiger_open` is an extension: a shared object that the library loads by its path, in
-//! which it looks up a symbol. A Rust program does not export such a symbol, so the object is a few
-//! lines of C (`trampoline/trampoline.c`), compiled by `build.rs` and embedded here. It is written
-//! to memory (`memfd_create`), with a path in `/proc/self/fd` that is valid in this process.
+//! Recovery opens trees, so their compressors must be registered before recovery. In
+//! `wiredtiger_open` only an extension can do that: a shared object that the library loads by its
+//! path, and in which it looks up a symbol. A Rust program does not export such a symbol, so the
+//! object is a few lines of C (`trampoline/trampoline.c`), compiled by `build.rs` and embedded
+//! here. It is written to memory (`memfd_create`), with a path in `/proc/self/fd` that is valid in
+//! this process.
 //!
 //! T1: the object is loaded once, gets the address of our function before its path is used, and is
 //! never unloaded: its file stays open, so that the path refers to this object until the process
@@ -25,15 +26,15 @@ use super::sys;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/trampoline.so"));
 
-/// The function that the object calls with the connection that is being opened.
+/// The function that the shared object calls with the connection that is being opened.
 type Registrar = unsafe extern "C" fn(*mut sys::WT_CONNECTION) -> c_int;
 
-/// The object's function that stores the address to call.
+/// The function of the shared object that stores the address to call.
 type CallOnOpen = unsafe extern "C" fn(Registrar);
 
 const CALL_ON_OPEN: &CStr = c"romanesco_call_on_open";
 
-/// The object, loaded.
+/// The loaded shared object.
 struct Loaded {
     path: String,
     /// Keeps the path valid (T1).
@@ -42,8 +43,8 @@ struct Loaded {
 
 static LOADED: OnceLock<Result<Loaded, String>> = OnceLock::new();
 
-/// The path of the extension that registers our compressors, or why there is none: a system may
-/// forbid executing files in memory.
+/// The path of the extension that registers our compressors, or the reason why it is not available:
+/// a system may forbid executing files in memory.
 pub(super) fn path() -> Result<&'static str, &'static str> {
     match LOADED.get_or_init(load) {
         Ok(loaded) => Ok(&loaded.path),
@@ -62,13 +63,13 @@ fn load() -> Result<Loaded, String> {
     let symbol = symbol(&path)?;
     // SAFETY: the symbol is the function of this type in `trampoline.c`, and nothing unloads it.
     let call_on_open = unsafe { mem::transmute::<*mut c_void, CallOnOpen>(symbol) };
-    // SAFETY: it stores a pointer; the path has not been returned yet, so the library does not read
-    // it (T1).
+    // SAFETY: the function only stores a pointer; the path has not been returned yet, so the
+    // library does not read that pointer meanwhile (T1).
     unsafe { call_on_open(compressors::register) };
     Ok(Loaded { path, _file: file })
 }
 
-/// Load the object and find its function.
+/// Load the object and find its function `CALL_ON_OPEN`.
 fn symbol(path: &str) -> Result<*mut c_void, String> {
     let name = CString::new(path).map_err(|e| e.to_string())?;
     // SAFETY: the name ends in a zero byte; loading our object executes none of its code.

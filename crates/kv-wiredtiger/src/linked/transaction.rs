@@ -7,7 +7,7 @@ use kv::{
 use super::engine::check_lengths;
 use super::view::View;
 
-/// An open transaction: a view that may be written through.
+/// An open transaction: a view through which the caller may also write.
 pub(super) struct WtTransaction<'e> {
     view: View<'e>,
     capabilities: &'e Capabilities,
@@ -78,6 +78,6 @@ impl Transaction for WtTransaction<'_> {
     }
 
     fn rollback(self: Box<Self>) {
-        // Dropping the view rolls back.
+        // Dropping the view rolls the transaction back.
     }
 }

@@ -22,16 +22,17 @@ use super::shared::Shared;
 use super::sys;
 use super::walk::Walk;
 
-/// Keys removed per scan of a range delete: enough to justify the seek, few enough to copy.
+/// Number of keys that a range delete removes per scan: enough to justify the seek, few enough to
+/// copy.
 const REMOVE_CHUNK: usize = 512;
 
 /// An open snapshot.
 pub(super) struct View<'e> {
     shared: &'e Shared,
     lease: RefCell<Lease<'e>>,
-    /// The transaction is open in the session.
+    /// Whether the transaction is open in the session.
     open: Cell<bool>,
-    /// V2.
+    /// Whether WiredTiger has required a rollback (V2).
     doomed: Cell<bool>,
 }
 
@@ -51,7 +52,7 @@ impl<'e> View<'e> {
         })
     }
 
-    /// Convert the error of a call, and note whether it ends the transaction.
+    /// Convert the error of a call, and record whether it ends the transaction.
     pub(super) fn error(&self, fault: Fault, operation: &'static str) -> Error {
         if fault.is_rollback() {
             self.doomed.set(true);
@@ -59,7 +60,7 @@ impl<'e> View<'e> {
         fault.into_error(operation)
     }
 
-    /// V2.
+    /// Refuse every call after WiredTiger required a rollback (V2).
     #[inline]
     pub(super) fn check(&self, operation: &'static str) -> Result<()> {
         if self.doomed.get() {
@@ -89,7 +90,7 @@ impl<'e> View<'e> {
         })
     }
 
-    /// Take a cursor back after it was reset.
+    /// Return a cursor that has been reset.
     #[inline]
     pub(super) fn give_back(&self, tree: TreeId, mode: Mode, cursor: Cursor) {
         self.lease.borrow_mut().keep(tree, mode, cursor);

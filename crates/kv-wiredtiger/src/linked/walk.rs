@@ -58,8 +58,8 @@ impl<'v, 'e> Walk<'v, 'e> {
         }
     }
 
-    /// Run one step of the cursor; afterwards it is `Standing` if the step found an entry in the
-    /// range.
+    /// Run one step of the cursor; afterwards the walk is `Standing` if the step found an entry in
+    /// the range.
     fn step(
         &mut self,
         operation: &'static str,
@@ -166,7 +166,8 @@ fn onward(cursor: &mut Cursor, direction: Direction) -> Called<bool> {
     }
 }
 
-/// Move to the first entry at or beyond `key` in `direction` (`inclusive`), or beyond it.
+/// Move to the first entry beyond `key` in `direction`, or at `key` if `inclusive`. Returns false
+/// if no such entry exists.
 fn reach(cursor: &mut Cursor, direction: Direction, key: &[u8], inclusive: bool) -> Called<bool> {
     if key.is_empty() {
         // No entry has the empty key, and the library refuses to search for it.
@@ -185,8 +186,8 @@ fn reach(cursor: &mut Cursor, direction: Direction, key: &[u8], inclusive: bool)
         Direction::Forward => side,
         Direction::Backward => side.reverse(),
     };
-    // `Greater` is beyond. The search stops at a neighbour on either side, so this is one step at
-    // most, or two past an excluded key.
+    // `Greater` means beyond `key`. The search stops at a neighbour on either side of `key`, so the
+    // loop does at most one step, or two to get past an excluded key.
     while side == Ordering::Less || (side == Ordering::Equal && !inclusive) {
         if !onward(cursor, direction)? {
             return Ok(false);

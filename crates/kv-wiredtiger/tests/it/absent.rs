@@ -1,4 +1,4 @@
-//! The factory of a program without the library.
+//! Tests of the factory in a program that does not contain the library.
 
 use kv::{EngineOptions, ErrorKind};
 

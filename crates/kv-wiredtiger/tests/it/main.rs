@@ -1,6 +1,6 @@
 //! The laws of the persistence API and the adapter's own tests, on the system's WiredTiger.
 //!
-//! Without the feature `wiredtiger` only the factory without its library is tested.
+//! Without the feature `wiredtiger` only the factory is tested.
 
 #[cfg(not(feature = "wiredtiger"))]
 mod absent;
@@ -39,8 +39,8 @@ mod laws {
         }
     }
 
-    // Each store opened or reopened costs some 35 syncs, and a random program reopens often: two
-    // programs in each part for each way to open the store.
+    // Opening or reopening a store costs about 35 syncs, and a random program reopens it often. So
+    // each part runs only two programs for each way to open the store.
     kv_conformance::conformance_tests!(
         btree,
         kv_wiredtiger::factory(),

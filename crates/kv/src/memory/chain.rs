@@ -21,7 +21,7 @@ pub(super) struct Chain {
     newest: Version,
     /// Newest first. Empty unless a snapshot is older than `newest`.
     older: Vec<Version>,
-    /// Whether the key is in the queue of garbage, so that it is queued once.
+    /// Whether the key is in the queue of garbage, so that it is not queued twice.
     pub(super) queued: bool,
 }
 
@@ -76,7 +76,7 @@ impl Chain {
         self.newest.seq
     }
 
-    /// What a snapshot at `seq` sees.
+    /// The value that a snapshot at `seq` sees.
     pub(super) fn at(&self, seq: u64) -> Option<&[u8]> {
         if self.newest.seq <= seq {
             return self.newest.value.as_deref();
@@ -90,8 +90,8 @@ impl Chain {
         self.newest.value.is_some()
     }
 
-    /// Put a version on top and drop the versions that no snapshot sees. True when the chain has
-    /// become redundant: a missing chain means the same.
+    /// Add a version as the newest and drop the versions that no snapshot sees. Returns true when
+    /// the chain has become redundant: removing it changes no result.
     pub(super) fn supersede(&mut self, seq: u64, value: Value, live: &Live) -> bool {
         assert!(self.newest.seq <= seq, "M1: commits come in order");
         if self.newest.seq == seq {
@@ -106,7 +106,8 @@ impl Chain {
         self.prune(live)
     }
 
-    /// Drop the versions that no snapshot sees (M2). True when the chain has become redundant.
+    /// Drop the versions that no snapshot sees (M2). Returns true when the chain has become
+    /// redundant.
     pub(super) fn prune(&mut self, live: &Live) -> bool {
         if !self.older.is_empty() {
             let mut above = self.newest.seq;
@@ -127,7 +128,7 @@ impl Chain {
         self.newest.value.is_none() && !live.any_below(self.newest.seq)
     }
 
-    /// Whether some of its versions will become dead without a further write.
+    /// Whether some versions of the chain will become dead without a further write.
     pub(super) fn has_garbage(&self) -> bool {
         self.newest.value.is_none() || !self.older.is_empty()
     }
@@ -152,7 +153,7 @@ impl Chain {
         }
     }
 
-    /// Whether M1 holds.
+    /// Whether the sequence numbers are in order (M1) and none is above `last`.
     pub(super) fn is_ordered(&self, last: u64) -> bool {
         let mut above = last + 1;
         let mut all = iter::once(&self.newest).chain(&self.older);
@@ -160,7 +161,7 @@ impl Chain {
     }
 }
 
-/// Upper bound of the bytes that a put of this size adds to the bytes held.
+/// Upper bound of the bytes that a put with these lengths adds to the bytes held.
 pub(super) fn put_cost(key_len: usize, value_len: usize) -> u64 {
     (ENTRY_COST + OLDER_COST + key_len + value_len) as u64
 }

@@ -19,11 +19,11 @@ use super::transaction::{Write, WriteSet};
 use super::tree::Key;
 use crate::engine::Cursor;
 
-/// The entries of a first chunk. Each chunk has twice the entries of the one before, so that a seek
-/// for one entry costs little and a long scan takes few locks.
+/// Maximum number of entries of the first chunk. Each chunk may have twice the entries of the one
+/// before, so that a seek for one entry costs little and a long scan takes the lock rarely.
 const ENTRIES_MIN: usize = 4;
 
-/// The most entries of a chunk.
+/// Maximum number of entries of a chunk.
 const ENTRIES_MAX: usize = 256;
 
 /// A chunk ends when it holds more bytes than this (one entry may be larger).
@@ -45,7 +45,8 @@ impl Bounds {
     }
 }
 
-/// Move the near end of `range`, in `direction`, to `near` (unless that is unbounded).
+/// Replace the near end of `range` (the start for a forward walk) by `near`, unless `near` is
+/// unbounded.
 fn narrow<'a>(range: KeyRange<'a>, direction: Direction, near: Bound<&'a [u8]>) -> KeyRange<'a> {
     match (direction, near) {
         (_, Bound::Unbounded) => range,
@@ -54,7 +55,7 @@ fn narrow<'a>(range: KeyRange<'a>, direction: Direction, near: Bound<&'a [u8]>) 
     }
 }
 
-/// The committed entries that follow.
+/// The committed entries ahead of the cursor.
 struct Walk<'a> {
     snapshot: &'a MemorySnapshot<'a>,
     tree: TreeId,
@@ -63,7 +64,7 @@ struct Walk<'a> {
     /// Where the next chunk begins; unbounded means at the near end of `bounds`.
     near: Bound<Vec<u8>>,
     chunk: Chunk,
-    /// How many entries the next chunk may have.
+    /// Maximum number of entries of the next chunk.
     size: usize,
     /// No chunk follows this one.
     exhausted: bool,
@@ -75,7 +76,7 @@ struct Chunk {
     bytes: Vec<u8>,
     /// Key length and value length of each entry, in the order of `bytes`.
     lengths: Vec<(usize, usize)>,
-    /// The next entry, and where its bytes begin.
+    /// Index of the next entry in `lengths`, and the offset of its bytes in `bytes`.
     next: usize,
     offset: usize,
 }
@@ -170,14 +171,14 @@ impl Walk<'_> {
     }
 }
 
-/// A transaction's own writes that follow.
+/// The transaction's own writes ahead of the cursor.
 struct Own<'a> {
     ahead: Range<'a, Key, Write>,
     next: Option<(&'a Key, &'a Write)>,
 }
 
 impl<'a> Own<'a> {
-    /// The writes of `range`; `None` when it is empty (a range map would panic).
+    /// The writes in `range`; `None` when `range` is empty (`BTreeMap::range` would panic).
     fn new(set: &'a WriteSet, range: KeyRange<'_>, direction: Direction) -> Option<Own<'a>> {
         if range.is_empty() {
             return None;
@@ -200,9 +201,9 @@ impl<'a> Own<'a> {
 enum Current<'a> {
     /// Before the first entry, or at the end.
     Nowhere,
-    /// On the next entry of the walk.
+    /// At the next entry of the walk.
     Committed,
-    /// On a write of the transaction.
+    /// At a write of the transaction.
     Own(&'a [u8], &'a [u8]),
 }
 
@@ -290,7 +291,7 @@ impl<'a> MergeCursor<'a> {
         }
     }
 
-    /// Leave the current entry.
+    /// Leave the current entry, so that the next step moves past it.
     fn leave(&mut self) {
         if matches!(self.current, Current::Committed) {
             self.walk.chunk.skip();
@@ -312,7 +313,7 @@ impl Cursor for MergeCursor<'_> {
         let direction = self.walk.direction;
         self.current = Current::Nowhere;
         self.ended = false;
-        // A key before the near end of the range means that end.
+        // A key before the near end of the range seeks to that end.
         let range = self.walk.bounds.range();
         let inside = match direction {
             Direction::Forward => range.after_start(key),

@@ -16,7 +16,7 @@ use crate::factory::Factory;
 use crate::identity;
 use crate::options::{EngineOptions, OptionDoc};
 
-/// The layout in the directory: the identity and the lock, nothing else.
+/// Version of the directory's layout: it holds only the identity file and the lock file.
 const FORMAT: u32 = 1;
 
 const OPTIONS: &[OptionDoc] = &[OptionDoc {

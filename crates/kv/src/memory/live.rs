@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How many snapshots are open at each sequence number.
+/// Number of open snapshots at each sequence number.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     counts: BTreeMap<u64, usize>,
@@ -14,7 +14,8 @@ impl Live {
         *self.counts.entry(seq).or_insert(0) += 1;
     }
 
-    /// Take a snapshot at `seq` off the register. True when the oldest snapshot has changed.
+    /// Remove a snapshot at `seq` from the register. Returns true when this changed the oldest
+    /// registered sequence number.
     pub(super) fn remove(&mut self, seq: u64) -> bool {
         let oldest = self.oldest();
         let count = self.counts.get_mut(&seq);
@@ -26,7 +27,7 @@ impl Live {
         self.oldest() != oldest
     }
 
-    /// The oldest sequence number read at, if any.
+    /// The sequence number of the oldest open snapshot, if one is open.
     pub(super) fn oldest(&self) -> Option<u64> {
         self.counts.first_key_value().map(|(&seq, _)| seq)
     }

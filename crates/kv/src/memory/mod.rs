@@ -1,8 +1,8 @@
 //! The in-memory engine: the reference for all others, and usable for data that may be lost.
 //!
 //! Every tree is one `BTreeMap` from key to a chain of versions. A commit takes the next sequence
-//! number and puts its versions on top of the chains; a snapshot is a sequence number and sees of
-//! each chain the newest version not above it.
+//! number and puts its versions on top of the chains. A snapshot is a sequence number; of each
+//! chain it sees the newest version that is not above this number.
 //!
 //! Invariants:
 //!
@@ -14,9 +14,10 @@
 //! - M4. A transaction commits only when no key it wrote (except blindly) has a version above its
 //!   snapshot: the first committer wins.
 //!
-//! Locks: `Store::state` (readers share it, a commit holds it alone) before `Store::live` (the
-//! register of snapshots). No caller's code runs under either. A reader holds the state for one key
-//! or one chunk of a cursor, a commit until it is applied; a sweep goes in chunks.
+//! Locks: `Store::state` (readers share it, a commit holds it exclusively) before `Store::live`
+//! (the register of snapshots). No caller's code runs under either. A reader holds `Store::state`
+//! while it reads one key or one chunk of a cursor, a commit until its changes are applied; a sweep
+//! releases it between chunks.
 //!
 //! A write drops the dead versions of its key immediately. Keys that must keep old versions are
 //! queued; when no snapshot is older than the queued version, commits and the end of the oldest
@@ -24,9 +25,10 @@
 //! to ended snapshots may stay until their key is written again or [`crate::Engine::compact`] is
 //! called.
 //!
-//! Like any other engine it takes a directory, and stores its identity and its lock there, so that
-//! two stores never share it; the content is lost when the process ends. All durability levels are
-//! accepted and promise nothing beyond that ([`crate::Capabilities::persistent`] is false).
+//! Like any other engine, this one takes a directory and stores its identity file and its lock file
+//! there, so that two stores never share it; the content is lost when the process ends. All
+//! durability levels are accepted, and none survives that end ([`crate::Capabilities::persistent`]
+//! is false).
 
 mod chain;
 mod cursor;
@@ -44,12 +46,12 @@ pub use factory::factory;
 /// The engine's name.
 const NAME: &str = "memory";
 
-/// The longest key, in bytes: its length fits into two bytes, and no engine behind this API takes
-/// longer ones in practice.
+/// Maximum length of a key, in bytes: the length fits into two bytes, and no engine behind this API
+/// accepts longer keys in practice.
 const KEY_MAX: usize = 65_535;
 
-/// The longest value, in bytes (1 GiB): far above any document, and small enough that one value
-/// does not exhaust the memory.
+/// Maximum length of a value, in bytes (1 GiB): far above any document, and small enough that one
+/// value does not exhaust the memory.
 const VALUE_MAX: usize = 1 << 30;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Snapshots: a registered sequence number.
+//! Snapshots: each is a registered sequence number.
 
 use kv_types::{Direction, KeyRange, Result, TreeId};
 
@@ -7,15 +7,15 @@ use super::cursor::MergeCursor;
 use super::store::Store;
 use crate::engine::{Cursor, Snapshot};
 
-/// How many keys of `get_many` are read under one lock.
+/// Maximum number of keys that `get_many` reads under one lock.
 const KEYS_PER_LOCK: usize = 64;
 
-/// A read view. Registered from its creation to its drop.
+/// A read view. Registered from its creation until it is dropped.
 #[derive(Debug)]
 pub(super) struct MemorySnapshot<'e> {
     pub(super) store: &'e Store,
     pub(super) seq: u64,
-    /// False once the commit of its transaction has taken it off the register.
+    /// False once the commit of its transaction has removed it from the register.
     pub(super) registered: bool,
 }
 

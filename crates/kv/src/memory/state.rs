@@ -1,4 +1,5 @@
-//! Everything under the one lock: the catalog, the trees, the last commit and the garbage.
+//! Everything that the state's lock guards: the catalog, the trees, the last commit and the
+//! garbage.
 
 use std::collections::btree_map::BTreeMap;
 use std::collections::vec_deque::VecDeque;
@@ -12,7 +13,8 @@ use super::tree::{Garbage, Moment, Tree};
 use super::{KEY_MAX, NAME, VALUE_MAX};
 use crate::tree::check_name;
 
-/// How many names of dropped trees are remembered, so that errors about their handles name them.
+/// Maximum number of names of dropped trees that are kept, so that errors about their handles can
+/// name them.
 const FORGOTTEN_MAX: usize = 64;
 
 /// The content of a store.
@@ -57,7 +59,8 @@ impl State {
         })
     }
 
-    /// Drop the tree named `name`: a separate commit, so that older snapshots continue to read it.
+    /// Drop the tree named `name`. The drop is a commit of its own, so that older snapshots
+    /// continue to read the tree.
     pub(super) fn drop_tree(&mut self, name: &str) -> Result<()> {
         let id = self.open_tree(name)?;
         self.names.remove(name);
@@ -157,7 +160,7 @@ impl State {
             };
             let before = tree.tally.held_bytes;
             if tree.prune(&dead.key, live) {
-                // Written again meanwhile; it is ready only after a later commit.
+                // The key was written again meanwhile, and may be pruned only after a later commit.
                 dead.seq = self.last;
                 self.garbage.push_back(dead);
             }
@@ -200,12 +203,12 @@ impl State {
         Ok(())
     }
 
-    /// Whether [`State::sweep`] may have something to do, now or later.
+    /// Whether [`State::sweep`] may have work to do, now or later.
     pub(super) fn has_garbage(&self) -> bool {
         !self.garbage.is_empty() || !self.dropped.is_empty()
     }
 
-    /// Whether [`State::sweep`] has something to do now.
+    /// Whether [`State::sweep`] has work to do now.
     pub(super) fn is_ready(&self, live: &Live) -> bool {
         let key = self.garbage.front().map(|dead| dead.seq);
         let tree = self.dropped.front().map(|&(seq, _)| seq);

@@ -9,14 +9,14 @@ use super::NAME;
 use super::live::Live;
 use super::state::State;
 
-/// How many keys are visited under one lock: about 100 microseconds.
+/// Maximum number of keys that are visited under one lock, which takes about 100 microseconds.
 pub(super) const CHUNK: usize = 1024;
 
-/// How many queued keys the end of a snapshot visits.
+/// Maximum number of queued keys that are visited at the end of a snapshot.
 const SWEEP_AT_END: usize = 256;
 
-/// How many queued keys a commit visits, in addition to two for each of its changes, so that the
-/// queue shrinks even while keys are added.
+/// Maximum number of queued keys that a commit visits, in addition to two for each of its changes,
+/// so that the queue shrinks even while keys are added.
 pub(super) const SWEEP_AT_COMMIT: usize = 64;
 
 /// An open store. Lock order: `state`, `live`.
@@ -24,7 +24,8 @@ pub(super) const SWEEP_AT_COMMIT: usize = 64;
 pub(super) struct Store {
     pub(super) state: RwLock<State>,
     live: Mutex<Live>,
-    /// Whether the state has garbage; a hint that saves the end of a snapshot a lock.
+    /// Whether the state has garbage. A hint: if false, the end of a snapshot need not lock the
+    /// state.
     garbage: AtomicBool,
     limit: Option<u64>,
     log: bool,
@@ -32,12 +33,12 @@ pub(super) struct Store {
     pub(super) conflicts: AtomicU64,
 }
 
-/// What a commit changes.
+/// The changes of one commit.
 pub(super) trait Commit {
-    /// Check the change; returns by how many bytes the store may grow.
+    /// Check the changes; returns an upper bound of the bytes by which the store grows.
     fn check(&self, state: &State) -> Result<u64>;
 
-    /// Apply the change, as the commit after the last one. Called under the same lock as `check`.
+    /// Apply the changes as the next commit. Called under the same lock as `check`.
     fn apply(self, state: &mut State, live: &mut Live);
 }
 
@@ -58,7 +59,8 @@ impl Store {
 
     /// Register a snapshot of the current state; returns its sequence number.
     pub(super) fn begin(&self) -> u64 {
-        // The state's lock excludes commits, so that none drops versions that this snapshot sees.
+        // The state's lock excludes commits, so that no commit drops versions that this snapshot
+        // sees.
         let state = self.state.read();
         let seq = state.last;
         self.live.lock().add(seq);
@@ -71,7 +73,8 @@ impl Store {
         if !oldest_ended || !self.garbage.load(Ordering::Relaxed) {
             return;
         }
-        // If the lock is taken, the next commit or the next end does the work.
+        // If another thread holds the lock, the next commit or the next end of a snapshot does the
+        // work.
         let Some(mut state) = self.state.try_write() else {
             return;
         };
@@ -97,7 +100,7 @@ impl Store {
         self.note_garbage(&state);
         drop(live);
         drop(state);
-        // A dropped tree may take long to free: not under the lock.
+        // Freeing a dropped tree may take long: it is done without the lock.
         drop(freed);
         self.commits.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -114,7 +117,7 @@ impl Store {
         Ok(())
     }
 
-    /// Refuse `incoming` more bytes (of a write set, say) if they are beyond the limit.
+    /// Refuse to add `incoming` bytes (of a write set, for example) if they exceed the limit.
     pub(super) fn check_room(&self, incoming: u64) -> Result<()> {
         let Some(limit) = self.limit else {
             return Ok(());
@@ -145,7 +148,7 @@ impl Store {
         Err(Error::new(ErrorKind::Full, message).with_engine(NAME))
     }
 
-    /// Drop dead versions of one chunk. False when nothing is left to do.
+    /// Drop dead versions of one chunk of keys. Returns false when nothing is left to do.
     pub(super) fn sweep_chunk(&self) -> bool {
         let mut state = self.state.write();
         let live = self.live.lock();
@@ -174,7 +177,7 @@ impl Store {
         Err(Error::new(ErrorKind::Unsupported, message).with_engine(NAME))
     }
 
-    /// Count a transaction that lost.
+    /// Count a transaction that failed with a conflict.
     pub(super) fn count_conflict(&self) {
         self.conflicts.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! Tests of the in-memory engine. The randomised ones are in `random`, the threaded in `threads`.
+//! Tests of the in-memory engine. The randomised tests are in `random`, those with threads in
+//! `threads`.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -328,7 +329,7 @@ fn trees_are_created_opened_listed_and_dropped_by_name() {
 
 #[test]
 fn versions_nobody_sees_are_dropped() {
-    // M2: what is dropped, and what is kept.
+    // M2: which versions are dropped, and which are kept.
     let f = fixture();
     f.write(&[("a", Some("1")), ("b", Some("1"))]);
     f.write(&[("a", Some("2"))]);
@@ -394,7 +395,8 @@ fn compaction_drops_what_the_queue_does_not_know_yet() {
         f.engine.write(&batch, Durability::None).unwrap();
         drop(between);
     }
-    // Written by 2, 3 and 4; a reader of 3 has ended, the reader of 2 has not.
+    // The versions of rounds 2, 3 and 4: a reader of round 3 has ended, the reader of round 2 has
+    // not.
     assert_eq!(f.counter("versions"), 9000);
     let mut calls = Vec::new();
     let mut compact = |range, flow: Flow| {

@@ -27,7 +27,8 @@ pub(super) type WriteSet = BTreeMap<Key, Write>;
 pub(super) struct Write {
     /// The new value of the key.
     pub(super) value: Value,
-    /// Takes part in conflict detection: one write of the key was not blind.
+    /// Whether the write takes part in conflict detection: at least one write of the key was not
+    /// blind.
     checked: bool,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct MemoryTransaction<'e> {
     writes: BTreeMap<TreeId, WriteSet>,
     /// Upper bound of the bytes that the write set adds to the bytes held.
     incoming: u64,
-    /// It conflicted with another transaction; it cannot commit.
+    /// The transaction conflicted with another one and cannot commit.
     lost: bool,
 }
 
@@ -57,7 +58,8 @@ impl<'e> MemoryTransaction<'e> {
         self.writes.get(&tree)?.get(key)
     }
 
-    /// Whether the transaction sees `key`, after the checks of a write. `blind` skips the conflict.
+    /// Check that the transaction may write `key`, and return whether it sees the key. If `blind`,
+    /// conflicts are not checked, and the result is false.
     fn check(&mut self, tree: TreeId, key: &[u8], blind: bool) -> Result<bool> {
         let result = self.look(tree, key, blind);
         if let Err(error) = &result
@@ -86,7 +88,8 @@ impl<'e> MemoryTransaction<'e> {
         })
     }
 
-    /// The checks of a put beyond those of [`MemoryTransaction::check`]; returns the bytes it adds.
+    /// The checks of a put in addition to those of [`MemoryTransaction::check`]; returns the bytes
+    /// that the put adds.
     fn check_put(&self, key: &[u8], value: &[u8]) -> Result<u64> {
         check_value(key, value)?;
         let incoming = put_cost(key.len(), value.len());
@@ -181,7 +184,7 @@ impl Transaction for MemoryTransaction<'_> {
     /// inserted meanwhile stays.
     fn delete_range(&mut self, tree: TreeId, range: KeyRange<'_>) -> Result<()> {
         let named = |e: Error| e.with_engine(NAME).with_operation("delete_range");
-        // For the tree alone: whether it may be written.
+        // Checks only that the tree may be written; the key is a placeholder.
         self.check(tree, b"", true).map_err(named)?;
         let mut keys: Vec<Key> = Vec::new();
         let mut cursor = self.cursor(tree, range, Direction::Forward)?;
@@ -236,7 +239,7 @@ fn name_tree(error: Error, store: &Store, tree: TreeId) -> Error {
     }
 }
 
-/// The writes of a transaction that commits.
+/// The writes of a transaction that is committing.
 struct Changes {
     writes: BTreeMap<TreeId, WriteSet>,
     seq: u64,
@@ -244,10 +247,11 @@ struct Changes {
 }
 
 impl Commit for Changes {
-    /// M4, for all writes.
+    /// Checks M4 for all writes.
     fn check(&self, state: &State) -> Result<u64> {
         let seq = self.seq;
-        // Otherwise no commit followed the snapshot (the drop of a tree counts as one).
+        // If the numbers are equal, no commit followed the snapshot (the drop of a tree counts as a
+        // commit).
         if seq < state.last {
             for (&id, set) in &self.writes {
                 let tree = state.tree_for_write(id, seq)?;

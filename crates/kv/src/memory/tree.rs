@@ -12,7 +12,7 @@ use super::live::Live;
 /// An owned key.
 pub(super) type Key = Box<[u8]>;
 
-/// Keys with versions that will become dead, in that order.
+/// Keys with versions that will become dead, in the order in which they will.
 pub(super) type Garbage = VecDeque<Dead>;
 
 /// A key with versions that are dead as soon as no snapshot is older than `seq`.
@@ -52,7 +52,7 @@ impl Tree {
         }
     }
 
-    /// What a snapshot at `seq` sees under `key`.
+    /// The value of `key` that a snapshot at `seq` sees.
     pub(super) fn get(&self, key: &[u8], seq: u64) -> Option<&[u8]> {
         self.map.get(key)?.at(seq)
     }
@@ -62,7 +62,7 @@ impl Tree {
         self.map.get(key).is_some_and(|chain| seq < chain.seq())
     }
 
-    /// Set `key` to `value` (or remove it) at `moment`.
+    /// Set `key` to `value` (or remove it) in the commit `moment`.
     pub(super) fn set(&mut self, key: Key, value: Value, moment: &mut Moment<'_>) {
         match self.map.entry(key) {
             Entry::Occupied(mut entry) => {
@@ -95,7 +95,7 @@ impl Tree {
         }
     }
 
-    /// Remove every key of `range` at `moment`.
+    /// Remove every key of `range` in the commit `moment`.
     pub(super) fn remove_range(&mut self, range: KeyRange<'_>, moment: &mut Moment<'_>) {
         if range.is_empty() {
             return;
@@ -120,8 +120,8 @@ impl Tree {
         dead.for_each(drop);
     }
 
-    /// Drop the dead versions of `key`, which was removed from the queue. True when it must be
-    /// queued again.
+    /// Drop the dead versions of `key`, which was removed from the queue. Returns true when the key
+    /// must be queued again.
     pub(super) fn prune(&mut self, key: &[u8], live: &Live) -> bool {
         let Some(chain) = self.map.get_mut(key) else {
             return false;

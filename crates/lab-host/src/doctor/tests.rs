@@ -1,4 +1,4 @@
-//! Tests of the doctor: findings on made-up machines.
+//! Tests of the doctor: findings on simulated machines.
 
 use kv::{Capabilities, Engine, EngineOptions, OptionDoc};
 

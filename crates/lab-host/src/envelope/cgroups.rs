@@ -1,9 +1,9 @@
 //! Detects the control groups of this system and where new ones may be created.
 //!
-//! Each controller is detected separately, because hybrid systems mount some in version 1 and leave
-//! others to version 2. In version 1 the parent of new groups is the group of this process. In
-//! version 2 a group with processes cannot pass controllers on ("no internal processes",
-//! cgroups(7)), so the parent is the nearest ancestor that can.
+//! Each controller is detected separately, because hybrid systems mount some controllers in version
+//! 1 and leave others to version 2. In version 1 the parent of new groups is the group of this
+//! process. In version 2 a group with processes cannot enable controllers for its children ("no
+//! internal processes", cgroups(7)), so the parent is the nearest ancestor that can.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +35,7 @@ pub enum Controller {
 }
 
 impl Controller {
-    /// Its name in a version of the interface.
+    /// Name of the controller in a version of the interface.
     #[must_use]
     pub const fn name(self, version: Version) -> &'static str {
         match (self, version) {
@@ -58,16 +58,16 @@ impl Controller {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Access {
-    /// Groups may be created below `parent`.
+    /// Groups with the controller may be created below `parent`.
     Usable {
         /// The version of the interface.
         version: Version,
         /// The directory of the parent group.
         parent: PathBuf,
     },
-    /// It cannot be used.
+    /// The controller cannot be used.
     Unusable {
-        /// Why not, and what would help.
+        /// The reason, and how to fix it.
         reason: String,
     },
 }
@@ -79,7 +79,7 @@ impl Access {
         matches!(self, Access::Usable { .. })
     }
 
-    /// Why it cannot be used; empty if it can.
+    /// Why the controller cannot be used; empty if it can.
     #[must_use]
     pub fn reason(&self) -> &str {
         match self {
@@ -122,7 +122,7 @@ impl Cgroups {
         Cgroups::detect_at(Path::new("/proc"), Path::new("/sys"))
     }
 
-    /// Read a `/proc` and a `/sys` at other paths.
+    /// Read `/proc` and `/sys` at other paths.
     #[must_use]
     pub fn detect_at(proc_root: &Path, sys_root: &Path) -> Cgroups {
         let (memory, io) = match Seen::read(proc_root) {
@@ -186,7 +186,7 @@ impl Cgroups {
     }
 }
 
-/// The contents of `/proc` about mounts and about this process.
+/// What `/proc` shows about the mounts and the groups of this process.
 struct Seen {
     mounts: Vec<Mount>,
     own: String,
@@ -204,7 +204,7 @@ impl Seen {
         Ok(Seen { mounts, own })
     }
 
-    /// The access to memory and I/O.
+    /// Whether the memory and the I/O controller can be used.
     fn access(&self) -> (Access, Access) {
         let memory = self.v1(Controller::Memory);
         let io = self.v1(Controller::Io);
@@ -222,7 +222,7 @@ impl Seen {
         )
     }
 
-    /// The access through version 1; `None` when the controller is not mounted there.
+    /// Whether version 1 of the controller can be used; `None` when it is not mounted there.
     fn v1(&self, controller: Controller) -> Option<Access> {
         let name = controller.name(Version::V1);
         let is_it = |m: &&Mount| m.kind == "cgroup" && m.has_option(name);
@@ -249,7 +249,8 @@ impl Seen {
         self.mounts.iter().rev().find(|m| m.kind == "cgroup2")
     }
 
-    /// The access through version 2 below `parent`, the ancestor chosen for all controllers.
+    /// Whether version 2 of the controller can be used below `parent`, the ancestor chosen for all
+    /// controllers.
     fn v2(&self, controller: Controller, parent: Option<&Path>) -> Access {
         let name = controller.name(Version::V2);
         let Some(mount) = self.v2_mount() else {
@@ -277,7 +278,8 @@ impl Seen {
         mounts::directory_of(mount, &own)
     }
 
-    /// Of this process's group and its ancestors, the nearest one that offers the most of `wanted`.
+    /// The nearest group, among this process's group and its ancestors, that offers the largest
+    /// number of the controllers `wanted`.
     fn v2_parent(&self, wanted: &[Controller]) -> Option<PathBuf> {
         let mount = self.v2_mount()?;
         let own = self.v2_own(mount);
@@ -294,7 +296,7 @@ impl Seen {
     }
 }
 
-/// Whether groups created in `parent` of `mount` can have controller `name`; else the reason.
+/// Whether groups created in `parent` of `mount` can have controller `name`; if not, the reason.
 fn offers(mount: &Mount, parent: &Path, name: &str) -> Result<(), String> {
     writable(mount, parent)?;
     let lists = |file: &str| {
@@ -311,7 +313,7 @@ fn offers(mount: &Mount, parent: &Path, name: &str) -> Result<(), String> {
              (try systemd-run --scope -p Delegate=yes), bound to version 1, or not in the kernel"
         ));
     }
-    // The root of the hierarchy may keep its processes; it is the only group without cgroup.type.
+    // The root of the hierarchy may keep its processes; it is the only group without `cgroup.type`.
     let is_root = !parent.join("cgroup.type").exists();
     let processes = fs::read_to_string(parent.join("cgroup.procs")).unwrap_or_default();
     if !is_root && !processes.trim().is_empty() {

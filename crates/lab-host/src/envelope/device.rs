@@ -8,10 +8,12 @@ use vfs::DeviceId;
 
 use super::mounts;
 
-/// The whole disk that `device` is or is a partition of. The kernel refuses limits on partitions.
+/// The whole disk that `device` is a partition of, or is itself. The kernel refuses limits on
+/// partitions.
 ///
 /// # Errors
-/// Why there is none: a file system without a block device, or a device unknown to `/sys`.
+/// The reason why no disk was found: a file system without a block device, or a device unknown to
+/// `/sys`.
 pub fn whole_disk(sys_root: &Path, device: DeviceId) -> Result<DeviceId, String> {
     if device.major == 0 {
         return Err("its file system has no block device (tmpfs, overlay or network)".to_owned());
@@ -35,11 +37,11 @@ pub fn device_name(sys_root: &Path, device: DeviceId) -> Option<String> {
     Some(directory.file_name()?.to_str()?.to_owned())
 }
 
-/// The block device that holds `path`. For file systems that hide it behind an anonymous device
-/// number (btrfs), it is found by the source of the mount.
+/// The block device that holds `path`. For a file system that hides it behind an anonymous device
+/// number (btrfs), the device is found by the source of the mount.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason why no device was found.
 pub fn data_device(path: &Path) -> Result<DeviceId, String> {
     let path = fs::canonicalize(path).map_err(|e| format!("{}: {e}", path.display()))?;
     let device = vfs::device_of(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -63,7 +65,7 @@ pub fn data_device(path: &Path) -> Result<DeviceId, String> {
     ))
 }
 
-/// A device written `major:minor`.
+/// Parse a device number of the form `major:minor`.
 pub(crate) fn parse_device(text: &str) -> Option<DeviceId> {
     let (major, minor) = text.trim().split_once(':')?;
     Some(DeviceId {

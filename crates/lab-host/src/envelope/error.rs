@@ -13,7 +13,7 @@ pub type Result<T> = std::result::Result<T, EnvelopeError>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
-    /// A limit that no run can keep.
+    /// A limit that no run can work with.
     #[error("{0}")]
     Limit(String),
     /// The kernel refused to read, write or create something.
@@ -40,12 +40,12 @@ pub enum EnvelopeError {
         /// What to do next.
         hint: String,
     },
-    /// The process to admit does not exist (any more).
+    /// The process to admit does not exist, or no longer exists.
     #[error("process {pid} is gone; it cannot enter {}", group.display())]
     Gone {
         /// The process.
         pid: u32,
-        /// The group it was to enter.
+        /// The group that the process was to enter.
         group: PathBuf,
     },
     /// The process was written to the group, but the kernel does not list it there.
@@ -53,7 +53,7 @@ pub enum EnvelopeError {
     NotAdmitted {
         /// The process.
         pid: u32,
-        /// The group it should be in.
+        /// The group that the process should be in.
         group: PathBuf,
     },
 }

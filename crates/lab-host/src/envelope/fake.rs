@@ -57,8 +57,8 @@ impl Fake {
         self
     }
 
-    /// Mount version 2; this process is in its group `/slice/own`, `controllers` reach `/slice` and
-    /// `passed_on` reach the groups below it.
+    /// Mount version 2; this process is in its group `/slice/own`. `controllers` are available in
+    /// `/slice`, and `passed_on` in the groups below it.
     pub(super) fn v2(mut self, controllers: &str, passed_on: &str) -> Fake {
         self.mountinfo += &format!(
             "41 31 0:38 / {} rw - cgroup2 cgroup2 rw\n",
@@ -91,8 +91,8 @@ impl Fake {
     }
 }
 
-/// The files of a new group of any kind. Ordinary files return the value that was written, as a
-/// kernel that applies the limit does.
+/// Create the files of a new group of any kind. Ordinary files return the value that was written,
+/// as a kernel that applies the limit does.
 pub(super) fn scaffold(group: &Path) {
     let empty = [
         "cgroup.procs",

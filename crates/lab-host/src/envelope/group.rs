@@ -47,7 +47,7 @@ impl Group {
     /// Move a process into the group.
     pub(super) fn admit(&self, pid: u32) -> Result<()> {
         if pid == 0 {
-            // The kernel would interpret 0 as the writer, which is this process.
+            // The kernel would interpret 0 as the process that writes, which is this process.
             return Err(EnvelopeError::Gone {
                 pid,
                 group: self.path.clone(),
@@ -94,12 +94,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // A group that cannot be removed is left for the next run's `remove_stale`.
+        // A group that cannot be removed is removed by `remove_stale` in the next run.
         let _ = remove(&self.path);
     }
 }
 
-/// Kill the processes in a group and remove it. This process itself is moved to the parent instead.
+/// Kill the processes in a group and remove the group. If this process is in it, it is moved to the
+/// parent instead of being killed.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..REMOVE_TRIES {
@@ -121,7 +122,7 @@ fn remove_directory(path: &Path) -> io::Result<()> {
     fs::remove_dir(path)
 }
 
-/// On a test's ordinary directory the control files are real files.
+/// In tests a group may be an ordinary directory, whose control files are real files.
 #[cfg(test)]
 fn remove_directory(path: &Path) -> io::Result<()> {
     if path.starts_with("/sys") {
@@ -134,14 +135,14 @@ fn empty(path: &Path) {
     for pid in processes(path) {
         if pid == std::process::id() {
             let parent = path.with_file_name("cgroup.procs");
-            // If that fails, the group remains, and its name identifies it.
+            // If moving fails, the group remains, and its name identifies it.
             let _ = write_control(&parent, &pid.to_string());
             continue;
         }
         // Pid 0 is a process of another pid namespace, which this process must not kill.
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself meanwhile.
+            // The process may have ended by itself meanwhile.
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -159,7 +160,7 @@ pub(super) fn processes(path: &Path) -> Vec<u32> {
 pub(super) fn write_control(file: &Path, value: &str) -> Result<()> {
     let write = || {
         let mut control = OpenOptions::new().write(true).truncate(true).open(file)?;
-        // One write call: the kernel takes each write as a whole value.
+        // One write call, because the kernel takes each write as a whole value.
         control.write_all(value.as_bytes())
     };
     write().map_err(|e| EnvelopeError::io(format!("write {value:?} to"), file, e))

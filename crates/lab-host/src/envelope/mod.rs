@@ -13,15 +13,15 @@
 //! - I4. Dropping the envelope ends what still runs in its groups and removes them; after a
 //!   `kill -9` of the laboratory, [`remove_stale`] of the next run does.
 //!
-//! What the memory limit covers: anonymous memory *and* the page cache of the files the worker
-//! touches, so engine cache plus page cache share one budget. Swap is closed to the worker (in
-//! version 1: all but 1 MiB of it), so that it cannot buy memory with unseen I/O. Memory used
-//! before [`Envelope::admit`] stays charged to the group the process came from: admit a worker
-//! before it opens its store.
+//! What the memory limit covers: anonymous memory *and* the page cache of the files that the worker
+//! accesses, so engine cache plus page cache share one budget. The worker cannot use swap (in
+//! version 1: at most 1 MiB), since swapping would give it memory at the price of I/O that is not
+//! counted. Memory used before [`Envelope::admit`] stays charged to the process's previous group:
+//! admit a worker before it opens its store.
 //!
-//! What the I/O limits cover: version 1 throttles what a process submits itself, that is reads
-//! and direct writes; buffered writes are submitted by the kernel's flusher and are *not* capped.
-//! Version 2 with the memory controller caps these too.
+//! What the I/O limits cover: version 1 throttles the I/O that a process submits itself, that is,
+//! reads and direct writes; buffered writes are submitted by the kernel's flusher and are *not*
+//! capped. Version 2 with the memory controller also caps buffered writes.
 
 mod cgroups;
 mod device;
@@ -60,7 +60,7 @@ use lab_report::record::{BUFFERED_WRITES, LimitKind, Limits};
 /// smallest limit).
 pub const TOLERANCE_PERCENT: u64 = 2;
 
-/// The next `<n>` of a group's name in this process.
+/// The next `<n>` in the name of a group of this process.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// The groups of one worker and the limits in force there; see the module documentation.
@@ -68,7 +68,7 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 #[must_use = "dropping the envelope kills what runs in it"]
 pub struct Envelope {
     memory: Option<(Version, Group)>,
-    /// The group of the I/O controller; `None` also when it is the same as `memory`'s.
+    /// The group of the I/O controller; `None` also when `memory` is the group of both controllers.
     io: Option<(Version, Group)>,
     io_shares_memory_group: bool,
     proc_root: PathBuf,
@@ -79,8 +79,8 @@ impl Envelope {
     /// Create the groups, write the limits, and read them back.
     ///
     /// `device` holds the data (see [`vfs::device_of`]); for a partition the whole disk is capped,
-    /// because the kernel throttles whole disks. Limits whose controller is not usable are reported
-    /// as not capped in [`Envelope::status`], not as an error: check
+    /// because the kernel throttles whole disks. Limits whose controller is not usable are no
+    /// errors: [`Envelope::status`] reports them as not capped, so check
     /// [`EnvelopeStatus::fully_enforced`]. Groups are created for usable controllers even without
     /// limits, because sampling reads their counters.
     ///
@@ -161,8 +161,8 @@ impl Envelope {
         Ok(())
     }
 
-    /// Move process `pid`, with all its threads, into the groups. Children it starts later are
-    /// created in them. Without groups this does nothing.
+    /// Move process `pid`, with all its threads, into the groups. Children that it starts later are
+    /// created in them. Without groups this has no effect.
     ///
     /// # Errors
     /// [`EnvelopeError::Gone`] if there is no such process, [`EnvelopeError::Io`] if the kernel
@@ -175,7 +175,7 @@ impl Envelope {
         Ok(())
     }
 
-    /// The limits that are in force and those that are not, for the report.
+    /// Which limits are in force and which are not, for the report.
     #[must_use]
     pub fn status(&self) -> &EnvelopeStatus {
         &self.status
@@ -222,7 +222,7 @@ impl Envelope {
         version.interface().delegate(parent, Controller::Io)?;
         let shared = (self.memory_group(), *version);
         if matches!(shared, (Some((Version::V2, _)), Version::V2)) {
-            // Version 2 has one tree: detection gave both controllers the same parent.
+            // Version 2 has one hierarchy, so detection found the same parent for both controllers.
             self.io_shares_memory_group = true;
             return Ok(());
         }

@@ -35,8 +35,8 @@ pub(crate) fn read(proc_root: &Path) -> io::Result<Vec<Mount>> {
     Ok(text.lines().filter_map(parse_line).collect())
 }
 
-/// The mount that holds `path` (absolute, without links): the one with the longest mount point,
-/// the last mounted among equals.
+/// The mount that holds `path` (absolute, without links): the one with the longest mount point, and
+/// of equal ones the last mounted.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holders = mounts.iter().filter(|m| path.starts_with(&m.point));
     holders.max_by_key(|m| m.point.components().count())
@@ -63,7 +63,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Undo the kernel's `\040` style of writing blanks, tabs, newlines and backslashes.
+/// Decode the kernel's escapes (such as `\040`) of blanks, tabs, newlines and backslashes.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -86,8 +86,8 @@ fn unescape(text: &str) -> String {
     out
 }
 
-/// The path of the group of `controllers` in a `/proc/PID/cgroup` text: of the version 1
-/// hierarchy with that controller, or of version 2 when `controller` is `None`.
+/// The path of the group of `controller` in the text of `/proc/PID/cgroup`: in the version 1
+/// hierarchy with that controller, or in version 2 when `controller` is `None`.
 pub(crate) fn group_of(text: &str, controller: Option<&str>) -> Option<PathBuf> {
     text.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');

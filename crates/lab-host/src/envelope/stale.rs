@@ -1,4 +1,4 @@
-//! Removes groups left behind by killed laboratories.
+//! Removes groups that killed laboratory processes left behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use super::cgroups::Cgroups;
 use super::group::{self, PREFIX};
 
-/// Remove the groups whose laboratory no longer runs, and kill the processes in them. Returns the
-/// removed directories. Groups that hold processes of another pid namespace stay, because their
-/// owner's pid means nothing here.
+/// Remove the groups whose laboratory process no longer runs, and kill the processes in them.
+/// Returns the removed directories. Groups that hold processes of another pid namespace stay,
+/// because the pid in their name means nothing in this one.
 pub fn remove_stale(cgroups: &Cgroups) -> Vec<PathBuf> {
     let mut removed = Vec::new();
     for parent in cgroups.parents() {

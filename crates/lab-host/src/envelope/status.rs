@@ -1,4 +1,4 @@
-//! The limits that an envelope enforces, in a form that results store and reports print.
+//! Which limits an envelope enforces, in a form that results store and reports print.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub enum Mode {
     V1,
     /// The unified hierarchy of version 2.
     V2,
-    /// One controller in each version.
+    /// One controller in version 1, the other in version 2.
     Hybrid,
     /// No control groups: nothing is capped.
     None,
@@ -37,16 +37,16 @@ impl fmt::Display for Mode {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Outcome {
-    /// Not requested.
+    /// The limit was not requested.
     NotRequested,
-    /// In force: written, and read back as `effective`.
+    /// The limit is in force: written, and read back as `effective`.
     Verified {
         /// The value that the kernel returned.
         effective: u64,
     },
-    /// Requested and not in force.
+    /// The limit was requested and is not in force.
     NotCapped {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -80,7 +80,8 @@ impl LimitStatus {
         }
     }
 
-    /// Not capped for `reason`, or not requested if `requested` is `None`.
+    /// The status of a limit that is not capped for `reason`, or not requested if `requested` is
+    /// `None`.
     pub(crate) fn not_capped(
         limit: LimitKind,
         requested: Option<u64>,
@@ -99,14 +100,14 @@ impl LimitStatus {
     }
 }
 
-/// The limits that an envelope enforces and those that it could not.
+/// All limits: those that an envelope enforces and those that it could not enforce.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnvelopeStatus {
     /// The control groups in use.
     pub mode: Mode,
     /// Every limit, requested or not.
     pub limits: Vec<LimitStatus>,
-    /// The whole disk the I/O limits are on, as `major:minor`.
+    /// The whole disk that the I/O limits apply to, as `major:minor`.
     pub device: Option<String>,
     /// The directories of the groups.
     pub groups: Vec<PathBuf>,

@@ -76,7 +76,8 @@ fn v2_limits_go_to_one_group_below_the_ancestor_that_can_hold_it() {
     assert!(status.fully_enforced(), "{status}");
     assert_eq!(status.groups.len(), 1);
     let group = status.groups[0].clone();
-    // This process's group holds processes, so the slice above it must pass `io` on.
+    // This process's group holds processes, so the slice above it must enable `io` for its
+    // children.
     let parent = group.parent().unwrap();
     assert_eq!(parent, fake.path("cg2/slice"), "I3: the ancestor");
     assert_eq!(envelope.memory_group(), envelope.io_group());
@@ -345,8 +346,8 @@ fn a_real_group_of_a_killed_laboratory_is_removed_with_its_worker() {
         fs::create_dir(&path)?;
         fs::write(path.join("cgroup.procs"), worker.id().to_string())
     };
-    // A run that another test starts meanwhile removes the group, as this one does, if it is still
-    // empty.
+    // If another test starts a run meanwhile, that run also removes stale groups, and so may remove
+    // this one while it is empty.
     while moved().is_err_and(|e| e.kind() == ErrorKind::NotFound) {}
     remove_stale(&cgroups);
     assert!(!path.exists());
@@ -363,7 +364,7 @@ fn the_real_memory_limit_kills_what_outgrows_it() {
         ..Limits::default()
     };
     let envelope = Envelope::create(&cgroups, &asked, None).unwrap();
-    // `tail -c` keeps the last 200 MB of what it reads in memory.
+    // `tail -c` keeps the last 200 MB of its input in memory.
     let script = "read x; head -c 300000000 /dev/zero | tail -c 200000000 >/dev/null 2>&1";
     let mut command = Command::new("sh");
     command.args(["-c", script]).stdin(Stdio::piped());
@@ -399,7 +400,7 @@ fn real_io_limits_are_in_force_on_the_device_of_the_data() {
 
 const CHECK_DIR: &str = "LAB_TEST_CHECK_CAPS_IN";
 
-/// Not a test itself: the worker of the test below, which executes this binary again.
+/// Not a test of its own: the worker of the following test, which executes this binary again.
 #[test]
 fn worker_that_checks_its_caps() {
     let Some(dir) = std::env::var_os(CHECK_DIR) else {

@@ -13,10 +13,10 @@ use super::events::{MemoryEvents, field, number};
 use super::group::{read_control, read_number, write_control};
 use super::interface::{Cap, Interface, in_force};
 
-/// How much memory and swap together may exceed memory, 1 MiB. With equal limits the kernel hits
-/// the one with swap first and does not count that in `memory.failcnt` (seen on 6.18), so the
-/// reports would show no pressure. A charge takes at most 256 KiB ahead, and 1 MiB is within the
-/// tolerance of the smallest limit.
+/// How much the limit of memory and swap together exceeds that of memory, 1 MiB. With equal limits
+/// the kernel reaches the limit with swap first, and does not count that in `memory.failcnt` (seen
+/// on 6.18), so the reports would show no pressure. The kernel charges at most 256 KiB ahead, and 1
+/// MiB is within the tolerance of the smallest limit.
 const SWAP_SLACK: u64 = 1 << 20;
 
 /// Version 1: a file for each limit.

@@ -12,18 +12,18 @@ const WATCH: Duration = Duration::from_millis(250);
 /// The share of a core, in percent, above which a process is reported.
 const BUSY_PERCENT: f64 = 10.0;
 
-/// A process that used the processor during the collection of facts.
+/// A process that used the processor while the facts were collected.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BusyProcess {
-    /// Its id.
+    /// Process id.
     pub pid: u32,
-    /// Its short name; arguments are omitted, because they may contain secrets.
+    /// Short name of the process; arguments are omitted, because they may contain secrets.
     pub name: String,
-    /// Its share of one core, in percent.
+    /// CPU use of the process, in percent of one core.
     pub cpu_percent: f64,
 }
 
-/// The first sample of all processes.
+/// A measurement in progress: the first sample of all processes.
 #[derive(Debug)]
 pub(super) struct Watch {
     begin: Instant,
@@ -87,7 +87,7 @@ fn read_all() -> HashMap<u32, (String, u64)> {
 fn parse(stat: &str) -> Option<(String, u64)> {
     let (head, tail) = stat.rsplit_once(')')?;
     let (_, name) = head.split_once('(')?;
-    // Fields 14 and 15 of proc(5); the first after the name is number 3.
+    // Fields 14 and 15 of proc(5); the first field after the name is number 3.
     let mut ticks = tail
         .split_ascii_whitespace()
         .skip(11)

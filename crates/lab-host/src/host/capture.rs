@@ -8,11 +8,12 @@ use std::path::Path;
 use super::{existing, vm_settings};
 use crate::envelope::{Cgroups, Controller, data_device, mounts, whole_disk};
 
-/// Maximum size of one text, 256 KiB: `/proc/cpuinfo` of a large server fits.
+/// Maximum size of one copied file, 256 KiB: `/proc/cpuinfo` of a large server fits.
 const TEXT_MAX: usize = 256 << 10;
 
-/// Write the texts into `directory`, which is created. Returns the names of the files written;
-/// files that the kernel does not provide are omitted. No environment variables, no command lines.
+/// Copy the files into `directory`, which is created. Returns the names of the files written; files
+/// that the kernel does not provide are omitted. Environment variables and command lines are not
+/// copied.
 ///
 /// # Errors
 /// An error of the operating system, if `directory` cannot be written.

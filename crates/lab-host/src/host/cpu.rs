@@ -9,11 +9,11 @@ use super::line;
 /// The processor of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// The processor's name for itself.
+    /// The processor's model name.
     pub model: Option<String>,
     /// Logical cores this process may use.
     pub cores: usize,
-    /// The frequency of the first core now, in MHz.
+    /// The current frequency of the first core, in MHz.
     pub mhz: Option<f64>,
     /// The highest frequency, in MHz, where the kernel manages it.
     pub max_mhz: Option<f64>,

@@ -9,10 +9,10 @@ use stdx::ByteSize;
 use super::{chosen, line};
 use crate::envelope::{data_device, device_name, mounts, whole_disk};
 
-/// File systems in memory or stacked on others, for which device numbers mean nothing.
+/// File systems that are in memory or stacked on others, so that their device numbers name no disk.
 const NOT_A_DISK: [&str; 5] = ["tmpfs", "ramfs", "overlay", "fuse", "9p"];
 
-/// The storage of the data. Unknown facts are `None`.
+/// Facts about the storage of the data. Unknown facts are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Storage {
     /// The file system's type.
@@ -110,7 +110,7 @@ impl Storage {
         warnings
     }
 
-    /// A few words: file system, disk, scheduler, size.
+    /// A short description: file system, disk, scheduler, size.
     #[must_use]
     pub fn summary(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "unknown".to_owned());

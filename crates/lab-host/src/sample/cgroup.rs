@@ -12,17 +12,17 @@ use crate::envelope::Version;
 /// Memory charged to a group and its descendants, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CgroupMemory {
-    /// Everything that counts against the limit.
+    /// All memory that counts against the limit.
     pub usage_bytes: Option<u64>,
-    /// The most that `usage_bytes` ever was.
+    /// Maximum of `usage_bytes` so far.
     pub peak_bytes: Option<u64>,
     /// Anonymous memory: heaps and stacks, engine caches among them.
     pub anonymous_bytes: Option<u64>,
     /// Page cache: file contents.
     pub page_cache_bytes: Option<u64>,
-    /// Page cache that differs from the file on disk.
+    /// Page cache that is modified and not yet written to disk.
     pub dirty_bytes: Option<u64>,
-    /// Page cache being written now.
+    /// Page cache that is being written to disk.
     pub writeback_bytes: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl GroupMemory {
         }
     }
 
-    /// `None` when the group is gone.
+    /// Read the group's memory counters; `None` when the group is gone.
     pub(super) fn read(&mut self) -> Option<CgroupMemory> {
         let mut memory = parse_stat(self.version, self.stat.read()?);
         memory.usage_bytes = self.usage.read().and_then(number);
@@ -111,8 +111,8 @@ impl GroupIo {
         }
     }
 
-    /// `None` when the group is gone or the kernel has counted nothing for this disk, which in
-    /// version 1 may also mean that it does not count (S1).
+    /// Read the counters; `None` when the group is gone or the kernel has counted nothing for this
+    /// disk. In version 1 the latter may also mean that the kernel does not count at all (S1).
     pub(super) fn read(&mut self) -> Option<DeviceIo> {
         match self.version {
             Version::V1 => {
@@ -131,7 +131,7 @@ impl GroupIo {
     }
 }
 
-/// Reads and writes in lines of `major:minor Read n` and `major:minor Write n`.
+/// Parse the numbers of reads and writes from lines `major:minor Read n` and `major:minor Write n`.
 fn parse_v1(text: &str, disk: &str) -> Option<(u64, u64)> {
     let find = |name: &str| {
         text.lines().find_map(|line| {
@@ -142,7 +142,7 @@ fn parse_v1(text: &str, disk: &str) -> Option<(u64, u64)> {
     Some((find("Read ")?, find("Write ")?))
 }
 
-/// A line of `major:minor rbytes=n wbytes=n rios=n wios=n dbytes=n dios=n`.
+/// Parse the line `major:minor rbytes=n wbytes=n rios=n wios=n dbytes=n dios=n` of a disk.
 fn parse_v2(text: &str, disk: &str) -> Option<DeviceIo> {
     let line = text
         .lines()

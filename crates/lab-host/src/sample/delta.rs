@@ -10,8 +10,8 @@ use super::process::{ContextSwitches, ProcessIo};
 use super::{DeviceSource, OsSample};
 
 /// The increase of every counter from one sample to a later one. Gauges (memory, sizes) are in the
-/// samples themselves. `None` if either sample lacks the counter, or if it decreased (another
-/// process or group, a wrapped counter).
+/// samples themselves. `None` if either sample lacks the counter, or if it decreased (because it
+/// belongs to another process or group, or has wrapped).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OsDelta {
     /// Time between the two samples.
@@ -30,14 +30,14 @@ pub struct OsDelta {
     pub device: Option<DeviceIo>,
     /// The source of `device`.
     pub device_source: DeviceSource,
-    /// The group's own counters of the device. They appear with the group's first I/O, so a missing
-    /// earlier count is taken as zero.
+    /// The group's own counters of the device. The kernel shows them from the group's first I/O on,
+    /// so a count missing in the earlier sample is taken as zero.
     pub group_io: Option<DeviceIo>,
-    /// Microseconds lost in the whole system.
+    /// Microseconds of stalls in the whole system, by resource.
     pub pressure: Pressure,
-    /// Microseconds lost in the worker's group.
+    /// Microseconds of stalls in the worker's group, by resource.
     pub group_pressure: Pressure,
-    /// Growth of the space of the data on disk, in bytes; negative if it shrank.
+    /// Growth of the data's disk space, in bytes; negative if it shrank.
     pub allocated_bytes: Option<i64>,
 }
 

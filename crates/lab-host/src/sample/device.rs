@@ -31,7 +31,7 @@ pub struct DeviceIo {
     pub write_ms: Option<u64>,
     /// Milliseconds during which the device was busy.
     pub busy_ms: Option<u64>,
-    /// Milliseconds times I/O in flight.
+    /// Sum over all I/O of the milliseconds it was queued or in flight.
     pub queue_ms: Option<u64>,
 }
 
@@ -39,16 +39,16 @@ pub struct DeviceIo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeviceSource {
-    /// Counters of the whole disk: complete, other tenants of the disk included.
+    /// Counters of the whole disk: complete, but they include the I/O of other users of the disk.
     WholeDisk,
     /// Counters of the worker's group: a lower bound, without the file system's journal and, in
     /// version 1, without buffered writes.
     Group,
-    /// Neither is visible.
+    /// Neither the disk's counters nor the group's are visible.
     None,
 }
 
-/// The most reliable of the available counters.
+/// The most reliable counters that are available, and their source.
 pub(super) fn truth(
     disk: Option<DeviceIo>,
     group: Option<DeviceIo>,
@@ -81,7 +81,7 @@ fn parse(text: &str) -> Option<DeviceIo> {
     let (writes, _, write_sectors, write_ms) = (next()?, next()?, next()?, next()?);
     let _in_flight = next()?;
     let (busy_ms, queue_ms) = (next()?, next()?);
-    // Kernels before 4.18 end here; before 5.5 there are no flushes.
+    // Kernels before 4.18 provide no further fields; those before 5.5 have no flushes.
     let (_discards, _, discard_sectors, _) = (next(), next(), next(), next());
     let flushes = next();
     Some(DeviceIo {

@@ -1,9 +1,10 @@
-//! A process with its children: PostgreSQL has one child per connection. They are one sample, as
-//! the threads of other servers are.
+//! A process with its children: PostgreSQL has one child process per connection. A sample sums all
+//! of them, as the sample of a server with threads sums its threads.
 //!
 //! The kernel adds the processor time and I/O of an ended process to the parent that waited for it;
-//! its last seen context switches stay in the sum, so that this does not decrease either (S2).
-//! Memory that processes share is counted once: the largest share that one of them has of it.
+//! the last context switches read of an ended process stay in the sum, so that this counter does
+//! not decrease either (S2). Memory that processes share is counted once, as the largest amount
+//! that any one of them shares.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,8 +20,9 @@ pub(super) struct Family {
     children: Source,
     others: HashMap<u32, Member>,
     ended: Option<ContextSwitches>,
-    /// Processor seconds last reported. The time of a process that ends between two readings may be
-    /// missing from one sample, but not for longer.
+    /// Processor seconds last reported, so that they never decrease: the time of a process that
+    /// ends between two readings may be missing from one sample, until its parent has waited for
+    /// it.
     reported: (f64, f64),
 }
 
@@ -68,7 +70,7 @@ impl Family {
         }
     }
 
-    /// `None` once the first process has ended.
+    /// Read all processes; `None` once the first process has ended.
     pub(super) fn read(&mut self) -> Option<ProcessSample> {
         let mut first = self.first.read()?;
         let (user, system) = self.first.files.waited_for().unwrap_or_default();
@@ -98,7 +100,7 @@ impl Family {
             let proc_root = &self.proc_root;
             let member = self.others.entry(pid);
             let member = member.or_insert_with(|| Member::new(proc_root, pid));
-            // The process may end between listing and reading: then its last sample counts.
+            // The process may end between listing and reading: then its last sample is used.
             let sample = member.read().unwrap_or(member.last);
             let with_others = member.shared();
             own += sample.rss_bytes.saturating_sub(with_others);
@@ -119,7 +121,7 @@ impl Family {
     }
 }
 
-/// A sample with the counters of another added; its gauges stay.
+/// `sample` with the counters of `other` added; its gauges are unchanged.
 fn counted(sample: ProcessSample, other: ProcessSample) -> ProcessSample {
     ProcessSample {
         cpu_user_s: sample.cpu_user_s + other.cpu_user_s,

@@ -1,21 +1,21 @@
 //! Kernel counters of a worker: processor, memory, I/O, pressure, sizes.
 //!
-//! A [`Sampler`] reads everything at once as an [`OsSample`]: counters and gauges with their
+//! A [`Sampler`] reads all of them at once as an [`OsSample`]: counters and gauges with their
 //! current values; the difference of two samples is an [`OsDelta`]. Invariants:
 //!
 //! - S1. What the kernel does not show is `None`, never 0.
 //! - S2. Counters never run backwards while the process lives, although threads end meanwhile.
 //! - S3. A sample never fails: a process that is gone leaves `None`.
 //!
-//! Which device counters are reliable. `/proc/PID/io` counts buffered writes when pages are
+//! Which device counters are reliable: `/proc/PID/io` counts buffered writes when pages are
 //! dirtied, not when they reach the device, and omits what the file system adds. Group counters
-//! omit more than it seems: version 1 charges writeback by the flusher to the root group, and its
-//! throttle counts nothing until a limit was set on the device once; version 2 charges writeback to
-//! the writer; and both charge a journal that a kernel thread writes to that thread. So the
-//! counters of the *whole disk* are authoritative for bytes and operations
-//! ([`DeviceSource::WholeDisk`]): they omit nothing, at the price of including other tenants of the
-//! disk, and a run needs an otherwise idle disk anyway. Group counters are reported beside them,
-//! and are used as a lower bound only if no disk is visible.
+//! omit even more: version 1 charges writeback by the flusher to the root group, and its throttle
+//! counts nothing until a limit was set on the device once; version 2 charges writeback to the
+//! writer; and both charge a journal that a kernel thread writes to that thread. So the counters of
+//! the *whole disk* are authoritative for bytes and operations ([`DeviceSource::WholeDisk`]): they
+//! omit nothing. They do include the I/O of other users of the disk, but a run needs an otherwise
+//! idle disk anyway. Group counters are reported beside them, and are used as a lower bound only if
+//! no disk is visible.
 
 mod cgroup;
 mod delta;
@@ -47,8 +47,8 @@ use device::DiskStat;
 use family::Family;
 use pressure::PressureFiles;
 
-/// All kernel counters and gauges at one moment. Counters count since the start of the process, the
-/// group or the machine to which they belong.
+/// All kernel counters and gauges at one moment. Counters count from the start of the process,
+/// group or machine that they belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OsSample {
     /// Time since the creation of the sampler.
@@ -72,14 +72,14 @@ pub struct OsSample {
     pub data: Option<DataSize>,
 }
 
-/// The files below the data directory.
+/// Number and sizes of the files below the data directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataSize {
     /// Number of files.
     pub files: u64,
     /// The sum of their lengths, in bytes.
     pub length_bytes: u64,
-    /// Their space on disk, in bytes.
+    /// The disk space that they occupy, in bytes.
     pub allocated_bytes: u64,
 }
 
@@ -98,14 +98,15 @@ pub struct Sampler {
     disk_name: Option<String>,
 }
 
-/// The files of a process. No process has id 0, so nothing is read without a process.
+/// The files of a process. Without a process, id 0 is used, which no process has, so that nothing
+/// is read.
 fn process(pid: Option<u32>) -> Family {
     Family::new(Path::new("/proc"), pid.unwrap_or(0))
 }
 
 impl Sampler {
-    /// A sampler of process `pid`, if it is visible, running in `envelope`, with its data in
-    /// `data_dir` on `device`.
+    /// A sampler of process `pid` (`None` if it is not visible) running in `envelope`, with its
+    /// data in `data_dir` on `device`.
     #[must_use]
     pub fn new(
         pid: Option<u32>,

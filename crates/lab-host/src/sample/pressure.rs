@@ -10,20 +10,20 @@ use crate::envelope::Version;
 /// Cumulative stall time in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureTotals {
-    /// At least one task waited.
+    /// Time during which at least one task waited.
     pub some_us: u64,
-    /// All tasks waited; absent for the processor on older kernels.
+    /// Time during which all tasks waited; absent for the processor on older kernels.
     pub full_us: Option<u64>,
 }
 
-/// The three pressures; each `None` if the kernel does not report it.
+/// The pressure on each resource; `None` if the kernel does not report it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pressure {
-    /// Waiting for a processor.
+    /// Tasks that wait for a processor.
     pub cpu: Option<PressureTotals>,
-    /// Waiting for I/O.
+    /// Tasks that wait for I/O.
     pub io: Option<PressureTotals>,
-    /// Waiting for memory: reclaim, and reading reclaimed pages back.
+    /// Tasks that wait for memory: for reclaim, or for reclaimed pages to be read back.
     pub memory: Option<PressureTotals>,
 }
 

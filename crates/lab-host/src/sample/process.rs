@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 
-/// Kernel counters of one process, all its threads included.
+/// Kernel counters and gauges of one process, over all its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessSample {
     /// Processor seconds in user mode.
@@ -17,11 +17,11 @@ pub struct ProcessSample {
     pub cpu_system_s: f64,
     /// Page faults that needed I/O.
     pub major_faults: u64,
-    /// Threads now.
+    /// Current number of threads.
     pub threads: u64,
-    /// Resident memory now, in bytes.
+    /// Current resident memory, in bytes.
     pub rss_bytes: u64,
-    /// Address space now, in bytes.
+    /// Current address space, in bytes.
     pub virtual_bytes: u64,
     /// Context switches.
     pub switches: Option<ContextSwitches>,
@@ -29,23 +29,24 @@ pub struct ProcessSample {
     pub io: Option<ProcessIo>,
 }
 
-/// Context switches of all threads, ended ones included as far as they were seen.
+/// Context switches of all threads, including ended threads as far as they were sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextSwitches {
-    /// The thread blocked.
+    /// Switches because the thread blocked.
     pub voluntary: u64,
-    /// Another thread preempted it.
+    /// Switches because another thread preempted it.
     pub involuntary: u64,
 }
 
-/// `/proc/PID/io`.
+/// The contents of `/proc/PID/io`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIo {
     /// Bytes fetched from storage.
     pub read_bytes: u64,
-    /// Bytes sent towards storage: counted when pages are dirtied, not when they are written.
+    /// Bytes that the process caused to be written to storage: counted when pages are dirtied, not
+    /// when they are written.
     pub write_bytes: u64,
-    /// Bytes of dirtied pages that never had to be written (truncated files).
+    /// Bytes of dirtied pages that never had to be written, because their files were truncated.
     pub cancelled_write_bytes: u64,
     /// Read system calls.
     pub read_calls: u64,
@@ -84,12 +85,13 @@ impl ProcessFiles {
         Some(sample)
     }
 
-    /// Processor seconds, user and system, of the child processes it waited for.
+    /// Processor seconds, user and system, of the ended child processes that the process has waited
+    /// for.
     pub(super) fn waited_for(&mut self) -> Option<(f64, f64)> {
         parse_waited_for(self.stat.read()?)
     }
 
-    /// The sum over the threads. The last seen count of a thread that ended stays in the sum, so
+    /// The sum over the threads. The last count read of a thread that ended stays in the sum, so
     /// that the sum never decreases (S2).
     fn switches(&mut self) -> Option<ContextSwitches> {
         let entries = fs::read_dir(&self.tasks).ok()?;
@@ -149,7 +151,7 @@ fn read_status(path: &Path, text: &mut Vec<u8>) -> Option<ContextSwitches> {
 }
 
 fn parse_status(text: &str) -> Option<ContextSwitches> {
-    // They are the last two lines: search from the end.
+    // The two counters are on the last two lines, so search from the end.
     let number = |name: &str| {
         let line = text.lines().rev().find_map(|l| l.strip_prefix(name))?;
         line.trim().parse().ok()
@@ -179,7 +181,7 @@ fn parse_stat(text: &str) -> Option<ProcessSample> {
     })
 }
 
-/// Fields 16 and 17 of `/proc/PID/stat`, see proc(5).
+/// The processor time of waited-for children: fields 16 and 17 of `/proc/PID/stat`, see proc(5).
 fn parse_waited_for(text: &str) -> Option<(f64, f64)> {
     let (_, after_name) = text.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(13);

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Maximum bytes read of one file, 64 KiB: the longest (`memory.stat`, `io.stat` of many disks)
-/// have a few KiB.
+/// Maximum bytes read of one file, 64 KiB: the longest files (`memory.stat`, `io.stat` with many
+/// disks) have a few KiB.
 const LIMIT: usize = 64 << 10;
 
-/// A file kept open, with a buffer for its contents. The kernel generates the text again for each
-/// read from the start.
+/// A file kept open, with a buffer for its contents. The kernel generates the contents again
+/// whenever the file is read from its start.
 #[derive(Debug)]
 pub(super) struct Source {
     path: PathBuf,
@@ -39,7 +39,7 @@ impl Source {
         let length = match fill(file, &mut self.buffer) {
             Some(length) => length,
             None => {
-                // The process or group of the file has ended: close it.
+                // The process or group that the file describes has ended: close the file.
                 self.file = None;
                 return None;
             }

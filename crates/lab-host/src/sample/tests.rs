@@ -124,7 +124,7 @@ fn the_group_of_a_worker_is_sampled() {
     assert!(memory.dirty_bytes.is_some() && memory.writeback_bytes.is_some());
 }
 
-/// Answers "what does one sample cost with 30 threads?"; the number is printed, not asserted.
+/// Measures the cost of one sample with 30 threads; the number is printed, not asserted.
 #[test]
 fn the_cost_of_a_sample_with_thirty_threads() {
     let dir = tempfile::tempdir().unwrap();

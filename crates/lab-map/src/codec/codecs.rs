@@ -1,4 +1,4 @@
-//! The codecs, each behind the same two functions.
+//! The codecs, each as two functions: compress and decompress.
 
 use std::io::{Read, Write};
 
@@ -6,7 +6,7 @@ use lab_report::error::{Error, Result};
 
 /// A codec of blocks.
 pub trait Codec: Sync {
-    /// Its name, with its level.
+    /// Name of the codec, with its level.
     fn name(&self) -> &'static str;
 
     /// Compress `block` into `out`, which is cleared first.
@@ -36,7 +36,7 @@ pub fn all() -> [&'static dyn Codec; 7] {
     ]
 }
 
-/// A copy: the upper limit of speed.
+/// Copies the bytes: the upper limit of speed.
 struct Plain;
 
 impl Codec for Plain {

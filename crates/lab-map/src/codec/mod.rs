@@ -1,4 +1,5 @@
-//! Compares codecs on the files of a store: compression ratio, and speed each way.
+//! Compares codecs on the files of a store: compression ratio, and the speeds of compression and
+//! decompression.
 //!
 //! - C1. Every block is decompressed and compared with the original: a codec that does not restore
 //!   its input has no ratio worth printing (a published comparison without this check was wrong by
@@ -29,22 +30,23 @@ const RUNS: usize = 3;
 pub struct Tried {
     /// The codec.
     pub codec: String,
-    /// Bytes of a block.
+    /// Size of a block, in bytes.
     pub block: u32,
     /// Uncompressed bytes divided by compressed bytes.
     pub ratio: f64,
-    /// Million bytes compressed per second.
+    /// Compression speed, in million uncompressed bytes per second.
     pub compress: f64,
-    /// Million bytes decompressed per second.
+    /// Decompression speed, in million uncompressed bytes per second.
     pub decompress: f64,
     /// Blocks that were not restored exactly.
     pub wrong: u64,
 }
 
-/// Try all codecs on the files below a directory, for `seconds` each way and run.
+/// Measure all codecs on the files below a directory. Each run of a compression or decompression
+/// takes at least `each`.
 ///
 /// # Errors
-/// If there is no data to compress or it cannot be read, or a codec fails.
+/// If the files contain no data to compress or cannot be read, or if a codec fails.
 pub fn on_files(directory: &Path, each: Duration) -> Result<Vec<Tried>> {
     let bytes = sample::of(directory)?;
     let mut tried = Vec::new();
@@ -56,7 +58,7 @@ pub fn on_files(directory: &Path, each: Duration) -> Result<Vec<Tried>> {
     Ok(tried)
 }
 
-/// Try one codec at one block size.
+/// Measure one codec at one block size.
 fn one(codec: &dyn Codec, bytes: &[u8], block: u32, each: Duration) -> Result<Tried> {
     let size = block as usize;
     let blocks: Vec<&[u8]> = bytes.chunks(size).collect();
@@ -91,7 +93,8 @@ fn one(codec: &dyn Codec, bytes: &[u8], block: u32, each: Duration) -> Result<Tr
     })
 }
 
-/// Million bytes per second of `work` on all items in turn: the median of [`RUNS`] runs.
+/// Run `work` on all items in turn for `each`; returns million bytes per second: the median of
+/// [`RUNS`] runs.
 fn speed<T>(each: Duration, items: &[T], work: &mut dyn FnMut(&T) -> Result<usize>) -> Result<f64> {
     let mut rates = Vec::with_capacity(RUNS);
     for _ in 0..RUNS {

@@ -6,14 +6,15 @@ use std::path::{Path, PathBuf};
 
 use lab_report::error::{Error, Result};
 
-/// Maximum size of a sample: enough for steady speeds, and small compared with any memory limit.
+/// Maximum size of a sample, in bytes: enough for steady speeds, and small compared with any memory
+/// limit.
 const BYTES: usize = 4 << 20;
-/// Size of the pieces of a sample, which are spread over the files.
+/// Size of one piece of a sample, in bytes. The pieces are spread over the files.
 const PIECE: usize = 128 << 10;
 /// Maximum depth of nested directories.
 const DEPTH: u32 = 3;
 
-/// Pieces of the data files below `directory`, spread evenly over them.
+/// A sample of the data files below `directory`: pieces spread evenly over them.
 pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
     let mut files = Vec::new();
     list(directory, DEPTH, &mut files)?;
@@ -45,11 +46,11 @@ pub(super) fn of(directory: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Append a piece of a file, unless much of it is zeros: space that was never written.
+/// Append a piece of a file, unless much of it is zeros, which means space that was never written.
 fn take(path: &Path, offset: u64, bytes: &mut Vec<u8>) -> Result<()> {
     let fail = |e: &std::io::Error| Error::io("read", path, e);
     let file = match File::open(path) {
-        // The file may have been merged away.
+        // A merge may have removed the file.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|e| fail(&e))?,
     };

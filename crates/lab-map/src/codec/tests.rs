@@ -1,4 +1,4 @@
-//! Codecs on blocks of every kind.
+//! Tests of the codecs on blocks of every kind.
 
 use stdx::rng::Rng;
 
@@ -32,7 +32,7 @@ fn what_is_alike_gets_smaller_and_a_copy_does_not() {
         rng.fill(piece.get_mut(..200).unwrap_or_default());
     }
     std::fs::write(dir.path().join("data"), &bytes).unwrap();
-    // Logs are not pages.
+    // Logs are not sampled.
     std::fs::write(dir.path().join("x.log"), vec![b'b'; 1 << 20]).unwrap();
     let tried = on_files(dir.path(), Duration::from_micros(1)).unwrap();
     assert_eq!(tried.len(), BLOCKS.len() * all().len());

@@ -1,4 +1,4 @@
-//! A store of betree: its data file in allocation units, and its buckets in key order.
+//! Draws a store of betree: its data file in allocation units, and its buckets in key order.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use lab_report::record::map::{CELLS_MAX, COLUMNS, Cell, Kind, Lines, Map, Panel,
 
 use super::bytes::percent;
 
-/// Allocation unit of the data file.
+/// Allocation unit of the data file, in bytes.
 const UNIT: u64 = 4096;
 
 /// Draw the store in `directory` into `map`.
@@ -24,7 +24,7 @@ pub(super) fn draw(map: &mut Map, directory: &Path) -> Result<()> {
         .map(|r| r.offset + r.length)
         .max()
         .unwrap_or(0);
-    // A file can have too many units to keep one cell in memory for each.
+    // A file may have too many units for one cell in memory per unit.
     let each = length.div_ceil(UNIT).div_ceil(CELLS_MAX as u64).max(1) * UNIT;
     let mut cells = Vec::new();
     let mut next = regions.iter().peekable();
@@ -91,7 +91,7 @@ fn cell(
     }
 }
 
-/// The buckets of each tree in key order: bytes in place, and bytes pending above them.
+/// Add the buckets of each tree in key order: bytes of the base, and bytes of changes above it.
 fn buckets(map: &mut Map, found: &AtRest, owners: &[String]) {
     let size = |b: &Bucket| b.base_bytes + b.delta_bytes;
     let most = found.buckets.iter().map(size).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Decodes numbers from untrusted bytes, and reads files page by page.
 //!
-//! No function here panics on a short or wrong input: missing data is `None` or 0.
+//! No function here panics on a short or wrong input: for missing data the result is `None` or 0.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ use lab_report::error::{Error, Result};
 pub(super) struct Source {
     file: File,
     pub(super) path: PathBuf,
-    /// Its length at the time it was opened.
+    /// Length of the file when it was opened.
     pub(super) length: u64,
 }
 
@@ -47,7 +47,7 @@ impl Source {
     }
 }
 
-/// Big-endian numbers at `at`; 0 beyond the end.
+/// The big-endian number at `at`; 0 beyond the end.
 pub(super) fn be16(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_be_bytes)
 }
@@ -60,7 +60,7 @@ pub(super) fn be64(bytes: &[u8], at: usize) -> u64 {
     array(bytes, at).map_or(0, u64::from_be_bytes)
 }
 
-/// Little-endian numbers at `at`; 0 beyond the end.
+/// The little-endian number at `at`; 0 beyond the end.
 pub(super) fn le16(bytes: &[u8], at: usize) -> u16 {
     array(bytes, at).map_or(0, u16::from_le_bytes)
 }
@@ -77,7 +77,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }
 
-/// A cursor over bytes in the encoding of RocksDB and LevelDB.
+/// A cursor over bytes in RocksDB's and LevelDB's encoding of integers.
 pub(super) struct Varints<'a>(pub(super) &'a [u8]);
 
 impl<'a> Varints<'a> {
@@ -100,14 +100,14 @@ impl<'a> Varints<'a> {
         Some(taken)
     }
 
-    /// Bytes with a length prefix.
+    /// Read a byte string with a length prefix.
     pub(super) fn slice(&mut self) -> Option<&'a [u8]> {
         let length = self.next()?;
         self.take(length)
     }
 }
 
-/// A share in percent.
+/// The share of `part` in `of`, in percent.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

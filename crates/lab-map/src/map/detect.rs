@@ -1,4 +1,5 @@
-//! Detects the store at a path: from the name of its engine if there is one, else from the files.
+//! Detects the store at a path: from the engine's name in the identity file if it exists, else from
+//! the files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use lab_report::error::{Error, Result};
 use super::bytes::Source;
 use super::{innodb, lmdb, wiredtiger};
 
-/// Maximum number of drawn tablespaces of a directory, the largest first.
+/// Maximum number of tablespaces of a directory that are drawn, the largest first.
 pub(super) const TABLES_MAX: usize = 16;
 
 /// A store that can be drawn.
@@ -18,11 +19,11 @@ pub(super) enum Found {
     Betree(PathBuf),
     /// A file of LMDB.
     Lmdb(PathBuf),
-    /// The files of a store of WiredTiger, with their directory.
+    /// The directory of a store of WiredTiger, and its files.
     WiredTiger(PathBuf, Vec<PathBuf>),
     /// The directory of a store of RocksDB.
     RocksDb(PathBuf),
-    /// Tablespaces.
+    /// InnoDB tablespaces.
     InnoDb(Vec<PathBuf>),
 }
 
@@ -100,7 +101,7 @@ fn directory(path: &Path) -> Result<Found> {
     if !tables.is_empty() {
         return Ok(Found::InnoDb(tables));
     }
-    // MyRocks creates its directory when it is loaded, even without tables.
+    // MyRocks creates its directory when it is loaded, even if it stores no tables.
     if has("#rocksdb/CURRENT") {
         return Ok(Found::RocksDb(path.join("#rocksdb")));
     }
@@ -119,7 +120,7 @@ fn directory(path: &Path) -> Result<Found> {
     refuse(path, "no store is in this directory")
 }
 
-/// The trees of a WiredTiger store; its internal files are not drawn.
+/// The trees of a WiredTiger store. WiredTiger's internal files are not drawn.
 fn wired(directory: &Path) -> Result<Found> {
     let tree = |path: &PathBuf| {
         let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
@@ -137,8 +138,8 @@ fn tablespaces(path: &Path) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = list(path)?.into_iter().filter(ibd).collect();
     if path.join("ibdata1").is_file() {
         for below in list(path)?.iter().filter(|p| p.is_dir()) {
-            // Skip the server's own databases, which are small and of no interest. The path may
-            // still name one.
+            // Skip the server's own databases, which are small and of no interest. They are drawn
+            // if `path` names one of them.
             let own = ["mysql", "sys", "performance_schema"];
             if !own.iter().any(|name| below.ends_with(name)) {
                 found.extend(list(below)?.into_iter().filter(ibd));

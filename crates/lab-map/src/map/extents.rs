@@ -1,4 +1,4 @@
-//! The extents of files on their device, as the file system reports them.
+//! Reads the extents of files on their device, as the file system reports them.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub(super) fn of(path: &Path) -> Option<FileExtents> {
             length: extent.length,
         };
         match pieces.last_mut() {
-            // The file system splits long extents.
+            // The file system may report one contiguous range as several extents.
             Some(last)
                 if last.logical + last.length == next.logical
                     && last.physical + last.length == next.physical =>

@@ -1,11 +1,11 @@
-//! Finds the process that locks a file, in the kernel's list of locks: the query itself neither
+//! Finds the process that locks a file, in the kernel's list of locks. The search itself neither
 //! locks nor creates anything.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The process that holds a lock on `path`; `None` if there is none or the kernel does not report
+/// The process that holds a lock on `path`; `None` if no process does or the kernel does not report
 /// it.
 pub(super) fn holder(path: &Path) -> Option<i32> {
     let data = fs::metadata(path).ok()?;
@@ -14,8 +14,8 @@ pub(super) fn holder(path: &Path) -> Option<i32> {
     find(&locks, &format!("{major:02x}:{minor:02x}:{}", data.ino()))
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE 708 00:13:12345 0 EOF`; waiting ones have `->` after the
-/// number.
+/// Lines have the form `1: FLOCK  ADVISORY  WRITE 708 00:13:12345 0 EOF`; a waiting lock has `->`
+/// after the number.
 fn find(locks: &str, file: &str) -> Option<i32> {
     locks.lines().find_map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -8,7 +8,7 @@ use lab_report::record::map::{Map, TreeSum};
 use lab_report::report::CSS;
 use lab_report::report::svg::{escape, map as svg};
 
-/// The page.
+/// The map as an HTML page.
 #[must_use]
 pub fn page(map: &Map) -> String {
     let title = escape(&format!("{} {}", map.kind, map.path));

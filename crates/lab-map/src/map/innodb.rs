@@ -1,4 +1,5 @@
-//! An InnoDB tablespace (`.ibd`, `ibdata1`), page by page, as MariaDB and MySQL write it.
+//! Draws an InnoDB tablespace (`.ibd`, `ibdata1`), page by page, in the format of MariaDB and
+//! MySQL.
 //!
 //! Layout of a page (big-endian), after MariaDB's `fil0fil.h`, `page0types.h` and `fsp0fsp.h`:
 //! ```text
@@ -19,9 +20,9 @@ use lab_report::record::map::{Cell, Kind, Map, Panel, TreeSum};
 
 use super::bytes::{Source, be16, be32, be64, percent};
 
-/// The type of page 0.
+/// Type number of page 0.
 const FSP_HDR: u16 = 8;
-/// The flag of `full_crc32`.
+/// The flag of the format `full_crc32`.
 const FULL_CRC32: u32 = 1 << 4;
 /// Offset of the first descriptor.
 const DESCRIPTORS: usize = 150;
@@ -29,7 +30,7 @@ const DESCRIPTORS: usize = 150;
 const DESCRIPTOR_HEAD: usize = 24;
 /// Offset of the first record of an index page.
 const RECORDS: u32 = 120;
-/// Maximum number of indexes with a separate colour and name; the rest share one.
+/// Maximum number of indexes with a separate colour and name; all others share one.
 const INDEXES_MAX: usize = 64;
 
 /// Fields of page 0.
@@ -38,12 +39,12 @@ struct Header {
     space: u32,
     page_bytes: usize,
     full_crc32: bool,
-    /// Pages from here on were never used.
+    /// The first page of those that were never used.
     free_limit: u32,
     flags: u32,
 }
 
-/// Whether the start of a file is that of a tablespace.
+/// Whether `head` is the beginning of a tablespace.
 pub(super) fn begins(head: &[u8]) -> bool {
     header(head).is_some()
 }
@@ -76,7 +77,7 @@ fn header(head: &[u8]) -> Option<Header> {
 }
 
 impl Header {
-    /// Pages in an extent: 1 MiB, but at least 64.
+    /// Number of pages in an extent: 1 MiB, but at least 64 pages.
     fn extent_pages(self) -> usize {
         ((1 << 20) / self.page_bytes).max(64)
     }
@@ -109,9 +110,9 @@ struct Page<'a> {
 /// Results collected while the file is read from its first page to its last.
 struct Survey {
     header: Header,
-    /// Whether each page is free, as far as its descriptor was read.
+    /// Whether each page is free, as far as the descriptors have been read.
     free: Vec<bool>,
-    /// In the order in which they were found.
+    /// The indexes, in the order in which they were found.
     indexes: Vec<Index>,
     cells: Vec<Cell>,
     damaged: u64,
@@ -168,14 +169,14 @@ impl Survey {
         self.cells.push(cell);
     }
 
-    /// Read the descriptors of a page; they describe the pages from it on.
+    /// Read the descriptors in a page. They describe the pages from this page on.
     fn descriptors(&mut self, page: &Page<'_>) {
         let extent = self.header.extent_pages();
         let size = DESCRIPTOR_HEAD + extent / 4;
         let limit = u64::from(self.header.free_limit);
         for index in 0..self.header.page_bytes / extent {
             let at = DESCRIPTORS + index * size;
-            // 0: never initialized; 1: completely free.
+            // State 0: never initialized; state 1: completely free.
             let state = be32(page.bytes, at + 20);
             for place in 0..extent {
                 let bits = page.bytes.get(at + DESCRIPTOR_HEAD + place / 4);
@@ -186,12 +187,12 @@ impl Survey {
         }
     }
 
-    /// The cell of a page that is not free.
+    /// The cell of a page that is in use.
     fn used(&mut self, page: &Page<'_>) -> Cell {
         let bytes = page.bytes;
         let kind = be16(bytes, 24);
         let right = u64::from(be32(bytes, 4)) == page.number;
-        // A page that was allocated but never written is zeros.
+        // A page that was allocated but never written contains zeros.
         if kind == 0 {
             return Cell {
                 used: Some(0),
@@ -199,7 +200,8 @@ impl Survey {
             };
         }
         if kind & 0x8000 != 0 || matches!(kind, 34_354 | 37_401) {
-            // Compressed or encrypted as a whole: the page is in use, but its contents are unknown.
+            // The page is compressed or encrypted as a whole: it is in use, but its contents are
+            // unknown.
             return Cell::of(Kind::Data);
         }
         if !right || !self.header.intact(bytes) {
@@ -222,7 +224,7 @@ impl Survey {
         let level = be16(bytes, 64);
         let id = be64(bytes, 66);
         let size = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        // The heap top of a completely full 64 KiB page does not fit in its field.
+        // If a 64 KiB page is completely full, its heap top does not fit in the field.
         let used = top.max(RECORDS) + 2 * slots + 8;
         let used = used.saturating_sub(garbage).min(size);
         let place = self.place_of(id);
@@ -242,7 +244,8 @@ impl Survey {
         }
     }
 
-    /// The position of an index among those found; all beyond [`INDEXES_MAX`] share one more.
+    /// The position of an index among the indexes found so far; all beyond [`INDEXES_MAX`] share
+    /// one more position.
     fn place_of(&mut self, id: u64) -> usize {
         if let Some(place) = self.indexes.iter().position(|index| index.id == id) {
             return place;

@@ -26,14 +26,14 @@ const LEAF: u16 = 2;
 const NODE: usize = 8;
 /// The tree in which this program stores the names of the other trees.
 const CATALOG: &str = "catalog";
-/// The root of a tree without pages.
+/// Page number that means that the tree has no pages.
 const NONE: u64 = u64::MAX;
 /// Maximum depth of a tree (LMDB's own limit).
 const DEPTH_MAX: u32 = 32;
 /// Maximum number of trees that are shown separately.
 const TREES_MAX: usize = 128;
 
-/// Whether the start of a file is that of an LMDB file.
+/// Whether `head` is the beginning of an LMDB file.
 pub(super) fn begins(head: &[u8]) -> bool {
     le32(head, HEADER) == MAGIC && le16(head, 10) & 8 != 0
 }
@@ -160,7 +160,7 @@ impl Walk<'_> {
     }
 
     /// Read a page and draw it; `None` if it is not a page of a tree, or was visited before (a
-    /// corrupt file must not cause an endless walk).
+    /// damaged file must not cause an endless walk).
     fn page(&mut self, number: u64, tree: usize) -> Result<Option<Vec<u8>>> {
         let size = self.meta.page_bytes;
         let place = usize::try_from(number).unwrap_or(usize::MAX);
@@ -258,7 +258,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The list of free pages: each entry is a count of pages and their numbers.
+    /// Walk the list of free pages: each entry is a count of pages and their numbers.
     fn free_list(&mut self, root: u64, tree: usize, depth: u32) -> Result<()> {
         self.walk(root, tree, depth, &mut |walk, node| {
             let own;
@@ -276,7 +276,7 @@ impl Walk<'_> {
         })
     }
 
-    /// A value in overflow pages.
+    /// Read a value from its overflow pages.
     fn large(&self, node: &Node<'_>) -> Result<Vec<u8>> {
         let size = self.meta.page_bytes as u64;
         let at = le64(node.data, 0).saturating_mul(size) + HEADER as u64;
@@ -287,7 +287,7 @@ impl Walk<'_> {
         Ok(bytes)
     }
 
-    /// The catalog, and every tree it names.
+    /// Walk the catalog, and every tree that it names.
     fn catalog(&mut self) -> Result<()> {
         let main = self.tree("names of trees");
         let mut found: Vec<(String, Tree)> = Vec::new();
@@ -306,7 +306,7 @@ impl Walk<'_> {
                     let tree = String::from_utf8_lossy(node.key).into_owned();
                     named.push((tree, u32::from_be_bytes(*slot)));
                 }
-                // Duplicates in a separate tree.
+                // The duplicate values of a key are in a separate tree.
                 if node.flags & 6 == 6 {
                     let below = Tree::at(node.data, 0);
                     walk.walk(below.root, place, u32::from(tree.depth), &mut |_, _| Ok(()))?;
@@ -314,8 +314,8 @@ impl Walk<'_> {
                 Ok(())
             })?;
         }
-        // This program's own stores call their trees `t0`, `t1` ..., and keep the names in the
-        // catalog.
+        // This program's own stores name their trees `t0`, `t1` ..., and store the users' names of
+        // the trees in the catalog.
         for (name, slot) in named {
             let slot = format!("t{slot}");
             let mut trees = self.trees.iter_mut();
@@ -364,21 +364,21 @@ impl Walk<'_> {
     }
 }
 
-/// An entry of a page.
+/// A node of a page.
 struct Node<'a> {
     flags: u16,
     key: &'a [u8],
     /// The value, or the number of the first overflow page that holds it.
     data: &'a [u8],
-    /// The length of the value.
+    /// Length of the value, in bytes.
     length: u32,
-    /// Of a branch node: the child page.
+    /// The child page; in branch nodes only.
     child: u64,
 }
 
 fn nodes(page: &[u8]) -> impl Iterator<Item = Node<'_>> {
     let flags = le16(page, 10);
-    // Leaves of fixed-size keys have no nodes, so they give no further information.
+    // Leaves with keys of fixed size have no nodes, so they provide no further information.
     let plain = flags & 32 == 0;
     let lower = usize::from(le16(page, 12));
     let slots = if plain {

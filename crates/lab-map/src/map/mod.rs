@@ -1,9 +1,9 @@
 //! Fragmentation maps: the fill of a store's pages, the free space between them, and the location
 //! of its files on the device.
 //!
-//! Read-only throughout: no file is opened through its engine, locked or written. Data that a
-//! running store has only in memory is therefore not drawn, and the map names the process that
-//! holds the store.
+//! All access is read-only: no file is opened through its engine, locked or written. Data that a
+//! running store has only in memory is therefore not drawn, and the map names the process that has
+//! the store open.
 //!
 //! Bytes of files are untrusted: lengths are checked before memory is allocated, walks cannot loop,
 //! and invalid data is drawn as unknown.
@@ -35,7 +35,7 @@ use lab_report::record::map::Map;
 /// Draw the store at `path`: its directory, or one of its files.
 ///
 /// # Errors
-/// If `path` is no store of a known engine or cannot be read; the message states which.
+/// If `path` is not a store of a known engine, or cannot be read; the message states which.
 pub fn read(path: &Path) -> Result<Map> {
     let found = detect(path)?;
     let mut map = Map::new(found.name(), path);

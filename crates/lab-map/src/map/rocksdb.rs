@@ -1,4 +1,4 @@
-//! A RocksDB store: levels by key ranges, from its manifest and the properties of its files.
+//! Draws a RocksDB store: levels by key ranges, from its manifest and the properties of its files.
 //!
 //! The manifest is a log of edits: the files, their column family and level, and their first and
 //! last key. A file's properties include the number of deletions among its entries. Nothing is
@@ -40,7 +40,7 @@ struct Table {
     entries: Option<(u64, u64)>,
 }
 
-/// The state after all edits.
+/// The files and column families after all edits of the manifest.
 #[derive(Default)]
 struct Version {
     families: BTreeMap<u64, String>,
@@ -144,8 +144,8 @@ fn records(bytes: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Checksums are stored masked, because the checksum of data that contains its own checksum is
-/// degenerate.
+/// The masked form of a checksum, as it is stored: the checksum of data that contains its own
+/// checksum would be degenerate.
 fn mask(sum: u32) -> u32 {
     sum.rotate_right(15).wrapping_add(0xa282_ead8)
 }
@@ -162,14 +162,14 @@ impl Version {
         while !rest.0.is_empty() {
             let tag = rest.next()?;
             match tag {
-                // Comparator, or the name of a column family: a text.
+                // Tag 1, the comparator, or the name of a column family: a string.
                 1 => {
                     rest.slice()?;
                 }
                 2..=4 | 9 | 10 | 203 | 300 => {
                     rest.next()?;
                 }
-                // Compaction cursor of a level: level and key.
+                // Tag 5, the compaction cursor of a level: the level and a key.
                 5 => {
                     rest.next()?;
                     rest.slice()?;
@@ -179,7 +179,7 @@ impl Version {
                 200 => family = rest.next()?,
                 201 => named = Some(String::from_utf8_lossy(rest.slice()?).into_owned()),
                 202 => dropped = true,
-                // Tags that may be skipped have this bit set, and a length prefix.
+                // A tag with this bit set may be skipped; it has a length prefix.
                 tag if tag & (1 << 13) != 0 => {
                     rest.slice()?;
                 }
@@ -204,7 +204,7 @@ impl Version {
     }
 }
 
-/// A new file in an edit, in one of four generations of its encoding.
+/// Parse a new file in an edit, in one of the four generations of its encoding.
 fn table(rest: &mut Varints<'_>, tag: u64) -> Option<(u64, Table)> {
     let level = usize::try_from(rest.next()?).ok()?;
     let number = rest.next()?;
@@ -213,7 +213,7 @@ fn table(rest: &mut Varints<'_>, tag: u64) -> Option<(u64, Table)> {
     }
     let bytes = rest.next()?;
     let key = |stored: &[u8]| {
-        // A key is followed by its sequence number and type.
+        // The stored key ends with its sequence number and type.
         let own = stored.len().saturating_sub(8);
         stored.get(..own).unwrap_or_default().to_vec()
     };
@@ -249,10 +249,10 @@ fn properties(source: &Source) -> Result<Option<(u64, u64)>> {
         return Ok(None);
     }
     let index = if le32(&footer, 41) < 6 {
-        // The handle of the metaindex block comes first.
+        // The handle of the metaindex block is the first one.
         handle(&mut Varints(footer.get(1..41).unwrap_or_default()))
     } else {
-        // Since format 6 it lies right before the footer, followed by 5 bytes.
+        // Since format 6 the metaindex block lies right before the footer, followed by 5 bytes.
         let length = u64::from(le32(&footer, 13));
         at.checked_sub(length + 5).map(|offset| (offset, length))
     };
@@ -284,7 +284,7 @@ fn handle(rest: &mut Varints<'_>) -> Option<(u64, u64)> {
     Some((rest.next()?, rest.next()?))
 }
 
-/// An uncompressed block; `None` if it is not one.
+/// Read an uncompressed block; `None` if it is compressed.
 fn read_block(source: &Source, (offset, length): (u64, u64)) -> Result<Option<Vec<u8>>> {
     let end = offset.checked_add(length);
     if META_MAX < length || end.is_none_or(|end| source.length < end) {
@@ -292,11 +292,12 @@ fn read_block(source: &Source, (offset, length): (u64, u64)) -> Result<Option<Ve
     }
     let mut bytes = vec![0; usize::try_from(length + 1).unwrap_or(0)];
     source.read(&mut bytes, offset)?;
-    // The block is followed by its compression type.
+    // The byte after the block is its compression type.
     Ok((bytes.pop() == Some(0)).then_some(bytes))
 }
 
-/// The entries of a block: each key shares a prefix with the previous one.
+/// The entries of a block. Each key is stored without the prefix that it shares with the previous
+/// key.
 fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     let mut all: Vec<(Vec<u8>, &[u8])> = Vec::new();
     let Some(tail) = block.len().checked_sub(4) else {
@@ -324,8 +325,8 @@ fn entries(block: &[u8]) -> Vec<(Vec<u8>, &[u8])> {
     all
 }
 
-/// The name of the tree in a column family: this project's families have a digit and a colon before
-/// it, which encode the purpose of the tree.
+/// The name of the tree in a column family. In this project's stores the family's name begins with
+/// a digit, which encodes the purpose of the tree, and a colon.
 fn tree_name(family: &str) -> &str {
     match family.split_once(':') {
         Some(("0" | "1" | "2" | "3", name)) => name,
@@ -372,8 +373,8 @@ fn sum(name: &str, tables: &[&Table]) -> TreeSum {
     }
 }
 
-/// Levels by key ranges. The ranges hold equal shares of the bytes of the largest level, so that
-/// one column is the same share of the data for any distribution of keys.
+/// Draw the levels by key ranges. The ranges hold equal shares of the bytes of the largest level,
+/// so that one column is the same share of the data for any distribution of keys.
 fn panel(name: &str, tables: &[&Table]) -> Panel {
     let scale = Scale::new(tables);
     let levels = tables.iter().map(|t| t.level).max().unwrap_or(0) + 1;
@@ -397,7 +398,7 @@ fn panel(name: &str, tables: &[&Table]) -> Panel {
     let shade = |(bytes, (entries, deleted)): (&u64, &(u64, u64))| Cell {
         owner: (0 < *bytes).then_some(0),
         used: (0 < *entries).then(|| 100 - percent(*deleted, *entries)),
-        // A non-empty range is visible, however small.
+        // A non-empty range stays visible, however small.
         weight: if *bytes == 0 {
             0
         } else {
@@ -451,7 +452,8 @@ impl<'a> Scale<'a> {
         Scale { files, total }
     }
 
-    /// The columns from one key to another: all columns of the files that contain them.
+    /// The columns from one key to another: all columns of the files whose ranges contain the two
+    /// keys.
     fn columns(&self, low: &[u8], high: &[u8]) -> (usize, usize) {
         let file = |key: &[u8]| self.files.partition_point(|(end, _)| *end < key);
         let end = |file: usize| self.files.get(file).map_or(self.total, |(_, end)| *end);

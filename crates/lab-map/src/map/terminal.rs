@@ -1,5 +1,5 @@
-//! Maps on a terminal: one cell is one character. With colour, the height of a block is the share
-//! in use and its colour is the owner; without, a digit is the share in use in tenths.
+//! Prints maps on a terminal: one cell is one character. With colour, the height of a block is the
+//! share in use and its colour shows the owner; without, a digit is the share in use in tenths.
 
 use std::fmt::Write as _;
 
@@ -11,15 +11,15 @@ use lab_report::report::svg::PALETTE;
 /// Capabilities of the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
-    /// ASCII alone.
+    /// ASCII characters only, no colours.
     Plain,
     /// 256 colours.
     Colours,
-    /// Any colour.
+    /// 24-bit colours.
     TrueColour,
 }
 
-/// The nearest of the 256 colours to each colour of the palette.
+/// For each colour of the palette, the nearest of the terminal's 256 colours.
 const NEAREST: [u8; 8] = [32, 208, 36, 175, 178, 75, 97, 245];
 /// Blocks from one eighth to eight eighths.
 const BLOCKS: [char; 8] = [
@@ -62,7 +62,7 @@ pub fn text(map: &Map, ink: Ink) -> String {
     out
 }
 
-/// The totals in a sentence.
+/// The totals as a sentence.
 fn sums(map: &Map) -> String {
     let sums = &map.sums;
     let free = 100.0 * sums.free_bytes as f64 / (sums.file_bytes as f64).max(1.0);
@@ -156,7 +156,7 @@ fn glyph(cell: &Cell, ink: Ink, heat: bool) -> char {
     }
 }
 
-/// The colour of a cell as the numbers of an escape sequence.
+/// The colour of a cell, as the parameters of an escape sequence.
 fn paint(cell: &Cell, ink: Ink) -> Option<String> {
     let owner = cell.owner.map_or(0, usize::from) % PALETTE.len();
     let owned = matches!(cell.kind, Kind::Data | Kind::Inner | Kind::Overflow);
@@ -180,7 +180,7 @@ fn paint(cell: &Cell, ink: Ink) -> Option<String> {
 fn rgb(colour: &str, weight: u8) -> [u32; 3] {
     let number = u32::from_str_radix(colour.trim_start_matches('#'), 16).unwrap_or(0);
     let shade = 35 + u32::from(weight.min(100)) * 65 / 100;
-    // A little lighter than on paper: most terminals are dark.
+    // Slightly lighter than in HTML: most terminals are dark.
     [16, 8, 0].map(|shift| ((number >> shift & 0xff) * shade / 100 + 24).min(255))
 }
 

@@ -1,4 +1,5 @@
-//! Maps of stores that engines made, of a tablespace a server made, and of damaged files.
+//! Tests of maps: of stores that the engines created, of a tablespace that a server created, and of
+//! damaged files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +12,8 @@ use stdx::rng::Rng;
 
 use super::*;
 
-/// A table of 767 rows, some with a long text, written by MariaDB 10.11: 14 leaves and a root of
-/// the primary index, one page of a secondary index, 14 pages of long texts.
+/// A table of 767 rows, some with a long text, written by MariaDB 10.11. It has 14 leaves and a
+/// root of the primary index, one page of a secondary index, and 14 pages of long texts.
 const TABLESPACE: &[u8] = include_bytes!("testdata/innodb.ibd.gz");
 
 fn tablespace() -> Vec<u8> {
@@ -72,7 +73,7 @@ fn stores() -> Vec<(&'static str, tempfile::TempDir)> {
     all
 }
 
-/// Everything below a directory, with its bytes.
+/// All files below a directory, with their contents.
 fn content(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(directory).unwrap() {
@@ -97,7 +98,8 @@ fn every_engine_is_drawn_and_left_as_it_was() {
             let sum = map.trees.iter().find(|t| t.name == tree);
             assert!(sum.is_some_and(|t| 0 < t.bytes), "{name} {tree}: {map:?}");
         }
-        // 13,333 rows of 104 bytes and 20 of 20,000; betree stores common parts once per page.
+        // The rows are 13,333 of 104 bytes and 20 of 20,000; betree stores common parts of keys
+        // once per page.
         assert!(400_000 < map.sums.file_bytes, "{name}: {:?}", map.sums);
         assert!(map.sums.free_bytes < map.sums.file_bytes, "{name}");
         if let Some(fill) = map.sums.leaf_fill {
@@ -170,7 +172,7 @@ fn a_tablespace_is_drawn_page_by_page() {
     assert_eq!((rows.leaves, rows.depth, by_k.leaves), (14, Some(2), 1));
     let fill = rows.leaf_fill.unwrap();
     assert!((0.4..0.9).contains(&fill), "{fill}");
-    // A directory of tablespaces is drawn too.
+    // A directory of tablespaces is also drawn.
     assert_eq!(read(dir.path()).unwrap().panels, map.panels);
 }
 
@@ -238,7 +240,7 @@ fn no_bytes_make_a_reader_panic_or_run_away() {
                 continue;
             }
             for _ in 0..=rng.below(20) {
-                // Damage to the head of a file is the more interesting case.
+                // Damage to the beginning of a file is the more interesting case.
                 let most = if rng.chance(0.5) { 8192 } else { bytes.len() };
                 let at = rng.index(most.min(bytes.len()));
                 bytes[at] = u8::try_from(rng.below(256)).unwrap();
@@ -247,7 +249,7 @@ fn no_bytes_make_a_reader_panic_or_run_away() {
                 bytes.truncate(rng.index(bytes.len()));
             }
             fs::write(path, &bytes).unwrap();
-            // Both are correct: a map that shows the damage, or an error.
+            // Both results are correct: a map that shows the damage, or an error.
             match read(dir.path()) {
                 Ok(map) => {
                     let _drawn = (text(&map, Ink::Plain), page(&map));

@@ -1,4 +1,4 @@
-//! WiredTiger files (`*.wt`), block by block.
+//! Draws WiredTiger files (`*.wt`), block by block.
 //!
 //! A file is read from its second allocation unit on. If a block with a valid CRC-32C starts at a
 //! unit, it is drawn as its page header describes; otherwise the scan continues with the next unit.
@@ -29,10 +29,10 @@ const UNIT_MIN: u64 = 512;
 pub(super) const HEADERS: usize = 40;
 /// Maximum size of a block (WiredTiger's limit is 512 MiB; this limit bounds the memory).
 const BLOCK_MAX: u64 = 64 << 20;
-/// Bytes of a file that are read at once in the search for blocks.
+/// Number of bytes of a file that the search for blocks reads at once.
 const WINDOW: usize = 1 << 20;
 
-/// Whether the start of a file is that of a WiredTiger file.
+/// Whether `head` is the beginning of a WiredTiger file.
 pub(super) fn begins(head: &[u8]) -> bool {
     le32(head, 0) == MAGIC && le16(head, 4) == 1
 }
@@ -40,7 +40,7 @@ pub(super) fn begins(head: &[u8]) -> bool {
 /// A block with a valid checksum.
 pub(super) struct Block<'a> {
     pub(super) offset: u64,
-    /// The bytes of the page after its headers.
+    /// The bytes after the headers.
     pub(super) body: &'a [u8],
     pub(super) generation: u64,
     memory: u32,
@@ -130,7 +130,7 @@ fn add(map: &mut Map, title: &str, (unit, leaf_max): (u64, u64), cells: &[Cell],
 }
 
 impl Block<'_> {
-    /// The kind of its page.
+    /// The kind of the block's page.
     fn kind(&self) -> Kind {
         match self.kind {
             2 | 4 | 7 => Kind::Data,
@@ -157,14 +157,14 @@ fn fill(cells: &mut [Cell], from: u64, count: u64, cell: Cell) {
     }
 }
 
-/// Whether an offset is in one of the extents, which are in ascending order.
+/// Whether an offset is in one of `extents`, which are in ascending order.
 fn within(extents: &[(u64, u64)], offset: u64) -> bool {
     let after = extents.partition_point(|(start, _)| *start <= offset);
     let before = after.checked_sub(1).and_then(|at| extents.get(at));
     before.is_some_and(|(start, length)| offset - start < *length)
 }
 
-/// Visit every block with a valid checksum, with its length.
+/// Call `each` with every block that has a valid checksum, and its length.
 fn blocks(source: &Source, unit: u64, each: &mut dyn FnMut(&Block<'_>, u64)) -> Result<()> {
     let mut window = vec![0; WINDOW];
     let mut base = 0;

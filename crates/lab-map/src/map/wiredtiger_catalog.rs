@@ -13,9 +13,9 @@ use lab_report::error::Result;
 use super::bytes::Source;
 use super::wiredtiger::{Block, block};
 
-/// First number of a list of extents.
+/// The first number of a list of extents, which identifies it.
 const LIST_MAGIC: u64 = 71_002;
-/// Maximum number of extents read from a list: bounds the memory.
+/// Maximum number of extents read from a list, which bounds the memory.
 const EXTENTS_MAX: usize = 1 << 22;
 /// Maximum size of a list of extents.
 const LIST_BYTES_MAX: u64 = 64 << 20;
@@ -25,9 +25,9 @@ const LIST_BYTES_MAX: u64 = 64 << 20;
 pub(super) struct Entry {
     /// The file name.
     file: String,
-    /// The name of the tree in it.
+    /// The name of the tree in the file.
     pub(super) name: String,
-    /// Bytes of an allocation unit.
+    /// Size of an allocation unit, in bytes.
     pub(super) unit: u64,
     /// Maximum size of a leaf page in memory, in bytes.
     pub(super) leaf_page_max: u64,
@@ -52,7 +52,7 @@ impl Catalog {
         let mut rest = text.as_ref();
         while let Some(at) = rest.find("file:") {
             rest = rest.get(at + "file:".len()..).unwrap_or_default();
-            // A key ends with a zero; its value, the configuration, follows directly.
+            // A key ends with a zero byte; its value, the configuration, follows directly.
             let Some((name, after)) = rest.split_once('\0') else {
                 return;
             };
@@ -90,7 +90,7 @@ fn entry(name: &str, config: &str, generation: u64) -> Option<Entry> {
     })
 }
 
-/// A size as WiredTiger writes it: `4KB`, `32768`.
+/// Parse a size as WiredTiger writes it: `4KB`, `32768`.
 fn size(config: &str, key: &str) -> Option<u64> {
     let text = config.get(config.find(key)? + key.len()..)?;
     let end = text.find([',', ')']).unwrap_or(text.len());
@@ -109,8 +109,8 @@ fn hex(text: &str) -> Option<Vec<u8>> {
 }
 
 impl Entry {
-    /// The free extents of the file as its newest checkpoint lists them, ascending; `None` if there
-    /// is no list.
+    /// The free extents of the file, ascending, as its newest checkpoint lists them; `None` if the
+    /// checkpoint has no such list.
     pub(super) fn free(&self, source: &Source) -> Result<Option<Vec<(u64, u64)>>> {
         let Some((offset, length)) = self.list() else {
             return Ok(None);
@@ -134,7 +134,7 @@ impl Entry {
     fn list(&self) -> Option<(u64, u64)> {
         let mut packed = Packed(self.address.get(1..)?);
         let mut available = (0, 0);
-        // Skip root, allocated; then available.
+        // The addresses of the root and of the allocated blocks come first; they are skipped.
         for _ in 0..3 {
             let (offset, size) = (packed.next()?, packed.next()?);
             packed.next()?;
@@ -166,7 +166,7 @@ fn extents(body: &[u8], file: u64) -> Option<Vec<(u64, u64)>> {
     Some(all)
 }
 
-/// Numbers packed so that they sort as bytes.
+/// Numbers in WiredTiger's packed encoding, whose byte order is the order of the numbers.
 struct Packed<'a>(&'a [u8]);
 
 impl Packed<'_> {

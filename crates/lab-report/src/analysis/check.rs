@@ -1,4 +1,4 @@
-//! Checking a run against a base: has anything got worse than the rules allow?
+//! Checking a run against a base: whether anything got worse than the rules allow.
 //!
 //! C1. A relative rule finds a regression when the change is beyond its threshold *and* beyond
 //!     noise (the module `verdict`: interval and floor). A threshold within the noise never fails
@@ -28,13 +28,13 @@ pub struct Check {
     pub schema: u32,
     /// The run that was checked.
     pub run: String,
-    /// The run it was held against.
+    /// The base.
     pub base: String,
     /// Each rule on each target and step.
     pub lines: Vec<CheckLine>,
     /// Why the run cannot be judged; empty when it can.
     pub invalid: Vec<String>,
-    /// What a reader must know, `invalid` included.
+    /// Notes for the reader, including `invalid`.
     pub notes: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ pub struct CheckLine {
     pub step: String,
     /// The rule.
     pub rule: String,
-    /// The metric it is about.
+    /// Its metric.
     pub metric: String,
     /// The metric's unit.
     pub unit: String,
@@ -61,13 +61,13 @@ pub struct CheckLine {
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
-    /// The threshold decided alone, for want of repeats.
+    /// Whether only the threshold decided, because there are too few repeats.
     pub single_repeat: bool,
-    /// What follows.
+    /// The verdict.
     pub verdict: CheckVerdict,
 }
 
-/// What follows from a rule.
+/// The verdict on a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckVerdict {
@@ -78,10 +78,10 @@ pub enum CheckVerdict {
     WithinNoise,
     /// Beyond the threshold and beyond noise.
     Regression,
-    /// Not measured on a side.
+    /// Not measured on one of the sides.
     #[serde(rename = "not measured")]
     NotMeasured,
-    /// A side may not be used.
+    /// One of the sides is unusable.
     Invalid,
 }
 
@@ -97,7 +97,7 @@ impl fmt::Display for CheckVerdict {
     }
 }
 
-/// What a check comes to.
+/// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// No regression.
@@ -119,7 +119,7 @@ impl fmt::Display for Outcome {
 }
 
 impl Check {
-    /// What it comes to.
+    /// The outcome.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         let any = |verdict| self.lines.iter().any(|line| line.verdict == verdict);
@@ -133,7 +133,7 @@ impl Check {
     }
 }
 
-/// Hold a run against a base, target by target and step by step, as far as both have them.
+/// Compare a run with a base, for the targets and steps that both have.
 ///
 /// # Errors
 /// When the plans differ in what matters (named), no target is in both, or there is no rule.
@@ -294,7 +294,7 @@ fn verdict(rule: &Rule, found: &Judgement) -> CheckVerdict {
         (Some(new), _, Threshold::Below(value)) => return limit(new < value),
         (Some(new), _, Threshold::Above(value)) => return limit(value < new),
         (Some(new), Some(old), _) => (new, old),
-        // It could be measured on the base: something is wrong with the run.
+        // The base has the number, so something is wrong with the run.
         (None, Some(_), _) => return CheckVerdict::Invalid,
         (_, None, _) => return CheckVerdict::NotMeasured,
     };
@@ -393,7 +393,7 @@ mod tests {
         assert_eq!(verdict, [CheckVerdict::Regression], "C3: a limit");
         let found = check(&new, &base, &rules(&["stall_seconds>3"])).unwrap();
         assert_eq!(verdicts(&found), [CheckVerdict::Ok]);
-        // From 0 to 3 in each repeat is any rise at all.
+        // With 0 in each repeat of the base, 3 is a regression.
         let found = check(&new, &base, &rules(&["stall_seconds>+50%"])).unwrap();
         assert_eq!(verdicts(&found), [CheckVerdict::Regression]);
     }

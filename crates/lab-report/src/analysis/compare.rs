@@ -12,33 +12,33 @@ use super::verdict::{Verdict, few_repeats, floor, judge, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
-/// All that was compared.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: u32,
     /// The names of the runs.
     pub runs: Vec<String>,
-    /// What a reader must know: differing plans, hosts without calibration, missing repeats.
+    /// Warnings: differing plans, hosts without calibration, missing repeats.
     pub warnings: Vec<String>,
     /// Each step of each target against its base.
     pub pairs: Vec<Pair>,
 }
 
-/// A step of a target against its base.
+/// A step of a target compared with its base.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pair {
     /// The step.
     pub step: String,
     /// The base: a target, `run/target` when several runs are compared.
     pub base: String,
-    /// The other.
+    /// The compared target.
     pub target: String,
     /// Valid repeats of the base.
     pub base_repeats: u32,
     /// Valid repeats of the other.
     pub repeats: u32,
-    /// Why nothing may be concluded: wrong answers, a failure, nothing measured.
+    /// Why no conclusion is possible: wrong answers, a failure, nothing measured.
     pub invalid: Option<String>,
     /// The metrics measured on either side, in the order of [`METRICS`].
     pub rows: Vec<ComparisonRow>,
@@ -63,13 +63,14 @@ pub struct ComparisonRow {
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
-    /// A side is a single repeat: the interval holds what differs within a run, not between runs.
+    /// Whether a side has a single repeat: the interval covers differences within a run, not
+    /// between runs.
     pub within_run: bool,
     /// Two-sided p-value of the Mann-Whitney test, with 5 repeats or more on each side.
     pub p_value: Option<f64>,
-    /// The noise floor the effect was held against, relative.
+    /// The relative noise floor that the effect was compared with.
     pub floor: f64,
-    /// The word; `None` for metrics that only describe, and where repeats are missing to say.
+    /// The verdict; `None` for descriptive metrics, and if there are too few repeats.
     pub verdict: Option<Verdict>,
 }
 
@@ -212,12 +213,12 @@ fn label(names: &[String], contender: &Contender<'_>) -> String {
     }
 }
 
-/// What the caller named.
+/// The base that the caller named.
 #[derive(Clone, Copy)]
 enum Chosen {
-    /// One contender is the base of all.
+    /// One target is the base of all.
     One(usize),
-    /// A run is: each target's namesake.
+    /// A run: its targets are the bases of the targets with the same name.
     Run(usize),
 }
 

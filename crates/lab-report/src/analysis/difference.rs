@@ -1,4 +1,4 @@
-//! What differs between two plans so that their numbers do not compare.
+//! Differences between two plans that prevent a comparison of their numbers.
 //!
 //! D1. What decides the work must be equal: experiment, steps, seed, clients.
 //! D2. What decides the means must be equal: limits, cache, durability.
@@ -6,7 +6,7 @@
 
 use crate::record::{Manifest, Plan, StepPlan};
 
-/// The differences that forbid a comparison, each as `what: base here, other there`.
+/// The differences that prevent a comparison, each as `what: base here, other there`.
 pub(super) fn forbidding(base: &Plan, other: &Plan) -> Vec<String> {
     let mut found = Vec::new();
     let mut same = |what: &str, a: String, b: String| {

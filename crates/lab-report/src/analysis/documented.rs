@@ -1,4 +1,4 @@
-//! `docs/results.md` is normative: it must hold every field and metric there is.
+//! `docs/results.md` is normative: it must list every field and metric.
 
 use std::collections::BTreeSet;
 

@@ -4,8 +4,8 @@
 
 use crate::record::{BUFFERED_WRITES, EnvelopeRecord, RunRecord, Runs, TargetRecord};
 
-/// Whether a target's writes may pass by a cap on writes that is in force: `direct` says whether
-/// its data files are written around the page cache.
+/// Whether a target's writes may bypass a cap on writes that is in force; `direct` states whether
+/// its data files bypass the page cache.
 #[must_use]
 pub fn writes_escape(envelope: &EnvelopeRecord, direct: bool) -> bool {
     let capped = |line: &crate::record::EnvelopeLine| {
@@ -14,15 +14,15 @@ pub fn writes_escape(envelope: &EnvelopeRecord, direct: bool) -> bool {
     !direct && by_version_1(envelope) && envelope.lines.iter().any(capped)
 }
 
-/// Whether version 1 caps input and output here. Where each controller is of another version, the
-/// warning names the version of this one.
+/// Whether control groups v1 cap I/O here. If controllers have different versions, the warning
+/// names the version of the I/O controller.
 fn by_version_1(envelope: &EnvelopeRecord) -> bool {
     let warned = |warning: &String| warning == BUFFERED_WRITES;
     envelope.mode == "cgroup v1" || envelope.warnings.iter().any(warned)
 }
 
-/// Whether writes of a target passed by the caps of a step, or may have. False for targets that
-/// nothing was written down about.
+/// Whether writes of a target bypassed the caps of a step, or may have. False for targets without a
+/// record.
 #[must_use]
 pub fn escaped(run: &RunRecord, name: &str) -> bool {
     let Some(target) = run.targets.iter().find(|t| t.name == name) else {
@@ -35,8 +35,8 @@ pub fn escaped(run: &RunRecord, name: &str) -> bool {
     })
 }
 
-/// What a report says of the limits of caps on a machine with version 1; `None` on others, and
-/// where no target writes through the page cache.
+/// The report's note about the limits of caps with control groups v1; `None` with v2, and if no
+/// target writes through the page cache.
 #[must_use]
 pub fn limits_of_caps(run: &RunRecord) -> Option<String> {
     if !run.steps.iter().any(|s| by_version_1(&s.envelope)) {
@@ -90,7 +90,7 @@ mod tests {
             (one, "write IOPS", Some(500), true, false),
             // Reads are capped in both versions.
             (one, "read IOPS", Some(500), false, false),
-            // Asked for, and not in force.
+            // Requested, but not in force.
             (one, "write IOPS", None, false, false),
             (two, "write IOPS", Some(500), false, false),
             (two, "write B/s", Some(500), true, false),

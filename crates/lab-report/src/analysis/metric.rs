@@ -17,7 +17,7 @@ pub enum Better {
     Higher,
     /// Less is better.
     Lower,
-    /// It describes, it does not judge.
+    /// It is descriptive: neither direction is better.
     Neither,
 }
 
@@ -277,8 +277,8 @@ impl Metric {
     }
 }
 
-/// The metrics of one step by name: every name of [`METRICS`]. `None`: not measured, or a ratio of
-/// nothing.
+/// The metrics of one step by name: every name of [`METRICS`]. `None` if not measured, or if a
+/// ratio has no denominator.
 #[must_use]
 pub fn metrics(step: &StepSummary) -> BTreeMap<String, Option<f64>> {
     let all = throughput(step)
@@ -387,7 +387,7 @@ fn count(n: u64) -> Option<f64> {
     Some(n as f64)
 }
 
-/// `None` when a side is missing or the lower one is not above 0.
+/// `None` if a side is missing or the denominator is not positive.
 fn ratio(over: Option<f64>, under: Option<f64>) -> Option<f64> {
     let under = under.filter(|&u| 0.0 < u)?;
     Some(over? / under)

@@ -1,4 +1,4 @@
-//! The noise floor: how far apart equal things come out.
+//! The noise floor: the difference between results of equal runs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::metric::{METRICS, metrics};
 use super::statistic::median;
 use crate::record::StepSummary;
 
-/// The least floor: half a percent. A few equal repeats do not prove more.
+/// Minimum floor: half a percent. A few equal repeats prove no less.
 const FLOOR_MIN: f64 = 0.005;
 
 /// The floor of each metric from A/A repeats of one target: half of (largest - least) / median,

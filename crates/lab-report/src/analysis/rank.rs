@@ -3,7 +3,7 @@
 //! The exact distribution of U where no values are equal, otherwise the normal approximation with
 //! the correction for ties and continuity (Mann and Whitney, 1947; Lehmann, Nonparametrics, 1975).
 
-/// Repeats of a side below which the test says nothing.
+/// Minimum number of repeats on a side for the test.
 const SIDE_MIN: usize = 5;
 /// Repeats of a side above which the normal approximation is used: it is then good to 3 digits.
 const EXACT_MAX: usize = 30;

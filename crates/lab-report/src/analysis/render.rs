@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::check::{Check, CheckLine};
 use super::compare::{Comparison, ComparisonRow, Pair};
 
-/// What stands where there is no number.
+/// The text of a missing number.
 const NOTHING: &str = "-";
 
 impl Comparison {

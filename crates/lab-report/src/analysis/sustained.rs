@@ -8,12 +8,12 @@ use super::side::failed;
 use crate::format;
 use crate::record::{LoadKind, Operation, Plan, RunRecord, StepPlan, StepSummary, Work};
 
-/// Of fewer operations a second, one second may bring none by chance (a Poisson process of 10
-/// leaves one in 22 000 empty), and the p99 of so few has every real stall in it: theirs are not
-/// held against them.
+/// Minimum operations per second for stalls to count: at lower rates a second may be empty by
+/// chance (a Poisson process of 10 leaves one in 22,000 empty), and the p99 of so few operations
+/// includes every real stall.
 pub(crate) const STALLS_FROM: f64 = 10.0;
 
-/// Why a step that no open loop repeats has no sustained rate.
+/// Why a step without open-loop repetitions has no sustained rate.
 pub const NOT_REPEATED: &str = "no open loop repeats it";
 
 /// One rate that was tried.
@@ -27,23 +27,23 @@ pub struct Tried {
     pub p99_ms: f64,
     /// The most seconds of stalls in a repeat.
     pub stall_seconds: u64,
-    /// Why it was not kept; `None` if no repeat failed, and every one is valid, reached the rate,
-    /// did not stall and kept the p99.
+    /// Why it was not sustained; `None` if every repeat is valid, reached the rate, did not stall
+    /// and kept the p99.
     pub fault: Option<String>,
 }
 
-/// What a target sustains.
+/// The sustained rate of a target.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sustained {
     /// The target.
     pub target: String,
-    /// The step whose work it is.
+    /// The step whose work is repeated.
     pub of: String,
     /// The rates tried, the lowest first.
     pub tried: Vec<Tried>,
-    /// The highest that was kept.
+    /// The highest sustained rate.
     pub best: Option<f64>,
-    /// What rates count, as `transactions`.
+    /// The operation that rates count, such as `transactions`.
     pub operation: String,
 }
 
@@ -54,7 +54,7 @@ impl Sustained {
         format!("{}/s", self.operation)
     }
 
-    /// Why there is no rate that is sustained; `None` if there is.
+    /// Why there is no sustained rate; `None` if there is one.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         let lowest = self.tried.first().filter(|_| self.best.is_none())?;
@@ -88,7 +88,7 @@ pub fn not_sustained(
         return Some(format!("its open loops are n/a: {why}"));
     }
     let mut all = run.manifest.plan.steps.iter();
-    // The steps after one that failed were never begun.
+    // The steps after a failed one were never started.
     let why = all.find_map(|s| failed(run, target, &s.name).map(|why| (s, why)));
     Some(match why {
         Some((step, why)) => format!("its open loops were not done: {}: {why}", step.name),
@@ -96,7 +96,7 @@ pub fn not_sustained(
     })
 }
 
-/// What each target sustains in each step that has an open loop; empty where none has.
+/// The sustained rates of each target in each step that has open-loop repetitions.
 #[must_use]
 pub fn sustained(run: &RunRecord, p99_limit_ms: f64) -> Vec<Sustained> {
     let plan = &run.manifest.plan;
@@ -281,7 +281,7 @@ mod tests {
             step("load-90", 18.0, 90.0, 1),
         ]);
         assert_eq!(sustained(&run, 100.0)[0].best, Some(9.0));
-        // It is in the p99, where it was one.
+        // The stall is already part of the p99.
         assert_eq!(sustained(&run, 80.0)[0].best, None);
     }
 

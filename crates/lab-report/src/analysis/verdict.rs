@@ -1,4 +1,4 @@
-//! Is one side different from the other? Numbers first, then a word.
+//! Whether one side differs from the other: numbers first, then a word.
 //!
 //! V1. The effect is the ratio of medians over repeats.
 //! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over
@@ -19,7 +19,7 @@ use super::summary::BLOCK;
 /// The floor of a host that was not calibrated: runs that differ by less than 2 % count as equal.
 pub const DEFAULT_FLOOR: f64 = 0.02;
 
-/// The word for a difference.
+/// The verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -51,7 +51,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What is known of one metric on one side.
+/// The samples of one metric on one side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sample {
     /// The metric in each valid repeat.
@@ -86,7 +86,7 @@ impl Sample {
     }
 }
 
-/// Which way a side differs from the base.
+/// The direction in which a side differs from the base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
     Above,
@@ -104,7 +104,7 @@ pub(super) struct Judgement {
     pub(super) ratio: Option<f64>,
     pub(super) low: Option<f64>,
     pub(super) high: Option<f64>,
-    /// An end of the comparison is a single repeat.
+    /// Whether one of the sides has a single repeat.
     pub(super) single: bool,
     pub(super) p_value: Option<f64>,
     pub(super) difference: Difference,
@@ -117,7 +117,7 @@ pub(super) fn judge(new: &Sample, base: &Sample, floor: f64) -> Judgement {
         (Some(value), Some(base)) if base != 0.0 => Some(value / base),
         _ => None,
     };
-    // Different seeds: the two sides are drawn apart.
+    // Different seeds, so that the two sides are resampled independently.
     let interval = ratio.and(ratio_interval(&new.resampled(1), &base.resampled(2)));
     let difference = match (ratio, interval) {
         (Some(ratio), Some(i)) if 1.0 < i.low && floor <= ratio - 1.0 => Difference::Above,
@@ -150,7 +150,7 @@ fn by_range(new: &Sample, base: &Sample) -> Difference {
     }
 }
 
-/// The word for a difference of a metric; `None` where the metric does not judge or nothing is
+/// The verdict on a difference of a metric; `None` for descriptive metrics, and if nothing is
 /// known.
 pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
     let is_rate = metric.unit == "1/s";
@@ -172,7 +172,7 @@ pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
     }
 }
 
-/// The floor of a metric: the larger one of two hosts, or [`DEFAULT_FLOOR`] where it is not known.
+/// The floor of a metric: the larger one of two hosts, or [`DEFAULT_FLOOR`] if unknown.
 pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
     let known = noise
         .into_iter()
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(text, format!("\"{}\"", Verdict::NoDifference));
     }
 
-    /// About normal: the sum of 12 uniform numbers.
+    /// Approximately normal: the sum of 12 uniform numbers.
     fn noisy(rng: &mut Rng, rate: f64, sigma: f64, repeats: usize) -> Sample {
         let mut one = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
         sample(
@@ -324,7 +324,7 @@ mod tests {
         )
     }
 
-    /// How many of 200 comparisons of sides with 1 % of noise come out different.
+    /// Number of 200 comparisons of sides with 1 % of noise that find a difference.
     fn different(seed: u64, shift: f64, repeats: usize, floor: f64) -> usize {
         let mut rng = Rng::new(seed);
         let one = |rng: &mut Rng| {

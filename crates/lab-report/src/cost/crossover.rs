@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::{CostLine, Mode};
 
-/// The best of the targets on one kind of volume, from few operations to many.
+/// The best targets on one kind of volume, by increasing number of operations.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Leaders {
     /// The kind of volume.
     pub volume: String,
     /// The fewest and the most operations per second that were tried.
     pub tried: (f64, f64),
-    /// Who does the most for a dollar, in order; never empty.
+    /// The targets with the most operations per dollar, in order; never empty.
     pub spans: Vec<Span>,
 }
 
-/// One target's part of that order.
+/// The range in which one target is the best.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// The target.
     pub target: String,
-    /// Operations per second where the next takes over; `None` for the last.
+    /// Operations per second from which the next target is better; `None` for the last.
     pub until: Option<f64>,
 }
 
-/// What each target does for a dollar at one number of operations.
+/// Operations per dollar of each target at one cap.
 type Rates<'a> = BTreeMap<&'a str, f64>;
 
 /// The best by volume; empty where fewer than two caps or two targets can be compared.
@@ -53,7 +53,7 @@ pub fn leaders(lines: &[CostLine]) -> Vec<Leaders> {
             }
         };
         if rates.insert(&line.target, rate).is_some() {
-            // Two steps at one cap are two kinds of work: there is no order to tell.
+            // Two steps with the same cap do different work: there is no order.
             return Vec::new();
         }
     }
@@ -97,7 +97,7 @@ fn best<'a>(rates: &Rates<'a>) -> Option<&'a str> {
     most.map(|(target, _)| *target)
 }
 
-/// Where `after` overtakes `before`, between two caps; halfway where one was not tried at both.
+/// Where `after` overtakes `before` between two caps; halfway if one was not measured at both.
 fn crossing(low: &(f64, Rates<'_>), high: &(f64, Rates<'_>), before: &str, after: &str) -> f64 {
     let lead = |rates: &Rates<'_>| {
         let lead = (rates.get(before)? / rates.get(after)?).ln();

@@ -1,4 +1,4 @@
-//! From the records of a run to a line of dollars for each target, step, volume and mode.
+//! Estimates dollars for each target, step, volume and mode from the records of a run.
 //!
 //! ```text
 //! GB            live GB (or --size) * max(space amplification * 1.3, largest size seen / live)
@@ -26,24 +26,23 @@ use crate::record::{
 const MONTH_HOURS: f64 = 730.0;
 const MONTH_SECONDS: f64 = MONTH_HOURS * 3600.0;
 
-/// The largest operation volumes count as one.
+/// The largest operation that volumes count as one.
 const OPERATION_BYTES: f64 = 256.0 * 1024.0;
 
-/// Space left free, as a share of the files.
+/// Free space, as a fraction of the files.
 const HEADROOM: f64 = 0.3;
 
-/// Input and output left free, as a share of what is required.
+/// Free I/O capacity, as a fraction of what is required.
 const SLACK: f64 = 0.2;
 
-/// How a run is priced.
+/// Options of an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostOptions {
-    /// Price the store as if its live data had this number of bytes: only the size is extrapolated.
+    /// Estimate for live data of this size in bytes: only the size is extrapolated.
     pub size: Option<u64>,
     /// Copies of everything.
     pub replicas: u32,
-    /// The 99th percentile of latency a sustainable rate must keep, in milliseconds; `None`: what
-    /// the run was planned with.
+    /// Maximum p99 latency of a sustainable rate, in milliseconds; `None` for that of the plan.
     pub p99_ms: Option<f64>,
 }
 
@@ -57,13 +56,13 @@ impl Default for CostOptions {
     }
 }
 
-/// Which input and output is paid for.
+/// The I/O capacity that is paid for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// The caps of the run.
     Provisioned,
-    /// What the run used, and a fifth more.
+    /// The I/O that the run used, plus a fifth.
     Required,
 }
 
@@ -78,19 +77,20 @@ impl Mode {
     }
 }
 
-/// What one target costs in one step on one kind of volume.
+/// The cost of one target in one step on one kind of volume.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CostLine {
     /// The target.
     pub target: String,
     /// The step.
     pub step: String,
-    /// What its rates count, as `transactions`; empty in records of older programs.
+    /// The operation that its rates count, such as `transactions`; empty in records of older
+    /// programs.
     #[serde(default)]
     pub operation: String,
     /// The kind of volume.
     pub volume: String,
-    /// Which input and output is paid for.
+    /// The I/O capacity that is paid for.
     pub mode: Mode,
     /// Main operations per second: the median over the repeats.
     pub rate: f64,
@@ -102,9 +102,9 @@ pub struct CostLine {
     /// Why there is no sustainable rate.
     #[serde(default)]
     pub sustainable_reason: Option<String>,
-    /// What is asked of the volume.
+    /// The requirements on the volume.
     pub required: Option<Requirement>,
-    /// How many volumes.
+    /// Number of volumes.
     pub volumes: Option<u32>,
     /// GB bought.
     pub gb: Option<f64>,
@@ -120,13 +120,13 @@ pub struct CostLine {
     pub sustainable_per_dollar: Option<f64>,
     /// Dollars for a million main operations at `rate`.
     pub dollars_per_million: Option<f64>,
-    /// Dollars of wear per month at `rate`; `None` where it is not the buyer's or not known.
+    /// Dollars of wear per month at `rate`; `None` if the buyer does not pay for it, or if unknown.
     pub wear: Option<f64>,
     /// Why it has no price.
     pub reason: Option<String>,
 }
 
-/// The price of a run: `cost.json`.
+/// The estimate for a run: `cost.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// [`crate::record::SCHEMA`].
@@ -135,7 +135,7 @@ pub struct Cost {
     pub run: String,
     /// The prices.
     pub prices: Prices,
-    /// How it was priced.
+    /// The options of the estimate.
     pub options: CostOptions,
     /// A line for each target, step, volume and mode; without targets that keep nothing on disk.
     pub lines: Vec<CostLine>,
@@ -143,12 +143,12 @@ pub struct Cost {
     /// have caps of their own, and where clients were held to a rate.
     #[serde(default)]
     pub leaders: Vec<Leaders>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
 impl Cost {
-    /// Whether anything was repeated in open loops; where nothing was, a note says so for all.
+    /// Whether any step was repeated in an open loop; if none was, one note says so for all.
     #[must_use]
     pub(crate) fn repeated(&self) -> bool {
         let not = |l: &CostLine| l.sustainable_reason.as_deref() == Some(NOT_REPEATED);
@@ -200,7 +200,7 @@ pub fn estimate(run: &RunRecord, prices: &Prices, options: &CostOptions) -> Cost
     }
 }
 
-/// Whether a target keeps its data in files.
+/// Whether a target stores its data in files.
 fn keeps(result: &TargetStepSummary) -> bool {
     metric(result, "file_bytes").is_some_and(|b| b >= 65_536.0)
         && metric(result, "live_bytes").is_some_and(|b| b > 0.0)
@@ -210,13 +210,13 @@ fn metric(result: &TargetStepSummary, name: &str) -> Option<f64> {
     result.metrics.get(name).copied().flatten()
 }
 
-/// One target in one step: what all its lines have in common.
+/// One target in one step: the common part of its lines.
 struct Subject<'a> {
     result: &'a TargetStepSummary,
     operation: Operation,
     rate: f64,
     interval: Option<(f64, f64)>,
-    /// Or why there is none.
+    /// Or the reason why there is none.
     sustainable: Result<f64, String>,
     gb: f64,
     used: Option<(f64, f64)>,
@@ -240,7 +240,7 @@ impl<'a> Subject<'a> {
             .filter(|(_, s)| s.valid && s.target == result.target && s.step == result.step)
             .collect();
         let plan = &run.manifest.plan;
-        // A step may have caps of its own.
+        // A step may have its own caps.
         let step = plan.steps.iter().find(|s| s.name == result.step);
         let limits = plan.limits.within(step.and_then(|s| s.setting.iops));
         let both = |a: Option<u64>, b: Option<u64>| Some(a? as f64 + b? as f64);

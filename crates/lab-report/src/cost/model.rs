@@ -15,7 +15,7 @@ use crate::record::{Tier, Volume};
 /// The most volumes a stripe is made of: what an instance can hold.
 const STRIPE_MAX: u32 = 24;
 
-/// What a store asks of its volume.
+/// The requirements of a store on its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Requirement {
     /// Size in GB of 10^9 bytes.

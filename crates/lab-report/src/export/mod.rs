@@ -15,7 +15,7 @@ use crate::analysis::{main_rates, summarize};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord};
 
-/// What a run is exported as.
+/// The format of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One JSON object: manifest, targets, summary, and per step its state, limits and stalls.
@@ -132,7 +132,7 @@ fn object(run: &RunRecord) -> Value {
     })
 }
 
-/// What the summary does not hold of a step.
+/// The parts of a step that the summary does not contain.
 fn step(step: &StepRecord) -> Value {
     json!({
         "directory": step.directory,

@@ -83,7 +83,7 @@ fn cell(entry: &TargetStepSummary, metric: &str) -> String {
     }
 }
 
-/// With at least four digits, for reading; the other formats have all of them.
+/// Rounded to at least four digits for reading; the other formats have all digits.
 fn round(value: f64) -> String {
     let digits = match value.abs() {
         size if size < 10.0 => 3,

@@ -1,5 +1,5 @@
-//! What a run answers to the question of its experiment: a sentence for each target, with numbers
-//! that were measured. Where a target has no valid number its sentence has no such part.
+//! The answer of a run to the question of its experiment: one sentence per target with measured
+//! numbers. A part of a sentence is left out if its number is invalid.
 
 use Unit::{Bytes, Number, Percent};
 
@@ -44,7 +44,7 @@ fn rate(step: &str, words: &str) -> Part {
 impl Part {
     fn text(&self, run: &RunRecord, target: &str) -> Option<String> {
         let of = |name| figure(run, target, &self.step, name);
-        // No map is drawn of PostgreSQL, which reports the size of its table.
+        // PostgreSQL files have no map, but the server reports the size of the table.
         let reported = || of("table_bytes").filter(|_| self.figure == FILES);
         let value = of(self.figure).or_else(reported)?;
         let value = match self.unit {
@@ -56,7 +56,7 @@ impl Part {
     }
 }
 
-/// A sentence for each target that has something to say: its name and what it did.
+/// The name of each target that has valid numbers, with its sentence.
 #[must_use]
 pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
     let parts = Subject::of(run).map_or(Vec::new(), |subject| (subject.answer)(run));
@@ -253,7 +253,7 @@ pub(super) fn caps(run: &RunRecord) -> Vec<Part> {
     parts
 }
 
-/// The first and the last of the steps whose names begin so.
+/// The first and the last step whose name starts with `prefix`.
 fn ends(run: &RunRecord, prefix: &str, of: impl Fn(&str) -> Part) -> Vec<Part> {
     let steps = programs::steps(run, prefix);
     let (first, last) = (steps.first(), steps.last().filter(|_| 1 < steps.len()));

@@ -123,7 +123,7 @@ fn curve(run: &RunRecord, target: &str) -> Option<Curve> {
 
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
     let (writes, name) = (target.writes()?, target.name.as_str());
-    // Data that fit in memory say nothing.
+    // Data that fit in memory allow no conclusion.
     let plan = &run.manifest.plan;
     let outgrown = plan
         .limits

@@ -1,5 +1,5 @@
-//! The comparison of compression algorithms of 2016, and what was measured of codecs on real pages
-//! and inside the engines.
+//! The comparison of compression algorithms of 2016, and measurements of codecs on real pages and
+//! inside the engines.
 
 use super::{Beside, Grid, Line, Plot, Value, figure, ratio, result, targets, words};
 use crate::record::RunRecord;
@@ -53,7 +53,7 @@ fn published() -> Grid {
     }
 }
 
-/// The name of the load of rows with so much that is the same in all.
+/// The name of the load step whose rows share `constant` per cent of their bytes.
 pub(super) fn load(constant: u8, compressor: &str) -> String {
     format!("load-{constant}-{compressor}")
 }
@@ -163,7 +163,7 @@ fn engines(run: &RunRecord, targets: &[&str]) -> Grid {
     }
 }
 
-/// Ratio against speed of giving back, blocks of 16 KiB.
+/// Compression ratio against decompression speed, for blocks of 16 KiB.
 fn scatter(run: &RunRecord, target: &str, constant: u8) -> Option<Plot> {
     let block = 16 << 10;
     let points: Vec<(String, f64, f64)> = CODECS

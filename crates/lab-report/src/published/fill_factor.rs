@@ -1,4 +1,4 @@
-//! The article on InnoDB's fill factor: how splits and merges follow from how full pages were made.
+//! The article on InnoDB's fill factor: how the fill factor of pages affects splits and merges.
 
 use super::{Beside, Grid, Line, Plot, Shape, Value, figure, ratio, targets, why_not, words};
 use crate::record::RunRecord;
@@ -18,7 +18,7 @@ const PUBLISHED: [(u8, [f64; 3]); 6] = [
     (100, [44_771.0, 15_527.0, 2323.0]),
 ];
 
-/// Rows of the article, rows it exchanged, and how many at a time.
+/// Number of rows in the article, rows that it replaced, and rows replaced at a time.
 const ROWS: f64 = 2e6;
 const EXCHANGED: f64 = 4e6;
 const AT_A_TIME: u64 = 10_000;
@@ -26,7 +26,7 @@ const AT_A_TIME: u64 = 10_000;
 /// The rise in the article.
 const RISE: f64 = 44_771.0 / 2063.0;
 
-/// A rise by at least this factor is steep.
+/// The increase of splits that counts as steep.
 const STEEP: f64 = 3.0;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
@@ -71,7 +71,7 @@ fn published() -> Grid {
     }
 }
 
-/// How far the run follows the procedure of the article.
+/// A sentence about the size of the run relative to the article.
 fn scaled(run: &RunRecord) -> String {
     let steps = &run.manifest.plan.steps;
     let asked = |name: &str| {
@@ -103,7 +103,7 @@ fn scaled(run: &RunRecord) -> String {
     )
 }
 
-/// The fill factors of the run; none first.
+/// The fill factors of the run; the default comes first.
 fn planned(run: &RunRecord) -> Vec<Option<u8>> {
     let all = std::iter::once(None).chain(FILLS.into_iter().map(Some));
     let there = |fill: &Option<u8>| {
@@ -123,7 +123,7 @@ fn over_rounds(run: &RunRecord, target: &str, fill: Option<u8>, counter: &str) -
     (1..=ROUNDS).map(of).sum()
 }
 
-/// The size of the table, or of all files where the server does not tell it, in MB.
+/// The size of the table in MB, or of all files if the server does not report it.
 fn megabytes(of: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let bytes = of("table_bytes").or_else(|| of("file_bytes"));
     bytes.map(|bytes| bytes / 1e6)
@@ -261,8 +261,8 @@ fn bars(run: &RunRecord, targets: &[&str]) -> Plot {
     }
 }
 
-/// The rise is looked for where a fill factor was set and splits were counted. With few rows there
-/// is no step at 83: then from the lowest that was measured.
+/// The increase is computed where a fill factor was set and splits were counted. With few rows
+/// there are no splits at 83, so the lowest measured fill factor is used.
 fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
     let of = |fill| over_rounds(run, target, Some(fill), "splits");
     let Some(full) = of(100) else {
@@ -272,7 +272,7 @@ fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
         Some(splits) => (83, Some(splits)),
         None => (75, of(75)),
     };
-    // None at all is fewer than one.
+    // Zero splits count as one.
     let measured = low.map(|low| full / low.max(1.0));
     let claim = format!("splits rise steeply from fill factor {from} to 100 (InnoDB, 83 to 100)");
     vec![Shape::new(target, &claim, RISE, measured).judged(|rise| STEEP <= rise)]

@@ -10,7 +10,7 @@ use crate::record::{RunRecord, TargetSpec};
 const SOURCE: &str = "Mark Callaghan's insert benchmark of 2015: 1 B rows, 3 indexes, 10 threads, \
                       cache 10 GB in a process of 20 GB, one SATA SSD";
 
-/// Its statements as numbers: inserts per second in memory, where it gives one.
+/// The statements of the article as numbers: inserts per second in memory, if given.
 const PUBLISHED: [(&str, [f64; 1]); 4] = [
     (
         "WiredTiger B-tree: above 100k/s in memory, then a cliff",
@@ -66,7 +66,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     }
 }
 
-/// The rate of the last tenth beyond memory by the rate within it.
+/// The ratio of the last tenth of the rate beyond memory to the rate in memory.
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
     let (writes, name) = (target.writes()?, target.name.as_str());
     let now = ratio(
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn b_trees_must_fall_and_the_others_stay_and_neither_is_both() {
-        // What is left of a thousand a second beyond memory.
+        // Rates beyond memory, relative to 1,000 rows per second in memory.
         let (pages, changes) = (Writes::Pages, Writes::Changes);
         let left = [
             ("mariadb", pages, 200.0, Reproduced::Yes),

@@ -15,7 +15,7 @@ const PUBLISHED: [(&str, [f64; 2]); 3] = [
     ("TokuDB", [14_633.0, 20_594.0]),
 ];
 
-/// The numbers of each request.
+/// The columns of each request: heading and number.
 const NUMBERS: [(&str, &str); 5] = [
     ("count", "count"),
     ("p50 ms", "p50_ms"),
@@ -74,7 +74,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 /// The requests that the published runs count.
 const ADD: &str = "addlink";
 
-/// What was published, as lines below what was measured.
+/// The measured adds, with the published ones below.
 fn adds(run: &RunRecord) -> Grid {
     let here = |target: &str| {
         let of = |name: &str| figure(run, target, "requests", name);
@@ -104,14 +104,14 @@ fn adds(run: &RunRecord) -> Grid {
     }
 }
 
-/// The shares of requests in the mix of the run, in per cent; `None` where it is not known.
+/// The shares of requests in the mix of the run, in per cent; `None` if the mix is unknown.
 fn shares(run: &RunRecord) -> Option<[f64; 10]> {
     let mix = run.manifest.plan.params.get("mix")?;
     let mix: Mix = serde_json::from_value(mix.clone()).ok()?;
     Some(mix.weights())
 }
 
-/// A line for each target and request, with the share it has and that of the mix.
+/// One row per target and request, with its measured share and its share in the mix.
 fn kinds(run: &RunRecord) -> Grid {
     let mut lines = Vec::new();
     let mix = shares(run);

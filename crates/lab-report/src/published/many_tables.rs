@@ -121,7 +121,7 @@ fn fast(run: &RunRecord) -> Beside {
     }
 }
 
-/// What a read is of each target, where they differ: it is not the same thing.
+/// A note about the meaning of a read, if it differs between the targets.
 fn pages(run: &RunRecord) -> Option<String> {
     let names = |direct: bool| -> Vec<&str> {
         let all = run.targets.iter().filter(|t| t.direct_io == direct);
@@ -156,7 +156,7 @@ fn then() -> Grid {
     )
 }
 
-/// What the rates of inserts and of scans are with the most tables, by those with one.
+/// The ratios of the rates of inserts and scans with the most tables to those with one table.
 fn shapes(run: &RunRecord, target: &str, inserts: &[&str], scans: &[&str]) -> Vec<Shape> {
     let figures: (&str, fn(&Then) -> f64) = ("rate_mean", |m| m.1);
     let inserts = ends(run, target, inserts, "inserts slow down", figures);
@@ -170,7 +170,7 @@ fn collapse(run: &RunRecord, target: &str, scans: &[&str], claim: &str) -> Optio
     Some(shape.judged(|kept| kept <= CLIFF))
 }
 
-/// A figure with the most tables by that of one table, then and now.
+/// The ratio of a number with the most tables to that with one table, published and measured.
 fn ends(
     run: &RunRecord,
     target: &str,
@@ -196,8 +196,8 @@ fn ends(
     ))
 }
 
-/// InnoDB beside `MyISAM`: which keeps more of its scan rate. The article has numbers of `MyISAM`
-/// alone, and states that InnoDB loses less.
+/// Compare InnoDB with `MyISAM`: which keeps more of its scan rate. The article has numbers for
+/// `MyISAM` only, and states that InnoDB loses less.
 fn contests(run: &RunRecord, scans: &[&str]) -> Vec<Shape> {
     let (Some(first), Some(last)) = (scans.first(), scans.last()) else {
         return Vec::new();

@@ -37,7 +37,7 @@ pub enum Value {
 /// A line of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
-    /// The target, or the name of what was published.
+    /// The target, or the name of a published result.
     pub name: String,
     /// One value for each column.
     pub values: Vec<Value>,
@@ -99,24 +99,24 @@ pub enum Plot {
     },
 }
 
-/// Whether a shape came out.
+/// Whether a published shape was reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reproduced {
     /// The ratio is on the published side of 1, by more than a tenth.
     Yes,
-    /// It is not.
+    /// The ratio is not.
     No,
-    /// A figure is missing.
+    /// A number is missing.
     NotMeasured,
-    /// It depends on caps that did not hold for the target.
+    /// The shape depends on caps that were not in force for the target.
     NotJudged,
-    /// Repeats differ by more than what is looked for.
+    /// The repeats differ by more than the expected effect.
     TooNoisy,
 }
 
 impl Reproduced {
-    /// In words.
+    /// The verdict in words.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -129,21 +129,21 @@ impl Reproduced {
     }
 }
 
-/// A shape that was published, looked for in a target.
+/// A published shape, and its counterpart for a target of the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shape {
     /// The target.
     pub target: String,
-    /// What was found then, in a sentence.
+    /// The published finding, in a sentence.
     pub claim: String,
-    /// The ratio then.
+    /// The published ratio.
     pub published: f64,
-    /// The ratio now.
+    /// The measured ratio.
     pub measured: Option<f64>,
-    /// The ends of its 95 % interval, where it is judged by repeats.
+    /// Its 95 % interval, if several repeats decide the verdict.
     #[serde(default)]
     pub between: Option<[f64; 2]>,
-    /// Whether it came out.
+    /// The verdict.
     pub verdict: Reproduced,
 }
 
@@ -153,12 +153,12 @@ fn targets(run: &RunRecord) -> Vec<&str> {
     all.map(|t| t.name.as_str()).collect()
 }
 
-/// The shapes of those targets that have one.
+/// The shapes of all targets for which `of` returns one.
 fn each(run: &RunRecord, of: impl Fn(&TargetSpec) -> Option<Shape>) -> Vec<Shape> {
     run.manifest.plan.targets.iter().filter_map(of).collect()
 }
 
-/// Why a target has no numbers of a step; empty where it has them.
+/// Why a target has no numbers for a step; empty if it has.
 fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     match result(run, target, step) {
         Some(r) => match &r.unsupported {
@@ -170,17 +170,18 @@ fn why_not(run: &RunRecord, target: &str, step: &str) -> String {
     }
 }
 
-/// How far from 1 a ratio must be to count as a shape.
+/// Minimum distance of a ratio from 1 for a shape.
 const CLEAR: f64 = 0.1;
 
-/// At most so much is left of a rate that fell off a cliff, or collapsed.
+/// Maximum fraction of its rate that an engine keeps if it falls off a cliff.
 const CLIFF: f64 = 0.3;
 
-/// At least so much is left of one that stayed: far from a cliff, with room for variance.
+/// Minimum fraction of its rate that an engine keeps if it stays flat: far from a cliff, with room
+/// for variance.
 const FLAT: f64 = 0.5;
 
-/// Whether what is left of a rate as data outgrow memory is what such an engine is known for: pages
-/// fall off a cliff, changes stay.
+/// Whether the fraction of the rate that an engine keeps beyond memory is as expected of its kind:
+/// an engine that writes pages falls off a cliff, one that writes changes stays flat.
 fn holds(writes: Writes, kept: f64) -> bool {
     match writes {
         Writes::Pages => kept <= CLIFF,
@@ -211,8 +212,8 @@ impl Shape {
         }
     }
 
-    /// A shape of which each repeat gives a ratio: their median counts, and what holds must hold
-    /// for both ends of its interval.
+    /// A shape with one ratio per repeat: the median counts, and `holds` must be true for both ends
+    /// of its interval.
     fn repeated(
         target: &str,
         claim: &str,
@@ -234,7 +235,7 @@ impl Shape {
         }
     }
 
-    /// A shape that is judged by more than the side of 1 its ratio is on.
+    /// Replace the verdict by `holds` of the ratio, for shapes with a threshold other than 1.
     fn judged(self, holds: impl Fn(f64) -> bool) -> Shape {
         Shape {
             verdict: match self.measured {
@@ -246,7 +247,7 @@ impl Shape {
         }
     }
 
-    /// A shape that cannot be judged, whatever its ratio is.
+    /// Mark a shape as one that cannot be judged, whatever its ratio.
     fn unjudged(self) -> Shape {
         Shape {
             verdict: Reproduced::NotJudged,
@@ -254,7 +255,7 @@ impl Shape {
         }
     }
 
-    /// The ratio now, with its interval if it has one.
+    /// The measured ratio, with its interval if it has one.
     #[must_use]
     pub fn measured_text(&self) -> String {
         let measured = crate::format::maybe(self.measured);
@@ -281,24 +282,24 @@ impl Shape {
     }
 }
 
-/// Everything of one experiment.
+/// The published and measured results of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Beside {
     /// The source of the published numbers.
     pub source: String,
-    /// What was measured, in the columns of the article.
+    /// The measured numbers, in the columns of the article.
     pub measured: Vec<Grid>,
-    /// What was published.
+    /// The published numbers.
     pub published: Grid,
-    /// Plots of what was measured.
+    /// Plots of the measured numbers.
     pub plots: Vec<Plot>,
     /// The shapes.
     pub shapes: Vec<Shape>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// What was published beside a run; `None` for experiments that no article is about.
+/// The published results to compare a run with; `None` for experiments without an article.
 #[must_use]
 pub fn beside(run: &RunRecord) -> Option<Beside> {
     let subject = Subject::of(run)?;
@@ -372,7 +373,7 @@ fn result<'a>(run: &'a RunRecord, target: &str, step: &str) -> Option<&'a Target
     all.find(|r| r.target == target && r.step == step)
 }
 
-/// A metric, or a number of the experiment, of a target in a step that is valid.
+/// A metric, or an experiment's own number, of a target in a valid step.
 fn figure(run: &RunRecord, target: &str, step: &str, name: &str) -> Option<f64> {
     let result = result(run, target, step).filter(|r| r.valid)?;
     let metric = result.metrics.get(name).copied().flatten();

@@ -1,4 +1,4 @@
-//! The article on encryption at rest: what more and more threads do.
+//! The article on encryption at rest: throughput by number of threads.
 
 use super::programs::{curves, grid, number, published, steps};
 use super::{Beside, Shape, figure, ratio, targets, words};
@@ -13,7 +13,7 @@ const PUBLISHED: [(&str, [f64; 2]); 2] = [
     ("64 threads and more", [8570.0, 8570.0]),
 ];
 
-/// A cost up to this is not seen among many clients.
+/// Maximum cost of encryption that counts as invisible among many clients.
 const UNSEEN: f64 = 0.05;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
@@ -65,7 +65,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     }
 }
 
-/// What encryption costs, where the run has a target with it and the same one without.
+/// The cost of encryption, if the run has a target with it and the same target without it.
 fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
     let (Some(few), Some(many)) = (steps.first(), steps.last()) else {
         return Vec::new();
@@ -96,8 +96,8 @@ fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
     shapes
 }
 
-/// The rate with encryption by that without it, in each repeat: what changes from one repeat to the
-/// next, such as the pace of a device that is shared, concerns both.
+/// The ratio of the rate with encryption to that without, per repeat: changes between repeats, such
+/// as the speed of a shared device, affect both.
 fn shares(run: &RunRecord, [plain, encrypted]: [&str; 2], step: &str) -> Vec<f64> {
     let rate = |target: &str, repeat: u32| {
         let mut all = run.steps.iter().filter_map(|s| s.summary.as_ref());
@@ -109,7 +109,7 @@ fn shares(run: &RunRecord, [plain, encrypted]: [&str; 2], step: &str) -> Vec<f64
         .collect()
 }
 
-/// Targets that differ in one kind of encryption alone: without, with, and what it is called.
+/// Pairs of targets that differ only in one kind of encryption: without it, with it, and its name.
 fn pairs(run: &RunRecord) -> Vec<(&str, &str, &'static str)> {
     let targets = &run.manifest.plan.targets;
     let mut pairs = Vec::new();
@@ -117,7 +117,7 @@ fn pairs(run: &RunRecord) -> Vec<(&str, &str, &'static str)> {
         ("encrypt", "encryption at rest"),
         ("tls", "encryption of connections"),
     ] {
-        // Connections over a socket are compared with nothing: encrypted ones go over TCP.
+        // Connections over a Unix socket have no encrypted counterpart: encrypted ones use TCP.
         let base = if option == "tls" { Some(false) } else { None };
         for with in targets.iter().filter(|t| set(t, option) == Some(true)) {
             let others = |t: &TargetSpec| {
@@ -142,7 +142,7 @@ fn set(target: &TargetSpec, option: &str) -> Option<bool> {
     switch(option, value).ok()
 }
 
-/// Threads of the article gain twenty times.
+/// In the article the rate increases twenty times with the threads.
 fn shape(run: &RunRecord, target: &str, steps: &[&str]) -> Option<Shape> {
     let (first, last) = (steps.first()?, steps.last()?);
     let rate = |step: &str| figure(run, target, step, "rate_mean");
@@ -200,7 +200,7 @@ mod tests {
             let run = run(rates);
             costs(&run, &["clients-1", "clients-256"])
         };
-        // The pace of the machine changes more than encryption costs, for both alike.
+        // The speed of the machine changes by more than encryption costs, for both alike.
         let costly = costs(&[[400.0, 360.0], [200.0, 184.0], [300.0, 273.0]]);
         assert_eq!(
             (costly[0].measured, costly[0].between),

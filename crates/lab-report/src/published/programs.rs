@@ -4,7 +4,7 @@
 use super::{Curve, Grid, Line, Plot, Value, figure, result, targets, words};
 use crate::record::RunRecord;
 
-/// The names of the steps of a run that begin so, without those that repeat one in an open loop.
+/// The names of the steps of a run that start with `prefix`, without open-loop repetitions.
 pub(super) fn steps<'a>(run: &'a RunRecord, prefix: &str) -> Vec<&'a str> {
     let all = run.manifest.plan.steps.iter();
     let own = all.filter(|s| s.setting.share.is_none());
@@ -17,10 +17,10 @@ pub(super) fn number(step: &str) -> Option<f64> {
     step.rsplit('-').next()?.parse().ok()
 }
 
-/// A column: its head, the figure it shows, and what to multiply that with.
+/// A column: its heading, the number it shows, and a factor.
 pub(super) type Column = (&'static str, &'static str, f64);
 
-/// A line for each target and step, with numbers of the step, or the reason why it has none.
+/// One row per target and step with numbers of the step, or the reason why there are none.
 pub(super) fn grid(run: &RunRecord, caption: &str, steps: &[&str], columns: &[Column]) -> Grid {
     let mut lines = Vec::new();
     for target in targets(run) {
@@ -47,7 +47,7 @@ pub(super) fn grid(run: &RunRecord, caption: &str, steps: &[&str], columns: &[Co
     }
 }
 
-/// A published table: names, and a value for each column; NaN where nothing was given.
+/// A published table: names, and one value per column; NaN for missing ones.
 pub(super) fn published<const N: usize>(
     caption: &str,
     columns: &[&str],
@@ -67,8 +67,8 @@ pub(super) fn published<const N: usize>(
     }
 }
 
-/// A figure of each target over the numbers in the names of steps, with curves that were
-/// published.
+/// A plot of a number against the number in the step's name, one curve per target, plus published
+/// curves.
 pub(super) fn curves(
     run: &RunRecord,
     [title, x, y]: [&str; 3],

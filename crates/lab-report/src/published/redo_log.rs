@@ -1,5 +1,5 @@
-//! The redo log articles of 2014: what a sync in every commit costs, and how many bytes an insert
-//! writes.
+//! The redo log articles of 2014: the cost of a sync in every commit, and the bytes written per
+//! insert.
 
 use super::{
     Beside, Grid, Line, Plot, Shape, Value, figure, programs, ratio, targets, why_not, words,
@@ -39,13 +39,14 @@ const PUBLISHED: [(&str, [f64; 7]); 6] = [
     ),
 ];
 
-/// A block of a log is written for a record: as good as an order of magnitude.
+/// Minimum ratio of device bytes to log bytes that counts as reproduced: a block is written per
+/// record, roughly an order of magnitude.
 const SEVERAL: f64 = 5.0;
 
 /// Steps that insert.
 const INSERTS: [&str; 6] = ["sync", "group", "interval", "none", "sync-16", "group-16"];
 
-/// How the names begin of those that end with a kill, and what is lost with it.
+/// Prefixes of the steps that end with a kill, and what is lost with it.
 const KILLS: [(&str, &str); 2] = [("kill-", "process"), ("power-", "power")];
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
@@ -93,7 +94,7 @@ fn published() -> Grid {
     )
 }
 
-/// Bytes written for a reason (or for all but the log), for each row of a step.
+/// Bytes written per row of a step for a reason, or for all reasons except the log.
 fn by_reason(run: &RunRecord, target: &str, step: &str, log: bool) -> Option<f64> {
     let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
     let here = summaries.filter(|s| s.target == target && s.step == step && s.valid);
@@ -266,8 +267,8 @@ fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
     ]
 }
 
-/// Bytes of the log's records for an insert where none of them waits for the disk: there blocks are
-/// filled before they are written.
+/// Bytes of log records per insert where no commit waits for the disk: blocks are then full when
+/// they are written.
 fn records(run: &RunRecord, target: &str) -> Option<f64> {
     by_reason(run, target, "interval", true)
 }

@@ -24,18 +24,18 @@ const PUBLISHED: [(f64, f64, f64, f64); 8] = [
     (54.0, 30_000.0, 1097.0, 2691.0),
 ];
 
-/// InnoDB at 27 GB: the rate with 30 000 operations by that with 5000, and how often 5000 is in
-/// 30 000.
+/// InnoDB with 27 GB: the ratio of the rates with 30,000 and 5,000 operations per second, and the
+/// ratio of these caps.
 const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
 
-/// MyRocks at 27 GB, between the two highest numbers of operations, 20 000 and 30 000.
+/// MyRocks with 27 GB: the same for the two highest caps, 20,000 and 30,000.
 const MYROCKS: (f64, f64) = (2509.0 / 2337.0, 1.5);
 
-/// The exponent of a rate that is proportional to the cap is 1; near enough, with a share of other
-/// things.
+/// Minimum exponent that counts as proportional to the cap; the exact value would be 1.
 const PROPORTIONAL: f64 = 0.75;
 
-/// Up to half of that exponent something else bounds the rate more than the cap does.
+/// Maximum exponent, relative to the proportional one, at which the rate counts as not bound by the
+/// cap.
 const UNBOUND: f64 = 0.5;
 
 /// The columns of the caps, and of the five transactions.
@@ -105,7 +105,7 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
     }
 }
 
-/// A shape of targets under caps: not judged where the writes of one of them pass by the caps.
+/// A shape of targets under caps; not judged if the writes of one of them bypass the caps.
 fn held(run: &RunRecord, of: &[&str], shape: Shape) -> Shape {
     match of.iter().any(|target| escaped(run, target)) {
         true => shape.unjudged(),
@@ -151,7 +151,7 @@ fn small_cache(name: &str, of: fn(&(f64, f64, f64, f64)) -> f64) -> Curve {
     curve(name, &points)
 }
 
-/// Transactions per second over the dollars of a volume that gives what each cap allows.
+/// Transactions per second against the price of a volume with the capacity of each cap.
 fn money(run: &RunRecord, capped: &[&str]) -> Option<Plot> {
     let prices = run.prices.clone().unwrap_or_else(Prices::default_prices);
     let cost = cost::estimate(run, &prices, &CostOptions::default());
@@ -188,7 +188,7 @@ fn money(run: &RunRecord, capped: &[&str]) -> Option<Plot> {
     })
 }
 
-/// The exponent of the rate by the cap, 1 where it is proportional: from the ratios of both.
+/// The exponent of the rate as a function of the cap; 1 if proportional. From the ratios of both.
 fn exponent(rates: f64, caps: f64) -> Option<f64> {
     (0.0 < rates && 1.0 < caps).then(|| rates.ln() / caps.ln())
 }

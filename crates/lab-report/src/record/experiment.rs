@@ -1,5 +1,5 @@
-//! What readers of results need of each experiment by its name: what its mix counts, whether it
-//! sets its own rates, and the steps that the published articles are compared with.
+//! Facts about each experiment that readers of results need: what its mix counts, whether it sets
+//! its own rates, and the steps that are compared with published articles.
 
 use super::manifest::Plan;
 use super::operation::Operation;
@@ -10,14 +10,14 @@ use super::work::{Task, Work};
 pub struct Known {
     /// The experiment.
     pub name: &'static str,
-    /// What its mix counts; `None` for experiments on rows of the insert benchmark.
+    /// The operation that its mix counts; `None` for experiments on rows of the insert benchmark.
     pub mix: Option<Operation>,
     /// Whether its steps have rates of their own, so that `--rate` cannot be set.
     pub own_rates: bool,
 }
 
 impl Known {
-    /// The experiment of that name; `None` for one of another version.
+    /// The experiment with this name; `None` if another version wrote it.
     #[must_use]
     pub fn named(name: &str) -> Option<Known> {
         Known::all().find(|known| known.name == name)
@@ -63,7 +63,7 @@ const EXPERIMENTS: [Known; 11] = [
     rows("compression", true),
 ];
 
-/// Whether `--rate auto` has something to repeat in a plan.
+/// Whether `--rate auto` can repeat any step of a plan.
 #[must_use]
 pub fn repeatable(plan: &Plan) -> bool {
     let paced = Known::named(&plan.experiment).is_some_and(|known| !known.own_rates);
@@ -74,7 +74,7 @@ pub fn repeatable(plan: &Plan) -> bool {
 
 /// Steps of `compression`: `load-CONSTANT-COMPRESSOR`.
 pub mod compression {
-    /// Per cent of a payload that is the same in all rows.
+    /// Per cent of a payload that is identical in all rows.
     pub const CONSTANT: [u8; 3] = [50, 75, 90];
 
     /// Codecs by the names that engines give them.
@@ -115,7 +115,7 @@ pub mod insert_threads {
 
 /// Steps of `many-tables`.
 pub mod many_tables {
-    /// Reads, and writes, a second of a disk that seeks: what one of 2008 could do. Of such a
-    /// disk's bandwidth nothing is taken: reads in a row are few and large.
+    /// Reads, and writes, per second of a seeking disk: what one of 2008 could do. Its bandwidth is
+    /// not limited: sequential reads are few and large.
     pub const SEEKS: u64 = 200;
 }

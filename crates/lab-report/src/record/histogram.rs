@@ -1,4 +1,4 @@
-//! Latency histograms as text, on their way from the worker and in `hist.hlog`.
+//! Latency histograms as text, sent by the worker and stored in `hist.hlog`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,7 +15,7 @@ pub fn encode_histogram(histogram: &Histogram<u64>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// Read what [`encode_histogram`] wrote.
+/// Decode a text written by [`encode_histogram`].
 ///
 /// # Errors
 /// What is wrong with the text.

@@ -1,4 +1,4 @@
-//! The limits a run asks for.
+//! The resource limits of a run.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub const MEMORY_MIN: ByteSize = ByteSize::mib(64);
 /// unlimited.
 pub const IOPS_MAX: u64 = (u32::MAX - 1) as u64;
 
-/// What every report of an I/O cap in version 1 must say.
+/// The warning that every report of an I/O cap under control groups v1 must show.
 pub const BUFFERED_WRITES: &str = "cgroup v1 caps what the process itself submits: reads, \
     direct writes and the writes of its own syncs; buffered writes that the kernel writes out \
     later are not capped; a fair comparison needs direct I/O on every target";
@@ -36,8 +36,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a step with a cap of its own on operations, reads and writes each, per second:
-    /// of that and of these the lower.
+    /// The limits of a step with its own cap on reads and on writes per second: the lower one
+    /// applies.
     #[must_use]
     pub fn within(self, iops: Option<u64>) -> Limits {
         let lower = |own: Option<u64>| match (own, iops) {
@@ -51,7 +51,7 @@ impl Limits {
         }
     }
 
-    /// Refuse limits no run can keep to.
+    /// Refuse limits that no run can work with.
     ///
     /// # Errors
     /// A sentence, when memory is below [`MEMORY_MIN`] or another limit is 0 or a limit on

@@ -16,7 +16,7 @@ pub const KINDS: [&str; 10] = [
     "getlink",
 ];
 
-/// How often which request is made, and how large things are.
+/// The frequency of each request, and the sizes of nodes and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mix {

@@ -1,4 +1,4 @@
-//! `manifest.json`: what was planned, by which program, on which machine.
+//! `manifest.json`: the plan, the program and the machine of a run.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -30,13 +30,13 @@ pub struct Manifest {
     pub commit: String,
     /// The command line that made the run.
     pub command: Vec<String>,
-    /// What is done.
+    /// The plan.
     pub plan: Plan,
     /// Facts of the machine, as `doctor` shows them.
     pub host: serde_json::Value,
 }
 
-/// How much work a run does.
+/// The size of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
@@ -105,7 +105,7 @@ pub enum LoadKind {
     },
 }
 
-/// A share of the rate of another step.
+/// A fraction of the rate of another step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The other step, which comes before.
@@ -114,7 +114,7 @@ pub struct Share {
     pub percent: u8,
 }
 
-/// What is special about how a step begins and ends; by default nothing.
+/// Special settings of a step; the default is none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Setting {
@@ -129,28 +129,28 @@ pub struct Setting {
     /// is opened again and compared with what was acknowledged.
     #[serde(skip_serializing_if = "is_false")]
     pub kill: bool,
-    /// The kill is one of the power: what was not written out for a sync is gone as well.
+    /// The kill cuts the power: writes that were not synced are lost as well.
     #[serde(skip_serializing_if = "is_false")]
     pub power: bool,
-    /// Durability of each commit, where it is not the plan's; on a fresh store.
+    /// Durability of each commit, if it differs from the plan's; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
-    /// The rate of its open loop, as a share of what another step of the same cell reached.
+    /// The rate of its open loop, as a fraction of the rate of another step of the same cell.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share: Option<Share>,
-    /// Load threads, where they are not the plan's.
+    /// Number of load threads, if it differs from the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clients: Option<u32>,
-    /// Caps on reads and on writes per second, where they are not the plan's.
+    /// Caps on reads and on writes per second, if they differ from the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
-    /// Compression class, where it is not the plan's; on a fresh store.
+    /// Compression class, if it differs from the plan's; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
-    /// Compression by the engine's own name for it, where it is not the plan's; on a fresh store.
+    /// Compression by the engine's own name, if it differs from the plan's; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,
-    /// Per cent to which pages are filled, where the target can set it; on a fresh store.
+    /// Fill factor of pages in per cent, if the target supports it; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<u8>,
     /// Whether a map of the files is drawn after it.
@@ -159,7 +159,7 @@ pub struct Setting {
     /// Seconds for which each codec is tried on the files after it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codecs: Option<f64>,
-    /// The experiment's parameters, where they are not the plan's; on a fresh store.
+    /// The experiment's parameters, if they differ from the plan's; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<serde_json::Value>,
 }
@@ -180,19 +180,19 @@ pub struct StepPlan {
     /// Operations (rows for loads, queries for query steps) it should do; 0 when bounded by time
     /// only.
     pub operations: u64,
-    /// The most time it may take, in seconds.
+    /// Maximum duration, in seconds.
     pub seconds_max: f64,
     /// Closed or open loop.
     pub load: LoadKind,
     /// Whether it is followed by a settle phase.
     pub settle: bool,
-    /// What is special about how it begins and ends.
+    /// Special settings of the step.
     #[serde(default)]
     pub setting: Setting,
 }
 
 impl StepPlan {
-    /// Whether clients are held to a rate, other than to look for one that is sustained.
+    /// Whether the rate of clients is limited, for another reason than to find a sustained rate.
     #[must_use]
     pub fn held(&self) -> bool {
         self.setting.share.is_none() && matches!(self.load, LoadKind::Open { .. })
@@ -208,7 +208,7 @@ pub struct Cell {
     pub repeat: u32,
 }
 
-/// The p99 of runs that were planned before it could be chosen.
+/// The default of runs that were planned before this could be chosen.
 fn p99_limit() -> f64 {
     P99_LIMIT_MS
 }
@@ -246,9 +246,9 @@ pub struct Plan {
     pub direct_io: bool,
     /// Background threads given to the engines.
     pub threads: u32,
-    /// The most seconds a settle phase may take.
+    /// Maximum seconds of a settle phase.
     pub settle_max: f64,
-    /// The p99 in milliseconds that a rate must keep to count as sustained.
+    /// Maximum p99 in milliseconds for a rate to count as sustained.
     #[serde(default = "p99_limit")]
     pub p99_ms: f64,
     /// The experiment's parameters, as it documents them.
@@ -259,14 +259,14 @@ pub struct Plan {
     pub disk_bytes: u64,
     /// Seconds the run should take, estimated.
     pub seconds_estimate: f64,
-    /// Where the engines' data go.
+    /// The directory for the engines' data.
     pub data_dir: PathBuf,
-    /// Whether the engines' data stay after the run.
+    /// Whether the engines' data are kept after the run.
     pub keep_data: bool,
 }
 
 impl Plan {
-    /// Whether clients are held to a rate in any step: what they could do is not known then.
+    /// Whether the rate of clients is limited in any step: their possible rate is then unknown.
     #[must_use]
     pub fn held(&self) -> bool {
         self.steps.iter().any(StepPlan::held)

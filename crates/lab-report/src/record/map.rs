@@ -1,4 +1,4 @@
-//! What a map is: cells in panels, sums over them, and where the files lie on the device.
+//! The content of a map: cells in panels, sums over them, and the location of files on the device.
 //!
 //! - M1. A panel has at most [`CELLS_MAX`] cells, whatever the size of the file: several pages
 //!   share a cell then, and the panel states how many.
@@ -12,7 +12,7 @@ pub const CELLS_MAX: usize = 4096;
 /// Cells in a line, as many as there are pages in an extent of InnoDB.
 pub const COLUMNS: usize = 64;
 
-/// What a cell holds.
+/// The content of a cell.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -20,13 +20,13 @@ pub const COLUMNS: usize = 64;
 pub enum Kind {
     /// Entries: leaf pages, runs.
     Data,
-    /// Pages that only route.
+    /// Inner pages, which only route.
     Inner,
-    /// Values kept apart.
+    /// Overflow pages of large values.
     Overflow,
     /// Changes waiting to be merged.
     Buffer,
-    /// What keeps the file together: headers, lists, catalogs.
+    /// Metadata: headers, free lists, catalogs.
     Meta,
     /// The redo log, undo.
     Log,
@@ -66,19 +66,19 @@ impl Kind {
     }
 }
 
-/// One page, or several that lie together.
+/// One page, or several adjacent ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// What most of it holds.
+    /// Its predominant content.
     #[serde(rename = "k")]
     pub kind: Kind,
-    /// Whose it is: an index into [`Panel::owners`].
+    /// Its owner: an index into [`Panel::owners`].
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     pub owner: Option<u8>,
     /// The per cent of its bytes in use, where known.
     #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
     pub used: Option<u8>,
-    /// How much of it is there, in per cent of the fullest cell; 100 in a map of pages.
+    /// Its content in per cent of the fullest cell; 100 in a map of pages.
     #[serde(rename = "w", default = "whole", skip_serializing_if = "is_whole")]
     pub weight: u8,
 }
@@ -103,7 +103,7 @@ impl Cell {
     }
 }
 
-/// How the lines of a panel are called.
+/// The labels of the lines of a panel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lines {
@@ -118,13 +118,13 @@ pub enum Lines {
 /// A grid of cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Panel {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// How to read it.
     pub about: String,
     /// Cells in a line.
     pub columns: usize,
-    /// How its lines are called.
+    /// The labels of its lines.
     pub lines: Lines,
     /// Pages (or buckets) to a cell.
     pub pages_per_cell: u64,
@@ -167,7 +167,7 @@ impl Panel {
         }
     }
 
-    /// The same with fewer cells; one whose lines have names stays as it is.
+    /// The panel with fewer cells; unchanged if its lines have names.
     #[must_use]
     pub fn coarser(&self, most: usize) -> Panel {
         let each = self.cells.len().div_ceil(most.max(1)).max(1);
@@ -203,7 +203,7 @@ impl Panel {
     }
 }
 
-/// Let neighbours share cells until there are at most [`CELLS_MAX`]; how many share one.
+/// Combine adjacent cells until there are at most [`CELLS_MAX`]; returns how many share one.
 #[must_use]
 pub fn merge(pages: &[Cell]) -> (Vec<Cell>, u64) {
     let each = pages.len().div_ceil(CELLS_MAX).max(1);
@@ -211,7 +211,7 @@ pub fn merge(pages: &[Cell]) -> (Vec<Cell>, u64) {
     (cells, each as u64)
 }
 
-/// One cell for several: the kind and owner of most, the mean of what is in use.
+/// Combine cells into one: the most frequent kind and owner, the mean of the bytes in use.
 fn join(pages: &[Cell]) -> Cell {
     if let [only] = pages {
         return *only;
@@ -229,7 +229,7 @@ fn join(pages: &[Cell]) -> Cell {
     let known: Vec<u64> = pages
         .iter()
         .filter_map(|c| match c.kind {
-            // Free pages are empty: they count, or a cell would look fuller than it is.
+            // Free pages count as empty; otherwise a cell would look fuller than it is.
             Kind::Free => Some(0),
             _ => c.used.map(u64::from),
         })
@@ -246,16 +246,16 @@ fn join(pages: &[Cell]) -> Cell {
     }
 }
 
-/// What the pages of a tree or an index come to.
+/// Sums over the pages of a tree or an index.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TreeSum {
-    /// Its name; that of its file too where there are several.
+    /// Its name, with that of its file if there are several.
     pub name: String,
     /// Leaf pages; buckets or files where there are no pages.
     pub leaves: u64,
     /// Pages that only route.
     pub inner: u64,
-    /// Pages of values kept apart.
+    /// Overflow pages.
     pub overflow: u64,
     /// Levels, where known.
     pub depth: Option<u32>,
@@ -267,7 +267,7 @@ pub struct TreeSum {
     pub bytes: u64,
 }
 
-/// What the whole comes to.
+/// Sums over the whole store.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sums {
     /// Bytes of the files that are drawn.
@@ -278,11 +278,11 @@ pub struct Sums {
     pub leaf_fill: Option<f64>,
     /// Leaf pages.
     pub leaves: u64,
-    /// Pieces on the device that the files consist of, where known.
+    /// Number of extents of the files on the device, where known.
     pub extents: Option<u64>,
 }
 
-/// Where a file lies on its device.
+/// The location of a file on its device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileExtents {
     /// The file.
@@ -295,7 +295,7 @@ pub struct FileExtents {
     pub count: u64,
 }
 
-/// A piece of a file that lies together on the device.
+/// An extent of a file on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
     /// Where it begins in the file, in bytes.
@@ -309,11 +309,11 @@ pub struct Piece {
 /// A map of a store.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Map {
-    /// What made it: `betree`, `lmdb`, `wiredtiger`, `rocksdb`, `innodb`.
+    /// The program that wrote the store: `betree`, `lmdb`, `wiredtiger`, `rocksdb`, `innodb`.
     pub kind: String,
     /// What was drawn.
     pub path: String,
-    /// What a reader must know: what is approximate, what was in use.
+    /// Notes for the reader: what is approximate, what was in use.
     pub notes: Vec<String>,
     /// Facts for the head: format, page size.
     pub facts: Vec<(String, String)>,
@@ -343,7 +343,7 @@ impl Map {
         }
     }
 
-    /// Make the sums of the leaves from those of the trees.
+    /// Compute the sums of the store's leaves from those of its trees.
     pub fn sum_trees(&mut self) {
         self.sums.leaves = self.trees.iter().map(|t| t.leaves).sum();
         let known = || {

@@ -1,5 +1,4 @@
-//! What a run leaves behind: the records of the results directory, as data, and the names that
-//! runs and their reports share.
+//! The records of the results directory as data, and the names that runs and their reports share.
 //!
 //! `docs/results.md` documents every file and field. All records carry [`SCHEMA`]; a reader refuses
 //! a directory of another schema and names both versions.

@@ -1,6 +1,6 @@
 //! Names of files.
 
-/// `text` with everything that does not belong into a file name replaced by `-`.
+/// `text` with every character that is unsafe in file names replaced by `-`.
 #[must_use]
 pub fn file_name(text: &str) -> String {
     let safe = |c: char| {

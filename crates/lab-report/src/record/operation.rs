@@ -1,4 +1,4 @@
-//! What a step counts, in the words of its experiment: one word for one thing, wherever its rates,
+//! The operation that a step counts, in the words of its experiment, used wherever its rates,
 //! latencies and costs are shown.
 
 use super::experiment::Known;
@@ -9,13 +9,13 @@ use super::work::{Task, Work};
 /// The main operation of a step by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// One of them.
+    /// Singular.
     pub one: &'static str,
-    /// Several.
+    /// Plural.
     pub many: &'static str,
     /// The unit of a rate.
     pub per_second: &'static str,
-    /// What its latency is called: that of rows is one of their commit.
+    /// The name of its latency: for rows it is that of their commit.
     pub latency: &'static str,
 }
 
@@ -49,7 +49,7 @@ impl Operation {
         latency: "Request",
     };
 
-    /// What a step of an experiment counts.
+    /// The operation that a step of an experiment counts.
     #[must_use]
     pub fn of(name: &str, step: &StepPlan, main: Main) -> Operation {
         match main {
@@ -58,7 +58,7 @@ impl Operation {
         }
     }
 
-    /// What a mix counts; `None` for every other step.
+    /// The operation that a mix counts; `None` for every other step.
     #[must_use]
     pub fn of_mix(name: &str, step: &StepPlan) -> Option<Operation> {
         let operation = Known::named(name)?.mix?;

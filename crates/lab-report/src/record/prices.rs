@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result, unknown};
 
-/// The prices used where none are named.
+/// The default prices.
 pub const DEFAULT_PRICES: &str = "aws-2025";
 
 const BUILT_IN: [(&str, &str); 3] = [
@@ -27,13 +27,13 @@ const BUILT_IN: [(&str, &str); 3] = [
 pub struct Prices {
     /// Its name.
     pub name: String,
-    /// The day the prices are of.
+    /// The date of the prices.
     pub date: String,
-    /// Where they hold.
+    /// The region in which they apply.
     pub region: String,
-    /// Where they come from.
+    /// Their source.
     pub source: String,
-    /// What a reader must know.
+    /// Notes for the reader.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The machine.
@@ -77,22 +77,22 @@ pub struct Volume {
     pub name: String,
     /// Dollars per GB and month.
     pub gb_month: f64,
-    /// Operations per second that cost nothing more, whatever the size.
+    /// Operations per second included in the price, independent of the size.
     #[serde(default)]
     pub iops_included: f64,
-    /// Or, if that is more, this number for each GB.
+    /// Operations per second included per GB, if that is more.
     #[serde(default)]
     pub iops_per_gb_included: f64,
-    /// What more operations cost; empty: none are for sale, but with a larger volume.
+    /// The price of more operations per second; empty if they can only be had with a larger volume.
     #[serde(default)]
     pub iops_tiers: Vec<Tier>,
     /// The most operations per second of one volume.
     pub iops_max: f64,
     /// The most operations per second for each GB.
     pub iops_per_gb_max: Option<f64>,
-    /// MB/s that cost nothing more; `None`: bandwidth is not charged.
+    /// MB/s included in the price; `None` if bandwidth is not charged.
     pub mb_included: Option<f64>,
-    /// Dollars per month for each MB/s above; 0: none are for sale.
+    /// Dollars per month for each further MB/s; 0 if they cannot be bought.
     #[serde(default)]
     pub mb_month: f64,
     /// The most MB/s of one volume.
@@ -101,19 +101,19 @@ pub struct Volume {
     pub gb_min: f64,
     /// The largest volume in GB.
     pub gb_max: f64,
-    /// Dollars of wear per TB written; 0 where it is not the buyer's.
+    /// Dollars of wear per TB written; 0 if the buyer does not pay for wear.
     #[serde(default)]
     pub tb_written: f64,
 }
 
-/// The names of the prices that come with the program.
+/// The names of the built-in prices.
 #[must_use]
 pub fn built_in_prices() -> Vec<&'static str> {
     BUILT_IN.iter().map(|(name, _)| *name).collect()
 }
 
 impl Prices {
-    /// The text of built-in prices, or of a file: whatever `--prices` names.
+    /// The text of the built-in prices or the file that `--prices` names.
     ///
     /// # Errors
     /// A sentence: neither a built-in name nor a file that can be read.
@@ -131,7 +131,7 @@ impl Prices {
         fs::read_to_string(path).map_err(|e| Error::io("read", path, &e))
     }
 
-    /// Read and check a price file.
+    /// Parse and check a price file.
     ///
     /// # Errors
     /// A sentence with what is wrong.
@@ -142,7 +142,7 @@ impl Prices {
         Ok(prices)
     }
 
-    /// The built-in prices used where none are named.
+    /// The default prices.
     #[must_use]
     pub fn default_prices() -> Prices {
         let (_, text) = BUILT_IN[0];

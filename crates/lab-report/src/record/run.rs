@@ -1,4 +1,4 @@
-//! A whole run, as read back from its directory.
+//! A whole run, read from its directory.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,12 @@ use super::status::StepStatus;
 use super::step::StepSummary;
 use super::summary::RunSummary;
 
-/// One limit around the workers: asked for, and found when read back.
+/// One limit of the workers: the requested value, and the value read back.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EnvelopeLine {
     /// `memory`, `read IOPS`, `write IOPS`, `read bytes/s`, `write bytes/s`.
     pub limit: String,
-    /// What the plan asks for; `None`: no limit.
+    /// The value that the plan requests; `None` for no limit.
     pub requested: Option<u64>,
     /// The value read back from the kernel's file; `None`: not capped.
     pub effective: Option<u64>,
@@ -30,15 +30,15 @@ pub struct EnvelopeLine {
 pub struct EnvelopeRecord {
     /// `cgroup v1`, `cgroup v2`, or `none`.
     pub mode: String,
-    /// True when every limit asked for is in force.
+    /// Whether every requested limit is in force.
     pub enforced: bool,
     /// Each limit.
     pub lines: Vec<EnvelopeLine>,
-    /// What every page of the report must say: uncapped, buffered writes escape, ...
+    /// Warnings that every page of the report must show: uncapped, buffered writes escape, ...
     pub warnings: Vec<String>,
 }
 
-/// What was tested, for the fairness table: an entry of `env/targets.json`.
+/// A tested target, for the fairness table: an entry of `env/targets.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
     /// The target's name.
@@ -63,7 +63,7 @@ pub struct TargetRecord {
     pub compression: String,
     /// Whether it bypasses the page cache.
     pub direct_io: bool,
-    /// Differences a reader must know to compare fairly.
+    /// Differences from other targets that a fair comparison must consider.
     pub notes: Vec<String>,
 }
 
@@ -73,9 +73,9 @@ pub struct TargetRecord {
 pub struct StepRecord {
     /// The name of its directory: `003_lmdb_r1_load`.
     pub directory: String,
-    /// How far it came.
+    /// Its state.
     pub status: StepStatus,
-    /// Present when it is done.
+    /// Present if the step is done.
     pub summary: Option<StepSummary>,
     /// One row a second.
     pub series: Vec<SeriesRow>,
@@ -94,11 +94,11 @@ pub struct StepRecord {
 /// A run with its records.
 #[derive(Clone, Debug)]
 pub struct RunRecord {
-    /// What was planned.
+    /// The plan, the program and the machine.
     pub manifest: Manifest,
-    /// What was tested.
+    /// The tested targets.
     pub targets: Vec<TargetRecord>,
-    /// What came out so far.
+    /// The results so far.
     pub summary: RunSummary,
     /// The steps in the order they were done, without discarded ones.
     pub steps: Vec<StepRecord>,
@@ -106,7 +106,7 @@ pub struct RunRecord {
     pub discarded: Vec<(String, String)>,
     /// Noise floors by metric name (relative, 0.03 = 3 %), when the host was calibrated.
     pub noise: Vec<(String, f64)>,
-    /// The prices the run was given, `None` for those of the program.
+    /// The prices that the run was given; `None` for the default ones.
     pub prices: Option<Prices>,
     /// Warnings about the machine, from `doctor`.
     pub host_warnings: Vec<String>,

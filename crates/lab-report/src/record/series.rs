@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 /// One second of a step. Rates and counts (of operations, bytes, switches) are scaled to one
-/// second, since a row may cover more or less time than that; `rows` is a sum since the step began;
-/// memory, size and debt are as at the end of the row. Empty cells are what could not be measured.
+/// second, because a row may cover more or less time; `rows` is a sum since the start of the step;
+/// memory, size and debt are those at the end of the row. Empty cells could not be measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SeriesRow {
     /// Seconds since the step began, at the end of this row.
@@ -35,7 +35,7 @@ pub struct SeriesRow {
     pub write_bytes: Option<u64>,
     /// CPU of the worker, in cores (1.0 = one core busy).
     pub cpu: Option<f64>,
-    /// Of that, the load generator's share, in cores.
+    /// The load generator's part of `cpu`, in cores.
     pub cpu_client: Option<f64>,
     /// Context switches.
     pub switches: Option<u64>,
@@ -43,7 +43,7 @@ pub struct SeriesRow {
     pub rss: Option<u64>,
     /// Memory charged to the cgroup in bytes (page cache included).
     pub cgroup_memory: Option<u64>,
-    /// Of that, page cache.
+    /// The page cache's part of `cgroup_memory`.
     pub page_cache: Option<u64>,
     /// Share of the second in which some task waited for I/O (PSI), 0 to 1.
     pub psi_io: Option<f64>,

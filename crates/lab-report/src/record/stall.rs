@@ -29,7 +29,7 @@ pub struct Stall {
     pub seconds: f64,
     /// The lowest rate in it.
     pub rate_min: f64,
-    /// The likely causes, the likeliest first: the engine's activity and stall reasons,
-    /// throttling, memory or I/O pressure; empty when nothing was seen.
+    /// The likely causes, most likely first: the engine's activity and stall reasons, throttling,
+    /// memory or I/O pressure; empty if none was observed.
     pub causes: Vec<String>,
 }

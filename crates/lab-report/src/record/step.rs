@@ -32,13 +32,13 @@ pub enum Main {
 /// Whether the store held what the workload's model says, checked after the step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Integrity {
-    /// False when the target cannot be read back (the `null` target).
+    /// False if the target cannot be read back (the `null` target).
     pub checked: bool,
-    /// Rows there should be.
+    /// Expected number of rows.
     pub rows_expected: u64,
     /// Rows found in the primary tree.
     pub rows_found: u64,
-    /// What was wrong, empty when nothing was.
+    /// The errors found; empty if there are none.
     pub faults: Vec<String>,
     /// Seconds the check took.
     pub seconds: f64,
@@ -109,12 +109,12 @@ pub struct StepSummary {
     pub live_bytes: u64,
     /// Size of the files after settling (allocated).
     pub file_bytes: u64,
-    /// The largest size of the files seen.
+    /// The largest observed size of the files.
     pub file_bytes_max: u64,
     /// CPU of the worker during the step and its settling, user and system; that of the server
     /// where the target is one, if its process could be seen.
     pub cpu_seconds: Option<f64>,
-    /// Of that, in the kernel.
+    /// The kernel's part of `cpu_seconds`.
     pub cpu_system_seconds: f64,
     /// CPU of the load generator: spent making rows, within `cpu_seconds`; or, where the target is
     /// a server, all of the worker's, the driver included, beside `cpu_seconds`.
@@ -135,7 +135,7 @@ pub struct StepSummary {
     pub settle_seconds: f64,
     /// Whether settling was cut off by its limit.
     pub settle_cut: bool,
-    /// Whether the target does not say what it owes, so that nothing was waited for.
+    /// Whether the target does not report its pending work, so that there was nothing to wait for.
     #[serde(default)]
     pub settle_unknown: bool,
     /// Bytes written to the device while settling (within `device_write_bytes`).
@@ -146,14 +146,14 @@ pub struct StepSummary {
     pub integrity: Integrity,
     /// Whether the numbers may be used.
     pub valid: bool,
-    /// Why not.
+    /// The reason, if they are not valid.
     pub invalid_reason: Option<String>,
-    /// Why the target cannot do this step at all: it was passed over, and has no numbers.
+    /// Why the target does not support this step: it was skipped and has no numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
     /// The experiment's own numbers by name, as `docs/results.md` lists them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
-    /// What an expert would want to know: cut settling, missed rate, uncapped writes, ...
+    /// Warnings for experts: cut settling, missed rate, uncapped writes, ...
     pub warnings: Vec<String>,
 }

@@ -15,7 +15,7 @@ pub struct Estimate {
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
-    /// Repeats it comes from. 1: the interval is a block bootstrap within the run.
+    /// The number of repeats. With 1, the interval is a block bootstrap within the run.
     pub repeats: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Targets as planned: their words, and what reports need to know of them.
+//! Targets as planned: their specification, and facts that reports need.
 
 use std::collections::BTreeMap;
 
@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 /// A target as written after `-t`: `rocksdb:compaction=universal`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetSpec {
-    /// Its name in tables and file names; the spec itself unless two are equal.
+    /// Its name in tables and file names: the specification itself, unless two are equal.
     pub name: String,
     /// The engine: `betree`, `lmdb`, `rocksdb`, `wiredtiger`, `memory`, or `null` (the generator
     /// alone).
     pub engine: String,
     /// The engine's own options.
     pub options: BTreeMap<String, String>,
-    /// What reports need to know of it; `None` where its words make no sense, or where the run was
-    /// planned by a version that did not record it.
+    /// Facts that reports need; `None` if the specification is invalid, or if an older version
+    /// planned the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<TargetFacts>,
 }
 
 impl TargetSpec {
-    /// Whether the target is a server, whose client's CPU is not within its own.
+    /// Whether the target is a server, whose CPU does not include the client's.
     #[must_use]
     pub fn is_server(&self) -> bool {
         self.facts.is_some_and(|facts| facts.runs != Runs::InWorker)
     }
 
-    /// How its storage engine writes; `None` where that is not known, or it keeps nothing.
+    /// How its storage engine writes; `None` if unknown, or if it stores nothing.
     #[must_use]
     pub fn writes(&self) -> Option<Writes> {
         self.facts?.writes
     }
 }
 
-/// What is known of a target without opening it.
+/// Facts about a target that are known without opening it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetFacts {
     /// Where its storage engine runs.
     pub runs: Runs,
     /// Whether commits survive the end of its process.
     pub persistent: bool,
-    /// How its storage engine brings changes to disk; `None` where that is not known.
+    /// How its storage engine writes changes to disk; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writes: Option<Writes>,
 }

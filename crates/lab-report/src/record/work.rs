@@ -1,11 +1,11 @@
-//! What a step does, as recorded in the `work` of its plan.
+//! The work of a step, as recorded in `work` of its plan.
 
 use serde::{Deserialize, Serialize};
 
 use super::manifest::StepPlan;
 use super::step::Main;
 
-/// What one step does.
+/// The work of one step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
 pub enum Work {
@@ -42,13 +42,13 @@ pub enum Work {
 }
 
 impl Work {
-    /// What a planned step does; `None` where its `work` is that of another version.
+    /// The work of a planned step; `None` if another version wrote its `work`.
     #[must_use]
     pub fn of(step: &StepPlan) -> Option<Work> {
         serde_json::from_value(step.work.clone()).ok()
     }
 
-    /// What its main operations are: rows written, or queries.
+    /// The step's main operations: rows written, or queries.
     #[must_use]
     pub fn main(&self) -> Main {
         match self {
@@ -72,7 +72,7 @@ pub struct SideQueries {
     pub from_interval: u32,
 }
 
-/// What a step has a program do.
+/// The task of a step that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "snake_case")]
 pub enum Task {
@@ -83,7 +83,7 @@ pub enum Task {
     },
     /// Read every row once, a thousand entries a query.
     Scan {
-        /// As when they were filled.
+        /// The same number of tables as when they were filled.
         tables: u64,
     },
     /// Transactions of the program's mix, one after the other.

@@ -1,4 +1,5 @@
-//! When a target had written how many rows, interpolated between the seconds of its series.
+//! When a target had written a given number of rows, interpolated between the seconds of its
+//! series.
 
 use crate::record::SeriesRow;
 

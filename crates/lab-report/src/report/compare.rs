@@ -19,7 +19,7 @@ impl Comparisons {
     pub(crate) fn of(run: &RunRecord) -> Comparisons {
         let mut pairs = BTreeMap::new();
         for base in &run.manifest.plan.targets {
-            // A run of one target has nothing to compare, and says so in its headline.
+            // A run with one target has no comparison, which its headline states.
             let Ok(found) = compare(std::slice::from_ref(run), Some(&base.name), true) else {
                 continue;
             };
@@ -45,7 +45,7 @@ impl Comparisons {
     }
 }
 
-/// The style class of a verdict; without one nothing is claimed.
+/// The style class of a verdict; neutral without a verdict.
 pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
     match verdict {
         Some(Verdict::Faster | Verdict::Better) => "good",
@@ -59,7 +59,7 @@ pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
 /// explains them.
 const FAR: f64 = 3.0;
 
-/// The verdict on two rates, also where they have no interval and are far apart.
+/// The verdict on two rates; also defined if they have no interval but are far apart.
 pub(crate) fn rate_verdict(row: &ComparisonRow) -> Option<Verdict> {
     row.verdict.or_else(|| match row.ratio? {
         ratio if FAR <= ratio => Some(Verdict::Faster),
@@ -74,8 +74,8 @@ pub(crate) fn interval(row: &ComparisonRow) -> Option<String> {
     Some(format!("95 % interval {} to {}", times(low), times(high)))
 }
 
-/// What weakens a comparison, in words for a badge. `floor_known`: the host was calibrated for the
-/// metric.
+/// The weaknesses of a comparison, as words for badges. `floor_known`: the host was calibrated for
+/// the metric.
 pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
     let mut caveats = Vec::new();
     if !floor_known {
@@ -91,7 +91,7 @@ pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
     caveats
 }
 
-/// A ratio's number with the digits that count.
+/// A ratio with its significant digits.
 pub(crate) fn times(value: f64) -> String {
     let digits = if value >= 100.0 {
         0

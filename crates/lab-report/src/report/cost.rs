@@ -14,11 +14,11 @@ use super::tables::{Cell, Table};
 /// Section 5.
 #[derive(Debug, Serialize)]
 pub(crate) struct CostPart {
-    /// The prices in a line.
+    /// The prices, in one line.
     pub(crate) prices: String,
-    /// What is the most for a dollar, step by step.
+    /// The best target per dollar, for each step.
     pub(crate) headlines: Vec<String>,
-    /// The open loops that were tried; `None` without any.
+    /// The open-loop rates that were tried; `None` if there were none.
     pub(crate) sustained: Option<Table>,
     /// A table for each step.
     pub(crate) tables: Vec<Table>,
@@ -27,7 +27,7 @@ pub(crate) struct CostPart {
     pub(crate) notes: Vec<String>,
 }
 
-/// The section, priced with what the run kept or with the program's own prices.
+/// The section, with the run's own prices or with the default prices.
 pub(crate) fn part(view: &View<'_>) -> CostPart {
     let prices = view.run.prices.clone();
     let prices = prices.unwrap_or_else(Prices::default_prices);
@@ -59,7 +59,7 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
     }
 }
 
-/// The most operations for a dollar: sustainable ones where they were measured.
+/// The target with the most operations per dollar; sustainable operations if they were measured.
 fn headline(view: &View<'_>, cost: &Cost, step: &str) -> Option<String> {
     let lines = || {
         let all = cost.lines.iter();
@@ -92,7 +92,7 @@ fn headline(view: &View<'_>, cost: &Cost, step: &str) -> Option<String> {
     ))
 }
 
-/// Which rates were kept, and which not.
+/// Which rates were sustained, and which not.
 fn sustained(view: &View<'_>) -> Option<Table> {
     let limit = view.run.manifest.plan.p99_ms;
     let mut table = Table::new(
@@ -154,7 +154,7 @@ fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
         "wear $",
     ])
     .texts(&["not priced because", "no sustained rate because"]);
-    // Where nothing was repeated in open loops, a note says so for all.
+    // If nothing was repeated in an open loop, one note says so for all.
     let repeated = cost.repeated();
     for line in cost.lines.iter().filter(|l| l.step == step) {
         table.push(row(view, line, repeated));
@@ -209,8 +209,8 @@ fn row(view: &View<'_>, line: &CostLine, repeated: bool) -> Vec<Cell> {
     ]
 }
 
-/// Dollars a month against the rate, a point for each target and volume; the line joins those that
-/// nothing cheaper outdoes.
+/// Dollars per month against the rate, one point per target and volume; the line connects the
+/// points that no cheaper point exceeds.
 fn figure(view: &View<'_>, cost: &Cost, step: &str) -> Option<Figure> {
     let lines = cost.lines.iter();
     let lines = lines.filter(|l| l.step == step && l.mode == Mode::Required);

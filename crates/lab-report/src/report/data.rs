@@ -18,15 +18,15 @@ use super::ReportError;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Knee, Panel, Spectrum};
 
-/// The most bytes of JSON and drawings together with which the JSON stays as it is; above that it
-/// is compressed.
+/// Maximum bytes of JSON and drawings together for uncompressed JSON; beyond that the JSON is
+/// compressed.
 pub(crate) const PLAIN_MAX: usize = 1 << 20;
 
-/// The most rows of one series put into the page. A standard run of an hour fits; longer ones are
-/// thinned by whole groups of seconds, and the report says so.
+/// Maximum rows of one series in the page. A standard run of an hour fits; longer series are
+/// thinned by groups of seconds, and the report says so.
 pub(crate) const ROWS_MAX: usize = 4000;
 
-/// The most rows of all series together, which keeps a report below 2 MB.
+/// Maximum rows of all series together, which keeps a report below 2 MB.
 pub(crate) const ROWS_TOTAL_MAX: usize = 40_000;
 
 /// The number columns of `series.csv`, in its order.
@@ -61,17 +61,17 @@ pub(crate) struct Packed {
     pub(crate) gzip: bool,
 }
 
-/// The plots of one step, as far as the browser draws them.
+/// The numbers of one step that the browser draws.
 pub(crate) struct StepData {
     pub(crate) panels: Vec<Panel>,
     pub(crate) knees: Vec<Knee>,
     pub(crate) commits: Vec<Spectrum>,
     pub(crate) queries: Vec<Spectrum>,
-    /// Rates are drawn on a logarithmic axis at first.
+    /// Whether rates are initially drawn on a logarithmic axis.
     pub(crate) log: bool,
 }
 
-/// How many seconds are put together into one row of the page: 1 when all fit.
+/// Number of seconds combined into one row of the page; 1 if all rows fit.
 pub(crate) fn grouping(view: &View<'_>) -> usize {
     let lengths = || {
         view.steps
@@ -178,7 +178,7 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
         .iter()
         .map(|s| json!([number(s.start), number(s.seconds)]))
         .collect();
-    // Rows put together have no last one that is cut off.
+    // Combined rows have no truncated last row.
     let whole = if group == 1 {
         cell.whole_seconds().count()
     } else {
@@ -196,7 +196,7 @@ fn cell_value(cell: &CellView<'_>, group: usize) -> Value {
     })
 }
 
-/// A column of words as runs: `[[word, length], ...]`.
+/// A column of words in run-length encoding: `[[word, length], ...]`.
 fn runs(words: impl Iterator<Item = String>) -> Value {
     let mut out: Vec<(String, u64)> = Vec::new();
     for word in words {
@@ -208,8 +208,7 @@ fn runs(words: impl Iterator<Item = String>) -> Value {
     json!(out)
 }
 
-/// Groups of rows put together: flows are averaged, states are those at the end, latencies the
-/// greatest.
+/// Combine rows in groups: flows are averaged, states are those at the end, latencies the maximum.
 fn thin(series: &[SeriesRow], group: usize) -> Vec<SeriesRow> {
     if group <= 1 {
         return series.to_vec();
@@ -249,7 +248,7 @@ fn join(rows: &[SeriesRow]) -> Option<SeriesRow> {
     Some(out)
 }
 
-/// A number of a column: rows are exact, the rest has five digits that count.
+/// A number of a column: row counts are exact, others have five significant digits.
 fn column_number(column: &str, value: f64) -> Value {
     number(if column == "rows" {
         value
@@ -262,7 +261,7 @@ fn rounded(value: f64) -> f64 {
     format!("{value:.4e}").parse().unwrap_or(value)
 }
 
-/// A number with six digits that count; whole ones are exact.
+/// A number with six significant digits; whole numbers are exact.
 fn number(value: f64) -> Value {
     if !value.is_finite() {
         return Value::Null;
@@ -294,7 +293,7 @@ pub(crate) fn pack(document: &Value, drawings: usize) -> Result<Packed, ReportEr
     })
 }
 
-/// JSON without characters that mean something to HTML or end a line in old JavaScript.
+/// JSON without characters that have a meaning in HTML or end a line in old JavaScript.
 fn harmless(json: &str) -> String {
     let mut out = String::with_capacity(json.len() + 64);
     for c in json.chars() {

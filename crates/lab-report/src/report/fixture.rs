@@ -234,7 +234,7 @@ fn summary(
     measured(rates(base, rows), rows)
 }
 
-/// Latencies without a greatest one: an engine may not tell it.
+/// Latencies without a maximum, which some engines do not report.
 fn latency(rows: &[SeriesRow]) -> Latency {
     let rate = rows.iter().map(|r| r.rate).sum::<f64>() / rows.len() as f64;
     Latency {

@@ -27,8 +27,8 @@ pub(crate) struct Group {
     pub(crate) figures: Vec<Figure>,
 }
 
-/// The section; `None` when no map was drawn. Of each target the first repeat is shown: maps of
-/// repeats look alike.
+/// The section; `None` if no map was drawn. The first repeat of each target is shown, because maps
+/// of repeats look alike.
 pub(crate) fn part(view: &View<'_>) -> Option<MapsPart> {
     let groups: Vec<Group> = view
         .targets
@@ -50,7 +50,7 @@ pub(crate) fn part(view: &View<'_>) -> Option<MapsPart> {
                 group.figures.extend(figure);
                 let notes = step.map.iter().flat_map(|m| &m.notes);
                 for note in notes {
-                    // The worker that held the store was the lab's own.
+                    // The process that had the store open was the laboratory's own worker.
                     if !note.starts_with("in use") && !group.notes.contains(note) {
                         group.notes.push(note.clone());
                     }

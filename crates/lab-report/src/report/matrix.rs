@@ -14,7 +14,7 @@ use super::metrics::{SHOWN, Shown};
 use super::model::{StepView, View};
 use crate::format;
 
-/// Differences up to this are not coloured, even when they exceed the noise.
+/// Differences up to this are not colored, even if they exceed the noise.
 const COLOURED: f64 = 0.05;
 
 /// A relation to one baseline.
@@ -40,7 +40,7 @@ pub(crate) struct Row {
     pub(crate) label: String,
     pub(crate) unit: String,
     pub(crate) about: String,
-    /// Which way is better, and whether the noise floor is known.
+    /// Which direction is better, and whether the noise floor is known.
     pub(crate) note: String,
     /// Set on the first row of a group.
     pub(crate) group: String,
@@ -66,7 +66,7 @@ pub(crate) struct Matrix {
     pub(crate) rows: Vec<Row>,
 }
 
-/// The matrix of a step. Metrics no target has are left out, except the rate.
+/// The matrix of a step. Metrics that no target has are left out, except the rate.
 pub(crate) fn matrix(view: &View<'_>, step: &StepView<'_>) -> Matrix {
     let targets = 0..view.targets.len();
     let mut rows = Vec::new();
@@ -143,7 +143,7 @@ fn head(view: &View<'_>, step: &StepView<'_>, target: usize) -> Head {
 
 fn entries(view: &View<'_>, step: &StepView<'_>, metric: &Shown) -> Vec<Entry> {
     let targets = 0..view.targets.len();
-    // What keeps nothing is no store: it is not the best of anything.
+    // A target that stores nothing is never the best of a row.
     let usable = || {
         targets
             .clone()

@@ -1,5 +1,5 @@
-//! How the page calls and scales the metrics it shows. What a metric is and which way it is better
-//! is defined in one place, [`crate::analysis::METRICS`].
+//! Labels and scales of the metrics on the page. The meaning of each metric, and its better
+//! direction, are defined in [`crate::analysis::METRICS`].
 
 use crate::analysis::{Better, Metric};
 use crate::record::Operation;
@@ -12,7 +12,7 @@ pub(crate) struct Shown {
     pub(crate) name: &'static str,
     label: &'static str,
     unit: &'static str,
-    /// What the recorded number is divided by for showing.
+    /// Divisor of the recorded number for display.
     pub(crate) divisor: f64,
     group: &'static str,
 }
@@ -68,7 +68,7 @@ impl Shown {
         self
     }
 
-    /// A metric by its name in the records.
+    /// The metric with this name in the records.
     pub(crate) fn named(name: &str) -> Option<&'static Shown> {
         SHOWN.iter().find(|m| m.name == name)
     }
@@ -78,12 +78,12 @@ impl Shown {
         Metric::named(self.name).map_or(Better::Neither, |m| m.better)
     }
 
-    /// One sentence: what it means.
+    /// Its meaning, in one sentence.
     pub(crate) fn about(&self) -> &'static str {
         Metric::named(self.name).map_or("", |m| m.doc)
     }
 
-    /// What it is called, where a step counts these operations.
+    /// Its label, in terms of the step's operations.
     pub(crate) fn label(&self, operation: Operation) -> String {
         spoken(self.label, operation)
     }
@@ -93,7 +93,7 @@ impl Shown {
         spoken(self.unit, operation)
     }
 
-    /// The group it stands in.
+    /// Its group.
     pub(crate) fn group(&self, operation: Operation) -> String {
         spoken(self.group, operation)
     }
@@ -104,7 +104,7 @@ impl Shown {
     }
 }
 
-/// A text about rows and commits as one about other operations.
+/// Replace rows and commits in a text by another operation.
 fn spoken(text: &str, operation: Operation) -> String {
     match text {
         "rows/s" => operation.per_second.to_owned(),

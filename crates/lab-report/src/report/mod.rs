@@ -42,7 +42,7 @@ use model::View;
 
 pub use overview::{Part, overview};
 
-/// Why a report could not be made.
+/// Why a report could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReportError {

@@ -18,7 +18,7 @@ pub(crate) struct Target<'a> {
     pub(crate) name: &'a str,
     /// Its colour class, the same in every plot.
     pub(crate) color: usize,
-    /// What was written down about it, when it was.
+    /// Its record, if there is one.
     pub(crate) record: Option<&'a TargetRecord>,
 }
 
@@ -33,8 +33,8 @@ pub(crate) struct CellView<'a> {
 }
 
 impl<'a> CellView<'a> {
-    /// The whole seconds of its load, as [`main_rates`] takes them: the last row of a load is cut
-    /// off where the load ended, and its rate is of too short a time to be drawn.
+    /// The rows of its load that are whole seconds, as for [`main_rates`]: the last row ends with
+    /// the load and covers too short a time for a rate.
     pub(crate) fn whole_seconds(&self) -> impl Iterator<Item = &'a SeriesRow> + use<'a> {
         let series = &self.record.series;
         let whole = main_rates(series, self.summary.main).len();
@@ -48,25 +48,25 @@ pub(crate) struct StepView<'a> {
     pub(crate) plan: &'a StepPlan,
     /// The anchor of its section.
     pub(crate) id: String,
-    /// What it counts, in the words of its experiment.
+    /// Its main operation, in the words of its experiment.
     pub(crate) operation: Operation,
-    /// In the order they were done.
+    /// In the order of execution.
     pub(crate) cells: Vec<CellView<'a>>,
     /// By target.
     pub(crate) results: Vec<Option<&'a TargetStepSummary>>,
 }
 
-/// What a step's directory stands for.
+/// The step, target and repeat that a step directory belongs to.
 pub(crate) struct Place<'a> {
     pub(crate) target: usize,
     pub(crate) repeat: u32,
     pub(crate) step: &'a str,
 }
 
-/// A step that failed or did not come to an end.
+/// A step that failed or was interrupted.
 pub(crate) struct Failure<'a> {
     pub(crate) directory: &'a str,
-    /// `None` when the directory is none of the plan.
+    /// `None` if the directory does not belong to the plan.
     pub(crate) place: Option<Place<'a>>,
     pub(crate) reason: String,
 }
@@ -124,13 +124,13 @@ impl<'a> View<'a> {
         self.comparisons.row(&step.plan.name, metric, target, base)
     }
 
-    /// Whether a target is the load generator's ceiling, which keeps nothing.
+    /// Whether a target is the load generator alone, which stores nothing.
     pub(crate) fn ceiling(&self, target: usize) -> bool {
         let plan = &self.run.manifest.plan;
         plan.targets.get(target).is_some_and(|t| t.engine == "null")
     }
 
-    /// Whether a target is a server, whose client's CPU is not within its own.
+    /// Whether a target is a server, whose CPU does not include the client's.
     pub(crate) fn server(&self, target: usize) -> bool {
         let spec = self.run.manifest.plan.targets.get(target);
         spec.is_some_and(TargetSpec::is_server)
@@ -161,7 +161,8 @@ impl<'a> View<'a> {
             .map(|(_, f)| *f)
     }
 
-    /// What every section must say about limits that are not in force; empty when all are.
+    /// The warnings about limits that are not in force, which every section must show; empty if all
+    /// are in force.
     pub(crate) fn uncapped(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         for step in self.run.steps.iter().filter(|s| !s.envelope.enforced) {
@@ -261,7 +262,7 @@ impl<'a> StepView<'a> {
         self.operation.per_second
     }
 
-    /// The rate of a second, of what the step measures.
+    /// The rate of the step's main operation in a second.
     pub(crate) fn rate(&self, row: &SeriesRow) -> f64 {
         if self.queries() {
             row.query_rate
@@ -276,13 +277,13 @@ impl<'a> StepView<'a> {
         result.is_some_and(|r| r.valid) && self.missed_rate(target).is_none()
     }
 
-    /// Why a target cannot do the step at all.
+    /// Why a target does not support the step.
     pub(crate) fn unsupported(&self, target: usize) -> Option<&'a str> {
         let result = self.results.get(target).copied().flatten()?;
         result.unsupported.as_deref()
     }
 
-    /// How a target stands: `n/a` (it cannot do it), `valid`, `invalid`, `failed`, `incomplete`
+    /// The state of a target: `n/a` (not supported), `valid`, `invalid`, `failed`, `incomplete`
     /// (repeats are missing) or `not run`.
     pub(crate) fn standing(&self, view: &View<'_>, target: usize) -> String {
         let failed = view.failed.iter().filter_map(|f| f.place.as_ref());
@@ -303,7 +304,7 @@ impl<'a> StepView<'a> {
         .to_owned()
     }
 
-    /// The share of the asked rate of rows that was reached, when it is below 95 % in some repeat.
+    /// The fraction of the requested rate that was reached, if it is below 95 % in some repeat.
     pub(crate) fn missed_rate(&self, target: usize) -> Option<f64> {
         self.cells
             .iter()
@@ -312,7 +313,7 @@ impl<'a> StepView<'a> {
             .min_by(f64::total_cmp)
     }
 
-    /// Why a target's numbers may not be used.
+    /// Why a target's numbers are invalid.
     pub(crate) fn invalid_reasons(&self, target: usize) -> Vec<String> {
         let mut reasons = Vec::new();
         for cell in self
@@ -328,7 +329,7 @@ impl<'a> StepView<'a> {
             reasons.push(format!("repeat {}: {why}", cell.repeat));
         }
         if let Some(share) = self.missed_rate(target) {
-            // A decimal more than elsewhere: 94.6 % is not 95 %.
+            // One more decimal than elsewhere, so that 94.6 % is not shown as 95 %.
             reasons.push(format!(
                 "reached {:.1} % of the rate asked for (95 % is the least)",
                 100.0 * share
@@ -373,7 +374,7 @@ fn failure<'a>(run: &'a RunRecord, record: &'a StepRecord) -> Failure<'a> {
     let message = record.status.message.clone();
     let mut reason = message
         .unwrap_or_else(|| format!("ended in state {:?}", record.status.state).to_lowercase());
-    // The worker names its target; the report does so itself.
+    // The worker's message names its target, which the report shows already.
     let target = place
         .as_ref()
         .and_then(|p| run.manifest.plan.targets.get(p.target));
@@ -387,7 +388,7 @@ fn failure<'a>(run: &'a RunRecord, record: &'a StepRecord) -> Failure<'a> {
     }
 }
 
-/// A step that failed left no summary: it is known by its directory, `003_lmdb_r1_load`.
+/// A failed step has no summary, so it is identified by its directory, such as `003_lmdb_r1_load`.
 fn place<'a>(run: &'a RunRecord, directory: &str) -> Option<Place<'a>> {
     let plan = &run.manifest.plan;
     let (_, named) = directory.split_once('_')?;
@@ -406,7 +407,8 @@ fn place<'a>(run: &'a RunRecord, directory: &str) -> Option<Place<'a>> {
     })
 }
 
-/// The repeat to show: among valid ones (or all, when none is) the one with the median rate.
+/// The repeat to show: the one with the median rate among the valid ones, or among all if none is
+/// valid.
 fn typical(cells: &[CellView<'_>], target: usize) -> Option<u32> {
     let of = |valid: bool| {
         let mut found: Vec<_> = cells

@@ -1,4 +1,4 @@
-//! One page over the runs of several experiments: the verdict of each, and the way to its report.
+//! A page about the runs of several experiments: the verdict of each, with a link to its report.
 
 use minijinja::value::Serde;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use crate::record::{RunRecord, SCHEMA};
 pub struct Part {
     /// Its name: also that of the directory, beside the page, of its run.
     pub name: String,
-    /// The question it asks, in a line.
+    /// The question of the experiment, in one line.
     pub about: String,
     /// Its run, or why there is none.
     pub run: Result<Box<RunRecord>, String>,

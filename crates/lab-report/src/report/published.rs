@@ -1,4 +1,4 @@
-//! What was published beside what was measured, as tables and plots.
+//! Published results next to measured ones, as tables and plots.
 
 use serde::Serialize;
 
@@ -36,7 +36,7 @@ pub(crate) fn part(view: &View<'_>) -> Option<PublishedPart> {
     })
 }
 
-/// Longer texts are broken into lines.
+/// Longer texts are wrapped.
 const LONG: usize = 28;
 
 fn name(view: &View<'_>, name: &str) -> Cell {
@@ -168,7 +168,7 @@ fn scatter([title, x, y]: [&str; 3], points: &[(String, f64, f64)]) -> String {
         y_label: y.to_owned(),
         // Codecs differ by orders of magnitude.
         x_log: true,
-        // Up and to the right is better: the front of the cheapest says nothing here.
+        // More of both is better, so the line of the cheapest points has no meaning here.
         front: false,
         points: points.iter().enumerate().map(point).collect(),
     }

@@ -242,7 +242,7 @@ fn yes(value: bool) -> String {
     if value { "yes" } else { "no" }.to_owned()
 }
 
-/// The most stalls in the list; all are in the data.
+/// Maximum number of stalls in the list; the data contain all of them.
 const STALLS_MAX: usize = 200;
 
 /// Section 5: the stalls of all repeats, the longest first.
@@ -385,7 +385,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// The client's share of CPU above which a run says more about the client.
+/// Above this share of the CPU, the client may limit the result.
 const CLIENT_SHARE: f64 = 0.25;
 
 /// Section 7, as far as it has numbers.
@@ -397,11 +397,11 @@ pub(crate) struct Method {
     pub(crate) floors: Table,
     pub(crate) grouping: usize,
     pub(crate) closed: bool,
-    /// What caps do not hold for on this machine; empty where they hold for all.
+    /// The limits of caps on this machine; empty if caps apply to everything.
     pub(crate) caps: String,
 }
 
-/// What the measuring cost, where device numbers come from, noise floors.
+/// The cost of measuring, the source of device numbers, and noise floors.
 pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     let mut clients = Table::new("measuring-cost", "Cost of measuring, and steadiness")
         .texts(&["target", "step"])
@@ -461,7 +461,7 @@ pub(crate) fn method(view: &View<'_>, grouping: usize) -> Method {
     }
 }
 
-/// The CPU of both sides of a cell: a server's is its own, and its client's stands beside it.
+/// The CPU of both sides of a cell: a server's own CPU, and that of its client.
 fn cpu_of_both(view: &View<'_>, cell: &CellView<'_>) -> Option<f64> {
     let s = cell.summary;
     let beside = if view.server(cell.target) {
@@ -472,7 +472,7 @@ fn cpu_of_both(view: &View<'_>, cell: &CellView<'_>) -> Option<f64> {
     s.cpu_seconds.map(|cpu| (cpu + beside).max(1e-9))
 }
 
-/// Whether the rate of a cell came to rest.
+/// Whether the rate of a cell reached a steady state.
 fn steady(cell: &CellView<'_>) -> &'static str {
     match second_stats(&cell.record.series, cell.summary.main).steady {
         Some(true) => "yes",

@@ -10,20 +10,20 @@ use super::plots::{self, Figure};
 use super::tables::{Cell, Column, Table};
 use crate::format;
 
-/// The static drawings of all steps together have about this many points per line, so that a run of
-/// many steps stays small.
+/// Approximate number of points per line in the static drawings of all steps together, so that a
+/// run with many steps stays small.
 const POINTS_TOTAL: usize = 900;
 
-/// What the template needs of a step.
+/// The data of a step for the template.
 #[derive(Debug, Serialize)]
 pub(crate) struct StepPart {
     pub(crate) index: usize,
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) about: String,
-    /// What was asked for, and what ended it.
+    /// The budget, and the reason why the step ended.
     pub(crate) asked: String,
-    /// What its costs are per: `row` or `query`.
+    /// The operation that costs are divided by: `row` or `query`.
     pub(crate) operation: &'static str,
     pub(crate) repeats: Vec<u32>,
     /// One table per target.
@@ -301,7 +301,7 @@ fn buckets(view: &View<'_>, step: &StepView<'_>, queries: bool) -> Option<Table>
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// A share as a percentage; a small one is not rounded to nothing.
+/// A percentage in which small values are not rounded to 0.
 fn bucket_text(share: f64) -> String {
     if share <= 0.0 {
         "0".to_owned()

@@ -1,5 +1,5 @@
-//! Tables as data: the template draws all of them the same way, with a caption, headers, a box to
-//! scroll in and buttons to copy them.
+//! Tables as data: the template draws all of them alike, with a caption, headers, a scrollable box
+//! and copy buttons.
 
 use serde::Serialize;
 
@@ -32,7 +32,7 @@ impl Cell {
         Cell::num(format::number(value))
     }
 
-    /// A number that is text already.
+    /// A formatted number.
     pub(crate) fn num(text: impl Into<String>) -> Cell {
         let text = text.into();
         let class = if text == format::MISSING { "n na" } else { "n" };

@@ -1,4 +1,4 @@
-//! What a run is held against: the directory of another, or one file that was kept of it.
+//! The base of a check: the directory of another run, or a single file from one.
 //!
 //! An export in JSON has the plan and the state of every step, so that it serves as the directory
 //! does, but for the series: a single repeat has no interval within the run. A `summary.json` that
@@ -19,20 +19,20 @@ use crate::record::{
     file_name,
 };
 
-/// What may be named.
+/// The inputs that are accepted.
 const WANTED: &str = "name a directory made by `romanesco lab run`, its summary.json, or what \
                       `romanesco lab export --format json` wrote";
 
-/// A base, and what a reader must know of it.
+/// A base, with notes for the reader.
 #[derive(Debug)]
 pub struct Base {
     /// Its records.
     pub record: RunRecord,
-    /// What is assumed of it.
+    /// Assumptions about it.
     pub notes: Vec<String>,
 }
 
-/// What is read of an export; the rest is in the summary as well.
+/// The parts of an export that are read; the rest is also in the summary.
 #[derive(Deserialize)]
 struct Export {
     manifest: Manifest,
@@ -83,7 +83,7 @@ pub fn load_base(path: &Path, run: &RunRecord) -> Result<Base> {
     Err(wrong(path, what(&value)))
 }
 
-/// What a file that does not serve is instead.
+/// What an unsuitable file contains instead.
 fn what(value: &Value) -> &'static str {
     let has = |name: &str| value.get(name).is_some();
     if has("plan") {
@@ -145,7 +145,7 @@ fn exported(export: Export) -> RunRecord {
     }
 }
 
-/// The records of a summary alone, with the plan of the run that is held against it.
+/// The records of a summary alone, with the plan of the run that is compared with it.
 fn alone(path: &Path, summary: RunSummary, run: &RunRecord) -> Result<Base> {
     let (own, other) = (&run.manifest.plan.experiment, &summary.experiment);
     if own != other {

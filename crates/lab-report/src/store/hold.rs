@@ -1,4 +1,4 @@
-//! Who works on a run: one process at a time.
+//! The lock on a run: one process works on it at a time.
 
 use std::fs;
 use std::io;
@@ -10,31 +10,31 @@ use vfs::DirLock;
 
 use crate::error::{Error, Result};
 
-/// The process that works on the run, or did last.
+/// The file with the id of the process that works on the run, or was the last to do so.
 const PID: &str = "pid";
 
-/// How long a process that only looks may hold the lock.
+/// Maximum time that a process that only checks may hold the lock.
 const LOOKED_AT_MAX: Duration = Duration::from_millis(500);
 
-/// How long who has just begun may take to say who that is.
+/// Maximum time between taking the lock and writing the process id.
 const UNNAMED_MAX: Duration = Duration::from_secs(5);
 
-/// How often a wait looks.
+/// Interval between two checks of a wait.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// A run's directory, for this process alone.
+/// The directory of a run, locked by this process.
 #[derive(Debug)]
 pub(super) struct Hold {
     _lock: DirLock,
 }
 
 impl Hold {
-    /// Take it, and say who has it.
+    /// Take the lock, and write this process's id.
     pub(super) fn take(path: &Path) -> Result<Hold> {
         let end = time::now() + LOOKED_AT_MAX;
         let lock = loop {
             match DirLock::acquire(path) {
-                // [`in_use`] takes it for a moment as well.
+                // [`in_use`] takes the lock for a moment as well.
                 Err(e) if is_taken(&e) && time::now() < end => time::sleep(LOOK),
                 taken => break taken.map_err(|e| refused(path, &e))?,
             }
@@ -77,7 +77,8 @@ pub fn holder(path: &Path) -> Result<Option<u32>> {
     while in_use(path) {
         let text = fs::read_to_string(&file).unwrap_or_default();
         let pid: Option<u32> = text.trim().parse().ok();
-        // The number may be that of an earlier process, and another process may have it by now.
+        // The id may be that of an earlier process, which another process may have been given
+        // since.
         if let Some(pid) = pid.filter(|pid| has_open(*pid, path)) {
             return Ok(Some(pid));
         }

@@ -1,4 +1,4 @@
-//! Reading a run back.
+//! Reading a run from its directory.
 
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn load_step(path: &Path, name: String, status: StepStatus) -> Result<StepRecord
     })
 }
 
-/// The whole lines of a table; a line cut off by a crash is passed over.
+/// The complete lines of a table; a line cut off by a crash is skipped.
 fn table<T: DeserializeOwned>(path: &Path) -> Vec<T> {
     match csv::Reader::from_path(path) {
         Ok(mut reader) => reader

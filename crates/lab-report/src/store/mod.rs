@@ -30,11 +30,11 @@ pub const MANIFEST: &str = "manifest.json";
 pub const SUMMARY: &str = "summary.json";
 /// The report.
 pub const REPORT: &str = "report.html";
-/// The prices of the run, as they were when it was made.
+/// The prices at the time of the run.
 pub const PRICES: &str = "prices.toml";
-/// What the run would cost at those prices.
+/// The estimated cost of the run at those prices.
 pub const COST: &str = "cost.json";
-/// What was tested.
+/// The tested targets.
 pub const TARGETS: &str = "env/targets.json";
 
 /// What to do about a damaged record.
@@ -149,7 +149,7 @@ impl RunDir {
     }
 }
 
-/// Refuse a directory that holds anything already.
+/// Refuse a directory that is not empty.
 ///
 /// # Errors
 /// A sentence that says what is there.

@@ -22,7 +22,7 @@ pub(super) const HISTOGRAMS: &str = "hist.hlog";
 pub(super) const MAP: &str = "map.json";
 const LOG: &str = "log.txt";
 
-/// A step under way: its series grow, its records come at the end.
+/// A step in progress: its series grow, its records are written at the end.
 pub struct StepDir {
     path: PathBuf,
     series: csv::Writer<File>,

@@ -51,14 +51,14 @@ impl Bars {
     }
 
     fn print(&self, text: &str) {
-        // A closed terminal does not end a run.
+        // If the terminal is closed, printing fails, but the run continues.
         let _ = self.all.println(text);
     }
 }
 
 impl Drop for Bars {
     fn drop(&mut self) {
-        // The next output, perhaps an error, starts on a clean terminal.
+        // Clear the bars, so that the next output, perhaps an error, starts on an empty line.
         self.step.finish_and_clear();
         self.run.finish_and_clear();
     }
@@ -147,7 +147,7 @@ impl Progress for Bars {
     }
 }
 
-/// The last rates as a line of eight heights.
+/// The recent rates as a line of bars of eight heights.
 fn spark(rates: &[f64]) -> String {
     let recent = rates.iter().rev().take(60).rev();
     let top = recent.clone().copied().fold(0.0, f64::max);

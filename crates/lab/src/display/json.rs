@@ -1,4 +1,4 @@
-//! One JSON object a line on standard output, for programs.
+//! Prints one JSON object per line on standard output, for programs.
 
 use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Plain lines on standard error, for pipes and logs: a line every five seconds.
+//! Prints plain lines on standard error, for pipes and logs: one line every five seconds.
 
 use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary};
 use stdx::units::{count, seconds};
@@ -10,7 +10,7 @@ use crate::run::{Progress, Second};
 /// Seconds between two lines of a step.
 const EVERY: f64 = 5.0;
 
-/// Plain lines.
+/// Displays a run as plain lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     prefix: String,

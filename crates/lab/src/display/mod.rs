@@ -17,18 +17,18 @@ use crate::run::{Progress, Silent};
 /// How to show a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Bars on a terminal, else lines.
+    /// Bars on a terminal; plain lines if the output is piped.
     Auto,
     /// JSON lines on standard output.
     Json,
-    /// Nothing.
+    /// No output.
     Quiet,
 }
 
 /// Print text and a newline on standard output. A closed pipe (`| head`) is no error.
 pub fn say(text: &str) {
     let mut out = stdout().lock();
-    // The reader closed the pipe; the work itself continues.
+    // Printing fails if the reader has closed the pipe; the work itself continues.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
@@ -38,7 +38,7 @@ pub fn note(text: &str) {
     let _ = writeln!(stderr(), "{text}");
 }
 
-/// The display of a style.
+/// The display for a style.
 #[must_use]
 pub fn display(style: Style) -> Box<dyn Progress> {
     match style {

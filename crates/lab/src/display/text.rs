@@ -59,7 +59,7 @@ pub fn plan_text(plan: &Plan) -> String {
     lines.join("\n")
 }
 
-/// Lines about the steps that a target does not support: one line per reason.
+/// Lines about the steps that a target does not support: one line for each reason.
 fn unsupported_text(plan: &Plan, target: &TargetSpec) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for step in &plan.steps {
@@ -140,7 +140,7 @@ fn limits(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-/// The line of a step's result.
+/// The line that reports the result of a step.
 #[must_use]
 pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
     if let Some(why) = &s.unsupported {
@@ -189,7 +189,7 @@ pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
     )
 }
 
-/// The text of one second.
+/// The line that reports one second of a step.
 pub(super) fn second_line(s: &Second) -> String {
     let mut parts = vec![format!("{:>7}/s", count(s.rate))];
     if s.settling {
@@ -219,7 +219,7 @@ pub(super) fn second_line(s: &Second) -> String {
     parts.join("  ")
 }
 
-/// Estimated seconds left in a step, from its progress so far.
+/// Estimated remaining seconds of a step, from its progress so far.
 pub(super) fn eta(s: &Second, seconds_max: f64) -> f64 {
     let by_time = (seconds_max - s.t).max(0.0);
     if s.of == 0 || s.done == 0 || s.t <= 0.0 {

@@ -1,6 +1,6 @@
 //! `iibench-classic`: the insert benchmark as published in 2014: one load with three secondary
-//! indexes,
-//! an interval table, and the question whether the rate stays flat when data outgrow memory.
+//! indexes, an interval table, and the question whether the rate stays constant when the data
+//! outgrow memory.
 
 use lab_report::record::{LoadKind, Preset, Setting, SideQueries, StepPlan, Work};
 
@@ -25,11 +25,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     program: None,
 };
 
-/// Rows of the interval table.
+/// Number of intervals of the interval table.
 const INTERVALS: u64 = 12;
 
 fn sizes(preset: Preset) -> Sizes {
-    // Rows * 236 bytes is at least four times the memory cap, except in `smoke`.
+    // Rows * 236 bytes are at least four times the memory cap, except in `smoke`.
     match preset {
         Preset::Smoke => Sizes {
             rows: 240_000,

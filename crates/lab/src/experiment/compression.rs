@@ -1,8 +1,9 @@
-//! `compression`: the ratio of codecs on real pages of an engine, and their cost inside it.
+//! `compression`: the compression ratios of codecs on real pages of an engine, and their cost
+//! inside the engine.
 //!
-//! The rows differ only in the share of their payload that is constant; each codec of an engine
-//! gets a fresh store. After the load without compression all codecs compress the pages of its
-//! files at several block sizes, and every block must be restored exactly.
+//! The rows of the stores differ only in the share of the payload that is constant; each codec of
+//! an engine gets a fresh store. After the load without compression all codecs compress the pages
+//! of the engine's files at several block sizes, and every block must be restored exactly.
 
 use lab_report::record::experiment::compression::{COMPRESSORS, CONSTANT};
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -28,10 +29,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     steps,
 };
 
-/// Runs with fewer rows have one payload only.
+/// Runs with fewer rows than this have only one payload.
 const FEW: u64 = 50_000;
 
-/// Bytes of a payload.
+/// Size of a payload, in bytes.
 const BYTES: u32 = 1000;
 
 const fn payload(constant: u8) -> Payload {
@@ -65,7 +66,7 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     steps
 }
 
-/// The setting shared by all steps on one store.
+/// The setting that all steps on one store share.
 fn setting(constant: u8, compressor: &str) -> Setting {
     // The seed is set by the run.
     let rows = RowParams {
@@ -90,7 +91,8 @@ fn load(constant: u8, compressor: &str, sizes: &Sizes, params: &Params) -> StepP
         queries: None,
     };
     let rows = sizes.rows;
-    // All codecs, sizes and directions together take about as long as one or two query steps.
+    // The measurements of all codecs and block sizes, compressing and decompressing, together take
+    // about as long as one or two query steps.
     let each = sizes.query_seconds / 25.0;
     StepPlan {
         name: format!("load-{constant}-{compressor}"),

@@ -1,4 +1,4 @@
-//! `fill-factor`: the fill of pages after a rebuild of a table, and its change while rows are
+//! `fill-factor`: the fill of pages after a table is rebuilt, and how it changes while rows are
 //! inserted and deleted at random. A completely full page must split at once; a page with free
 //! space makes the file larger from the start.
 
@@ -33,12 +33,12 @@ const PAYLOAD: Payload = Payload {
     constant: 50,
 };
 
-/// Fill factors of runs with fewer rows than [`FEW`].
+/// Fill factors that runs with fewer rows than [`FEW`] measure.
 const FILLS_FEW: [u8; 2] = [75, 100];
 const FEW: u64 = 100_000;
 
-/// Rows that the rounds exchange for each loaded row: the published procedure exchanges 4 M rows of
-/// 2 M; other runs exchange enough to show the rise of splits.
+/// Number of rows that the rounds exchange for each loaded row: the published procedure loads 2 M
+/// rows and exchanges 4 M; other runs exchange enough to show the rise of splits.
 pub(crate) const EXCHANGED: f64 = 2.0;
 const EXCHANGED_SCALED: f64 = 0.3;
 
@@ -60,12 +60,12 @@ fn sizes(preset: Preset) -> Sizes {
 
 fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     let fills: &[u8] = if sizes.rows < FEW { &FILLS_FEW } else { &FILLS };
-    // The first has no fill factor set, which every engine supports.
+    // The first store has no fill factor set, which every engine supports.
     let all = std::iter::once(None).chain(fills.iter().copied().map(Some));
     all.flat_map(|fill| of_fill(fill, sizes, params)).collect()
 }
 
-/// Rows that a round exchanges.
+/// Number of rows that one round exchanges.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -102,7 +102,7 @@ fn of_fill(fill: Option<u8>, sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
     };
     let rows = sizes.rows;
     let about = format!("insert {rows} rows whose keys are a hash of their number{at}");
-    // An engine without a rebuild is drawn in its state after the load.
+    // The store is also drawn after the load, for engines that have no rebuild.
     let mut steps = vec![step("load", about, &load(false), rows, fill.is_none())];
     let about = format!("rewrite the rows into their best form{at}");
     steps.push(step("rebuild", about, &Work::Rebuild, rows, true));

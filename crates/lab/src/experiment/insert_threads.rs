@@ -1,5 +1,5 @@
 //! `insert-vs-threads`: ten writers and three indexes, with data that fit memory in the first
-//! minute and then exceed it by far.
+//! minute and then far exceed it.
 
 use lab_report::record::experiment::insert_threads::{BEYOND, FIRST};
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -25,13 +25,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     program: None,
 };
 
-/// Writers, as in the article.
+/// Number of writers, as in the article.
 const WRITERS: u32 = 10;
 
-/// Rows of the interval table.
+/// Number of intervals of the interval table.
 const INTERVALS: u64 = 12;
 
-/// Sizes of the classic experiment; `query_seconds` is the duration of the first minute.
+/// Sizes as in the classic experiment, except that `query_seconds` is the duration of the first
+/// minute.
 fn sizes(preset: Preset) -> Sizes {
     let (query_seconds, memory_mib, cache_mib) = match preset {
         Preset::Smoke => (2.0, 128, 32),
@@ -75,8 +76,8 @@ fn steps(sizes: &Sizes, params: &Params) -> Vec<StepPlan> {
             },
         }
     };
-    // A row of the presets has 236 bytes with its index entries: this number of rows fits half of
-    // the cap.
+    // With its index entries a row of the presets has 236 bytes, so this number of rows fits half
+    // of the memory cap.
     let fit = (sizes.memory_mib << 19) / 236;
     let first = fit.min(sizes.rows / 4);
     let about = format!("insert {first} rows, which memory holds, by {WRITERS} clients");

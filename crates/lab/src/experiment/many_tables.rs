@@ -1,5 +1,5 @@
-//! `many-tables`: the same rows spread over more and more tables, inserted one by one into a random
-//! one, then all of them scanned cold.
+//! `many-tables`: the same rows spread over an increasing number of tables, inserted one by one
+//! into a random table; then a cold scan of all tables.
 
 use lab_report::record::experiment::many_tables::SEEKS;
 use lab_report::record::{Preset, Setting, StepPlan, Task};
@@ -30,7 +30,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
 };
 
-/// Numbers of tables.
+/// The numbers of tables that are measured.
 pub(crate) const TABLES: [u64; 5] = [1, 10, 100, 1000, 10_000];
 
 fn sizes(preset: Preset) -> Sizes {
@@ -54,7 +54,7 @@ fn spec(sizes: &Sizes, _variant: &str, seed: u64) -> Spec {
 
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     let most = if variant == "full" { 10_000 } else { 1000 };
-    // At least ten rows per table on average; fewer would show nothing.
+    // At least ten rows per table on average; with fewer, the result would be meaningless.
     let some = TABLES
         .into_iter()
         .filter(|n| *n <= most && n * 10 <= sizes.rows);

@@ -1,4 +1,4 @@
-//! Experiments, as plans of steps. An experiment never knows the engine.
+//! Experiments, as plans of steps. An experiment does not depend on the engine.
 
 mod classic;
 mod compression;
@@ -29,7 +29,7 @@ use serde::Serialize;
 
 use crate::workload::iibench::{Payload, Shape};
 
-/// The sizes of an experiment in a preset; every one can be overridden.
+/// The sizes of an experiment in a preset; the user can override each.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sizes {
     /// Rows of the first load.
@@ -38,18 +38,19 @@ pub struct Sizes {
     pub memory_mib: u64,
     /// Memory for the engine's cache and write buffers in MiB.
     pub cache_mib: u64,
-    /// Maximum seconds of a load step.
+    /// Maximum duration of a load step, in seconds.
     pub load_seconds: f64,
-    /// Seconds of a query step.
+    /// Duration of a query step, in seconds.
     pub query_seconds: f64,
-    /// Repeats.
+    /// Number of repeats.
     pub repeats: u32,
-    /// Rows that the rounds of `fill-factor` exchange for each row loaded; 0 elsewhere.
+    /// Number of rows that the rounds of `fill-factor` exchange for each loaded row; 0 in other
+    /// experiments.
     pub exchanged: f64,
 }
 
 impl Sizes {
-    /// Sizes of one repeat.
+    /// Sizes for a single repeat.
     pub(super) const fn once(
         rows: u64,
         memory_mib: u64,
@@ -72,19 +73,20 @@ impl Sizes {
 /// The parameters of the insert benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Params {
-    /// The keys of the indexes.
+    /// The shape of the index keys.
     pub shape: Shape,
-    /// The payload.
+    /// The payload of a row.
     pub payload: Payload,
-    /// Rows in one transaction of the load.
+    /// Number of rows in one transaction of the load.
     pub batch: u32,
-    /// Range queries per second during the load of the classic experiment; 0: none.
+    /// Range queries per second during the load of the classic experiment; 0 for no queries.
     pub queries: f64,
     /// Number of indexes, of the three, that have entries.
     pub indexes: u8,
 }
 
-/// A setting that an experiment controls itself, step by step, and that cannot be set for the run.
+/// A setting that an experiment sets itself, step by step, so that the user cannot set it for the
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fixed {
     /// `--durability`.
@@ -103,21 +105,21 @@ pub enum Fixed {
 
 /// An experiment.
 pub struct Experiment {
-    /// Its name on the command line.
+    /// Name of the experiment on the command line.
     pub name: &'static str,
     /// One-line description.
     pub about: &'static str,
     /// Source of its procedure.
     pub source: &'static str,
-    /// Its default parameters.
+    /// Default parameters.
     pub params: Params,
-    /// Settings that it controls itself.
+    /// Settings that the experiment sets itself.
     pub fixed: &'static [Fixed],
     /// The sizes of each preset.
     pub sizes: fn(Preset) -> Sizes,
-    /// Its steps.
+    /// The steps for given sizes and parameters.
     pub steps: fn(&Sizes, &Params) -> Vec<StepPlan>,
-    /// Replaces the parameters and steps if its workload declares its own tables.
+    /// If the workload declares its own tables: what replaces the parameters and the steps.
     pub program: Option<Programmed>,
 }
 
@@ -140,7 +142,7 @@ pub fn experiments() -> &'static [Experiment] {
     &ALL
 }
 
-/// The experiment of a name.
+/// The experiment with that name.
 ///
 /// # Errors
 /// A message that suggests the nearest name.

@@ -1,4 +1,4 @@
-//! `oltp-read-only`: the read-only transactions of sysbench by more and more clients.
+//! `oltp-read-only`: the read-only transactions of sysbench by increasing numbers of clients.
 
 use lab_report::record::{Preset, Setting, StepPlan, Task};
 
@@ -28,14 +28,14 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
 };
 
-/// Numbers of clients of the steps.
+/// Number of clients of each step.
 pub(crate) const CLIENTS: [u32; 6] = [1, 4, 16, 64, 256, 2048];
 
 fn sizes(preset: Preset) -> Sizes {
     let of = Sizes::once;
     match preset {
         Preset::Smoke => of(4000, 128, 32, 300.0, 1.0),
-        // Servers use almost a megabyte for each client.
+        // A server uses almost a megabyte for each client.
         Preset::Quick => of(1_600_000, 384, 64, 900.0, 8.0),
         Preset::Standard => of(10_000_000, 2048, 256, 7200.0, 60.0),
         Preset::Published => of(200_000_000, 8 << 10, 5 << 10, 86_400.0, 300.0),
@@ -66,7 +66,7 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     by(sizes, variant, &few)
 }
 
-/// The load, and the transactions with each of these numbers of clients.
+/// The steps of a run: the load, and the transactions with each of these numbers of clients.
 fn by(sizes: &Sizes, _variant: &str, clients: &[u32]) -> Vec<StepPlan> {
     let tables = tables(sizes);
     let about = format!("load {tables} tables of {} rows", sizes.rows / tables);

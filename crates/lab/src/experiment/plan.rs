@@ -1,4 +1,5 @@
-//! Turns settings into a plan: every number that determines a run, resolved and checked.
+//! Turns settings into a plan, in which every number that determines the run is resolved and
+//! checked.
 
 use std::path::{Path, PathBuf};
 
@@ -18,8 +19,8 @@ use crate::workload::iibench::{Generator, RowParams};
 /// Default seed of all data.
 const SEED: u64 = 42;
 
-/// Disk space a store may need per logical byte: random inserts leave B-trees about 69 % full, and
-/// an LSM holds old and new runs while it merges.
+/// Disk space that a store may need for each logical byte: random inserts leave B-trees about 69 %
+/// full, and an LSM holds old and new runs while it merges.
 const DISK_PER_BYTE: f64 = 2.5;
 
 /// Rates assumed for the estimate of a run's duration, in rows per second.
@@ -34,7 +35,7 @@ fn settle_seconds(rows: u64) -> f64 {
 /// Resolve a run.
 ///
 /// # Errors
-/// A message for each invalid value and each unavailable target.
+/// A message for each invalid value and each target that is not available.
 pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
     check_fixed(experiment, settings)?;
     let preset = settings.preset.unwrap_or(Preset::Quick);
@@ -131,7 +132,7 @@ fn steps(
     for step in &mut steps {
         let mix = measured.contains(&step.name);
         pace(step, mix, settings);
-        // The experiment sets the format of its rows, the run sets the seed.
+        // The experiment sets the form of the step's rows, the run sets their seed.
         if let Some(rows) = step.setting.params.as_mut().and_then(|p| p.as_object_mut()) {
             let seed = settings.seed.unwrap_or(SEED);
             rows.insert("seed".to_owned(), seed.into());
@@ -145,8 +146,8 @@ fn steps(
     Ok(steps)
 }
 
-/// The steps of a workload that declares its own tables, with the requested caps or numbers of
-/// clients if the steps differ in them.
+/// The steps of a workload that declares its own tables, for the caps or the numbers of clients
+/// that the user requested if the steps differ in them.
 fn asked(
     name: &str,
     program: &Programmed,
@@ -173,7 +174,7 @@ fn asked(
     })
 }
 
-/// The number of clients for all steps; the experiment's own if its steps differ in it.
+/// The number of clients for all steps, or the experiment's default if its steps differ in it.
 fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
     let program = experiment.program.as_ref();
     let usual = program.map_or(1, |p| p.clients);
@@ -191,7 +192,7 @@ fn clients(experiment: &Experiment, settings: &Settings) -> Result<u32> {
     }
 }
 
-/// Reject settings that the experiment controls itself: they would not match the run.
+/// Reject settings that the experiment sets itself, because the run would not follow them.
 fn check_fixed(experiment: &Experiment, settings: &Settings) -> Result<()> {
     if experiment.program.is_some() {
         programmed::check(experiment.name, settings)?;
@@ -283,7 +284,7 @@ fn targets(settings: &Settings) -> Result<Vec<TargetSpec>> {
     targets::parse_targets(&names.join(","))
 }
 
-/// Files are named after targets, so their names must differ there as well.
+/// Check that the names of targets also differ in the names of their files.
 fn check_names(targets: &[TargetSpec]) -> Result<()> {
     for (index, target) in targets.iter().enumerate() {
         let file = file_name(&target.name);
@@ -301,7 +302,7 @@ fn check_names(targets: &[TargetSpec]) -> Result<()> {
 fn data_dir(settings: &Settings, out: &Path) -> Result<PathBuf> {
     let dir = settings.data_dir.clone();
     let dir = dir.unwrap_or_else(|| out.join("data"));
-    // `lab resume` may be called from elsewhere.
+    // The path is made absolute, because `lab resume` may be called from another directory.
     std::path::absolute(&dir)
         .map_err(|e| Error::usage(format!("--data-dir {:?}: {e}", dir.display().to_string())))
 }
@@ -319,7 +320,7 @@ fn limits(experiment: &Experiment, sizes: &Sizes, settings: &Settings) -> Result
     })
 }
 
-/// The cap on operations for all steps; `None` if steps have their own caps.
+/// The cap on operations for all steps; `None` if the steps have caps of their own.
 fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)>> {
     let of_steps = |program: &Programmed| program.capped.is_some();
     if experiment.program.as_ref().is_some_and(of_steps) {
@@ -336,7 +337,7 @@ fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)
     }
 }
 
-/// The preset's cache, or the same share of a different memory cap.
+/// The preset's cache size or, with a different memory cap, the same share of that cap.
 fn cache(sizes: &Sizes, settings: &Settings) -> ByteSize {
     let preset = ByteSize::mib(sizes.cache_mib);
     settings.cache.unwrap_or(match settings.mem {
@@ -400,7 +401,7 @@ fn check_numbers(plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-/// Measured load steps and mixes follow `--rate`; query steps are closed-loop by definition.
+/// `--rate` applies to measured load steps and mixes; query steps are closed-loop by definition.
 fn pace(step: &mut StepPlan, mix: bool, settings: &Settings) {
     let loads = step.work.get("work").and_then(|w| w.as_str()) == Some("load");
     if let Some(Rate::PerSecond(rate)) = settings.rate.filter(|_| loads || mix) {
@@ -414,7 +415,8 @@ fn pace(step: &mut StepPlan, mix: bool, settings: &Settings) {
     }
 }
 
-/// Interleaved: A B C, C B A, A B C, so that drift of the machine affects all targets alike.
+/// The order of the cells, interleaved: A B C, C B A, A B C, so that drift of the machine affects
+/// all targets alike.
 fn cells(targets: usize, repeats: u32) -> Vec<Cell> {
     let mut cells = Vec::new();
     for repeat in 1..=repeats {
@@ -444,7 +446,7 @@ fn estimate(plan: &Plan) -> f64 {
                 0 => step.seconds_max,
                 n => (n as f64 / rate).min(step.seconds_max),
             };
-            // Settling and checking take at most about as long again.
+            // Settling and checking together take at most about as long as the work.
             sum += work * 1.3 + 2.0;
         }
     }

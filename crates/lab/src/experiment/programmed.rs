@@ -1,4 +1,4 @@
-//! The common part of experiments whose workload declares its own tables.
+//! The common code of experiments whose workload declares its own tables.
 
 use lab_report::error::{Error, Result};
 use lab_report::record::{Limits, LoadKind, Setting, StepPlan, Task, Work};
@@ -7,34 +7,36 @@ use super::{Params, Settings, Sizes};
 use crate::workload::iibench::{Payload, Shape};
 use crate::workload::program::Spec;
 
-/// What such an experiment has instead of rows of the insert benchmark.
+/// What an experiment whose workload declares its own tables has instead of rows of the insert
+/// benchmark.
 #[derive(Clone, Copy, Debug)]
 pub struct Programmed {
-    /// The variants of its workload by name (`--variant`), the default first.
+    /// Names of the variants of the workload (`--variant`), the default first.
     pub variants: &'static [&'static str],
     /// Default number of clients.
     pub clients: u32,
     /// Whether data files use direct I/O by default, where an engine supports it.
     pub direct: bool,
-    /// Whether a load that its time limit ends early is useful: otherwise `--time` does not apply
-    /// to it.
+    /// Whether a load that ends early at its time limit is still useful. If not, `--time` does not
+    /// limit the load.
     pub cut: bool,
-    /// The workload of a variant, with a seed.
+    /// The workload of a variant, for a seed.
     pub spec: fn(&Sizes, &str, u64) -> Spec,
     /// The steps of a variant.
     pub steps: fn(&Sizes, &str) -> Vec<StepPlan>,
-    /// If steps differ in their caps: returns the steps for the caps of `--iops`, the loosest
-    /// first. Otherwise `--iops` is one cap for all steps.
+    /// Only if the steps differ in their caps: returns the steps for the caps of `--iops`, in
+    /// descending order. In other experiments `--iops` is one cap for all steps.
     pub capped: Option<Capped>,
-    /// If steps differ in their number of clients: returns the steps for the numbers of
-    /// `--clients`, the lowest first. Otherwise `--clients` is one number for all steps.
+    /// Only if the steps differ in their number of clients: returns the steps for the numbers of
+    /// `--clients`, in ascending order. In other experiments `--clients` is one number for all
+    /// steps.
     pub crowded: Option<Crowded>,
 }
 
-/// The steps of a variant for the requested caps.
+/// Returns the steps of a variant for the requested caps.
 pub type Capped = fn(&Sizes, &str, &[u64]) -> Vec<StepPlan>;
 
-/// The steps of a variant for the requested numbers of clients.
+/// Returns the steps of a variant for the requested numbers of clients.
 pub type Crowded = fn(&Sizes, &str, &[u32]) -> Vec<StepPlan>;
 
 /// Maximum number of clients of a step.
@@ -52,7 +54,8 @@ pub(super) const NO_ROWS: Params = Params {
     indexes: 0,
 };
 
-/// Such an experiment has no steps of the insert benchmark.
+/// Used where steps of the insert benchmark are required: such an experiment has none of these
+/// steps.
 pub(super) fn no_steps(_sizes: &Sizes, _params: &Params) -> Vec<StepPlan> {
     Vec::new()
 }
@@ -80,7 +83,7 @@ pub(super) fn variant(
     )))
 }
 
-/// Reject settings of the insert benchmark's rows: they would have no effect.
+/// Reject settings of the insert benchmark's rows, because they would have no effect.
 pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
     let set = [
         ("--payload", settings.payload.is_some()),
@@ -97,7 +100,7 @@ pub(super) fn check(name: &str, settings: &Settings) -> Result<()> {
     }
 }
 
-/// The caps of the steps, the loosest first, from `--iops`.
+/// The caps of the steps, in descending order, from `--iops`.
 pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
     let fault = |text: String| Err(Error::usage(format!("--iops: {text}")));
     if let Some((reads, writes)) = asked.iter().find(|(reads, writes)| reads != writes) {
@@ -115,14 +118,14 @@ pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
         return fault(format!("{} caps; at most {CAPS_MAX}", caps.len()));
     }
     for cap in &caps {
-        // Every cap is in force in one step.
+        // Each cap is in force in one step, so check each like the limits of a run.
         let limits = Limits::default().within(Some(*cap));
         limits.check().map_err(|e| Error::usage(e.to_string()))?;
     }
     Ok(caps)
 }
 
-/// The numbers of clients of the steps, the lowest first, from `--clients`.
+/// The numbers of clients of the steps, in ascending order, from `--clients`.
 pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
     let mut crowds = asked.to_vec();
     crowds.sort_unstable();
@@ -137,7 +140,7 @@ pub(super) fn crowds(asked: &[u32]) -> Result<Vec<u32>> {
     Ok(crowds)
 }
 
-/// A closed-loop step of a task.
+/// A closed-loop step that runs a task.
 pub(super) fn step(
     name: &str,
     about: String,

@@ -1,13 +1,14 @@
 //! The rate of loads and mixes: the maximum, a given rate, or the highest sustainable rate.
 //!
-//! `auto` has two phases, since a closed loop cannot show the latency at a rate: the closed-loop
-//! step finds the maximum rate, then open loops run at shares of it, one after the other on the
-//! same store, each with latency measured from the intended start. The result is the highest rate
-//! that is reached with the p99 within its limit and no stall
+//! `auto` has two phases, since a closed loop cannot show the latency at a given rate. The
+//! closed-loop step finds the maximum rate. Then open loops run at shares of this rate, one after
+//! the other on the same store, each with latency measured from the intended start. The result is
+//! the highest rate that is reached with the p99 within its limit and without a stall
 //! ([`lab_report::analysis::sustained`]).
 //!
-//! The repeated steps are the last load of an experiment with rows, and each measured mix: of mixes
-//! with equal settings the last, since those before it warm the caches.
+//! The steps that are repeated as open loops are the last load of an experiment with rows, and each
+//! measured mix. Of mixes with equal settings only the last is measured, since those before it warm
+//! the caches.
 
 use std::str::FromStr;
 
@@ -15,10 +16,10 @@ use serde::Deserialize;
 
 use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
 
-/// The shares of the closed loop's rate that are tried, in percent.
+/// Rates of the open loops, as percentages of the closed loop's rate.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];
 
-/// The pace of loads and mixes.
+/// How loads and mixes are paced.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(try_from = "Written")]
 pub enum Rate {
@@ -26,7 +27,7 @@ pub enum Rate {
     Max,
     /// Closed loop, then open loops at shares of its rate.
     Auto,
-    /// Open loop: rows of loads, operations of mixes, per second.
+    /// Open loop: rows per second for loads, operations per second for mixes.
     PerSecond(f64),
 }
 
@@ -66,7 +67,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Seconds of each open loop of a load.
+/// Duration of each open loop of a load, in seconds.
 fn seconds(preset: Preset) -> f64 {
     match preset {
         Preset::Smoke => 2.0,
@@ -80,7 +81,7 @@ pub(super) fn is_mix(step: &StepPlan) -> bool {
     matches!(Work::of(step), Some(Work::Program(Task::Mix)))
 }
 
-/// The measured mixes.
+/// The mixes that are measured: of mixes with equal settings the last.
 pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
     let all: Vec<&StepPlan> = steps.iter().filter(|s| is_mix(s)).collect();
     let last = |(place, step): &(usize, &&StepPlan)| {
@@ -94,7 +95,7 @@ pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
         .collect()
 }
 
-/// The open loops at shares of the rates of these steps, in their order; empty if no step is
+/// The open loops for these steps, in order, at shares of the steps' rates; empty if no step is
 /// repeated.
 pub(super) fn open_loops(
     steps: &[StepPlan],
@@ -118,12 +119,12 @@ pub(super) fn open_loops(
         }
         _ => None,
     });
-    // A repeated mix keeps its duration, its clients and its caps.
+    // A repeated mix has the duration, the clients and the caps of the original.
     let repeated = load.into_iter().chain(mixes(steps).into_iter().cloned());
     repeated.flat_map(|step| shares(&step, poisson)).collect()
 }
 
-/// The open loops at shares of a step's rate.
+/// The open loops at shares of the rate of `step`.
 fn shares(step: &StepPlan, poisson: bool) -> impl Iterator<Item = StepPlan> + use<> {
     let step = step.clone();
     SHARES.into_iter().map(move |percent| StepPlan {
@@ -133,7 +134,7 @@ fn shares(step: &StepPlan, poisson: bool) -> impl Iterator<Item = StepPlan> + us
             step.name
         ),
         operations: 0,
-        // The rate is known after the closed loop.
+        // The rate is set when the closed loop has ended.
         load: LoadKind::Open { rate: 0.0, poisson },
         setting: Setting {
             share: Some(Share {

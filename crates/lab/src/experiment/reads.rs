@@ -1,8 +1,8 @@
 //! `iibench-reads`: load as the classic experiment does, settle, then read without writing: scan
-//! everything, get rows by primary key, and read short ranges of the indexes.
+//! all rows and indexes, get rows by primary key, and read short ranges of the indexes.
 //!
-//! It measures the read cost of a settled store when the data do not fit memory: CPU and device
-//! reads per operation are in the summary beside the rates.
+//! The experiment measures the read cost of a settled store when the data do not fit memory: the
+//! summary shows CPU time and device reads per operation beside the rates.
 
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
 

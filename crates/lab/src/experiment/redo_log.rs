@@ -1,7 +1,7 @@
-//! `redo-log`: the cost of durability. The same inserts, one document per transaction, on a fresh
-//! store at each level of durability; then by many clients, for group commit; then the process is
-//! killed under load, and the store is checked for the acknowledged rows; then the same with a
-//! power cut instead of the kill.
+//! `redo-log`: the cost of durability. For each level of durability, the same inserts run on a
+//! fresh store, one document per transaction: first by one client, then by many clients, to measure
+//! group commit. Then the process is killed under load, and the store is checked for the
+//! acknowledged rows. Finally the same is done with a power cut instead of the kill.
 
 use kv::Durability;
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
@@ -27,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     program: None,
 };
 
-/// The levels, the strongest first.
+/// The levels of durability, the strongest first.
 const LEVELS: [Durability; 4] = [
     Durability::Sync,
     Durability::Group,
@@ -35,14 +35,14 @@ const LEVELS: [Durability; 4] = [
     Durability::None,
 ];
 
-/// Clients whose commits may share a sync.
+/// Number of clients in the steps that measure group commit.
 const MANY: u32 = 16;
 
-/// Clients of the steps that end with a kill or a power cut.
+/// Number of clients in the steps that end with a kill or a power cut.
 const KILLED: u32 = 4;
 
-/// Assumed ratio of the durations of a commit that waits for the disk and one that does not: steps
-/// with such commits have fewer rows by this factor.
+/// Assumed ratio between the duration of a commit that waits for the disk and of one that does not.
+/// Steps whose commits wait have fewer rows by this factor.
 const FEWER: u64 = 20;
 
 fn sizes(preset: Preset) -> Sizes {
@@ -55,7 +55,7 @@ fn sizes(preset: Preset) -> Sizes {
     }
 }
 
-/// Whether a commit waits for the disk.
+/// Whether a commit at this level waits for the disk.
 fn waits(level: Durability) -> bool {
     matches!(level, Durability::Sync | Durability::Group)
 }

@@ -12,20 +12,21 @@ use stdx::ByteSize;
 use super::Rate;
 use crate::workload::iibench::{Payload, Shape};
 
-/// The settings; `None` leaves a value to the next source: flag > variable > `lab.toml` > preset.
+/// The settings. `None` means that the value comes from the next source, in the order flag,
+/// variable, `lab.toml`, preset.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The preset (default quick).
     pub preset: Option<Preset>,
-    /// Multiplies the rows of the preset.
+    /// Factor for the number of rows of the preset.
     pub scale: Option<f64>,
     /// Rows of the first load.
     pub rows: Option<u64>,
-    /// The memory cap; 0: none.
+    /// The memory cap; 0 for no cap.
     pub mem: Option<ByteSize>,
     /// Memory for the engine's cache and write buffers.
     pub cache: Option<ByteSize>,
-    /// Caps on reads and writes per second: one, or several if steps differ in them.
+    /// Caps on reads and writes per second: one pair, or several if the steps differ in them.
     pub iops: Option<Vec<(u64, u64)>>,
     /// Read and write bandwidth caps in bytes per second.
     pub bandwidth: Option<(ByteSize, ByteSize)>,
@@ -35,30 +36,30 @@ pub struct Settings {
     pub durability: Option<Durability>,
     /// Log sync interval in milliseconds.
     pub interval_ms: Option<u64>,
-    /// Load threads: one number, or several if steps differ in it.
+    /// Number of load threads: one number, or several if the steps differ in it.
     pub clients: Option<Vec<u32>>,
     /// Engine background threads.
     pub threads: Option<u32>,
-    /// Rate of loads and mixes (default max).
+    /// Rate of loads and mixes (default: `max`).
     pub rate: Option<Rate>,
-    /// Whether open-loop arrivals are a Poisson process.
+    /// Whether arrivals in open loops are a Poisson process.
     pub poisson: Option<bool>,
-    /// The highest p99 in milliseconds at which a rate counts as sustained (default 100).
+    /// Maximum p99 at which a rate counts as sustained, in milliseconds (default 100).
     pub p99_ms: Option<f64>,
     /// Maximum seconds of a load step.
     pub time: Option<f64>,
-    /// Repeats.
+    /// Number of repeats.
     pub repeats: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
-    /// Maximum seconds of a settle phase; 0: no settling; infinite: by the number of rows (the
-    /// default).
+    /// Maximum duration of a settle phase, in seconds. 0: no settling; infinite: computed from the
+    /// number of rows (the default).
     pub settle: Option<f64>,
     /// Compression class.
     pub codec: Option<Codec>,
     /// The payload.
     pub payload: Option<Payload>,
-    /// The index keys.
+    /// The shape of the index keys.
     pub shape: Option<Shape>,
     /// Rows in one transaction.
     pub batch: Option<u32>,
@@ -72,7 +73,7 @@ pub struct Settings {
     pub data_dir: Option<PathBuf>,
     /// Keep the engines' data.
     pub keep_data: Option<bool>,
-    /// Built-in prices or a price file.
+    /// Name of a built-in price list, or path of a price file.
     pub prices: Option<String>,
     /// The experiment, if the command line names none.
     pub experiment: Option<String>,
@@ -80,7 +81,7 @@ pub struct Settings {
     pub targets: Option<Vec<TargetSpec>>,
 }
 
-/// `a` if it is set, else `b`, field by field.
+/// Builds settings whose fields are those of `a` where they are set, else those of `b`.
 macro_rules! first_of {
     ($a:expr, $b:expr, $($field:ident),+ $(,)?) => {
         Settings { $($field: $a.$field.or($b.$field)),+ }
@@ -88,7 +89,7 @@ macro_rules! first_of {
 }
 
 impl Settings {
-    /// These settings; values that are not set are taken from `lower`.
+    /// These settings, with values that are not set taken from `lower`.
     #[must_use]
     pub fn or(self, lower: Settings) -> Settings {
         first_of!(
@@ -186,7 +187,7 @@ impl Settings {
     }
 }
 
-/// An error of the parser as one line.
+/// The error of the parser as a single line.
 fn sentence(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(String::new(), |b| {
@@ -195,7 +196,7 @@ fn sentence(text: &str, error: &toml::de::Error) -> String {
     format!("{line}{}", error.message().replace('\n', "; "))
 }
 
-/// A value that is written as text.
+/// A value that the file contains as text.
 #[derive(Clone, Debug)]
 struct Text<T>(T);
 
@@ -252,7 +253,7 @@ struct Run {
     keep_data: Option<bool>,
 }
 
-/// Caps on operations: reads and writes per second, or the syntax of `--iops`.
+/// Caps on operations: one number for reads and writes, or text in the syntax of `--iops`.
 struct Caps(Vec<(u64, u64)>);
 
 impl<'de> Deserialize<'de> for Caps {
@@ -277,7 +278,7 @@ impl<'de> Deserialize<'de> for Caps {
     }
 }
 
-/// Numbers of clients: one, or the syntax of `--clients`.
+/// Numbers of clients: one number, or text in the syntax of `--clients`.
 struct Clients(Vec<u32>);
 
 impl<'de> Deserialize<'de> for Clients {
@@ -295,7 +296,7 @@ impl<'de> Deserialize<'de> for Clients {
     }
 }
 
-/// `READS/WRITES`, or one value for both.
+/// Parse `READS/WRITES`, or one value for both.
 ///
 /// # Errors
 /// A message that quotes the invalid value.

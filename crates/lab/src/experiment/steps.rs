@@ -1,6 +1,6 @@
 //! `iibench-steps`: the insert benchmark in its current form: load without indexes, build them,
-//! insert and delete at a constant size in smaller and smaller transactions, then query during
-//! background writes.
+//! insert and delete at a constant size in ever smaller transactions, then query during background
+//! writes.
 
 use lab_report::record::{LoadKind, Preset, Setting, StepPlan, Work};
 
@@ -27,11 +27,11 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 /// Background inserts and deletes per second of the query steps.
 const WRITE_RATES: [u32; 3] = [100, 500, 1000];
 
-/// Minimum time for building the indexes, in seconds: the following steps need all of them, however
-/// short the loads are.
+/// Minimum of the time limit for building the indexes, in seconds: however short the loads are, the
+/// following steps need complete indexes.
 const BUILD_SECONDS: f64 = 300.0;
 
-/// Rows in one transaction of l.i1, of l.i2, and of the background writes.
+/// Number of rows in one transaction: of l.i1, of l.i2, and of the background writes.
 const BATCH_I1: u32 = 50;
 const BATCH_I2: u32 = 5;
 const BATCH_BACKGROUND: u32 = 50;

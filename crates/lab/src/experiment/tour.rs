@@ -1,6 +1,6 @@
-//! The reduced quick preset of `lab run all`: the default engines and one server complete all
-//! experiments within an hour on two cores. An experiment run alone has the time it needs; a tour
-//! shows each of them, and where to look closer.
+//! The reduced quick preset of `lab run all`, the tour: the default engines and one server complete
+//! all experiments within an hour on two cores. An experiment that is run alone has the time that
+//! it needs; the tour only shows which experiments deserve a longer run.
 
 use lab_report::record::Preset;
 
@@ -10,13 +10,13 @@ use super::settings::Settings;
 /// Maximum seconds of a settle phase on a tour.
 const SETTLE: f64 = 15.0;
 
-/// One experiment on the tour.
+/// The reduced sizes of one experiment.
 struct Leg {
     name: &'static str,
-    /// The share of the preset's rows: as many as the slowest B-tree loads in the time if the load
-    /// must complete; all of them if the time limit may end it.
+    /// Share of the preset's rows. If the load must complete, this is the number that the slowest
+    /// B-tree loads in the time limit; if the time limit may end the load, all of them.
     scale: f64,
-    /// Maximum seconds of a step.
+    /// Maximum duration of a step, in seconds.
     seconds: f64,
 }
 
@@ -42,8 +42,8 @@ const fn leg(name: &'static str, scale: f64, seconds: f64) -> Leg {
     }
 }
 
-/// The settings of an experiment on the tour: shorter at the quick preset, else unchanged. Settings
-/// of the user take precedence.
+/// The settings of an experiment on the tour: reduced for the quick preset, else unchanged.
+/// Settings that the user made take precedence.
 #[must_use]
 pub fn tour(experiment: &Experiment, mut settings: Settings) -> Settings {
     let quick = settings.preset.is_none_or(|preset| preset == Preset::Quick);

@@ -1,4 +1,4 @@
-//! `tpcc`: TPC-C without waits, uncapped and then under lower and lower caps on I/O operations.
+//! `tpcc`: TPC-C without waits, first uncapped and then under ever lower caps on I/O operations.
 
 use lab_report::record::{Preset, Setting, StepPlan, Task};
 
@@ -28,10 +28,10 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     }),
 };
 
-/// The I/O caps, the loosest first.
+/// The I/O caps in operations per second, in descending order.
 pub(crate) const CAPS: [u64; 5] = [5000, 2000, 1000, 500, 250];
 
-/// Customers per warehouse: the rows of the presets count customers.
+/// Customers per warehouse: the presets count customers as rows.
 const WAREHOUSE: u64 = 30_000;
 
 fn sizes(preset: Preset) -> Sizes {
@@ -53,7 +53,7 @@ fn spec(sizes: &Sizes, variant: &str, seed: u64) -> Spec {
 }
 
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
-    // Two caps show that everything works; five give a curve.
+    // Small runs use two caps, which suffice to test the procedure; five caps give a curve.
     let caps = if sizes.rows < WAREHOUSE {
         &CAPS[..1]
     } else {
@@ -62,7 +62,7 @@ fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     within(sizes, variant, caps)
 }
 
-/// The load, the mix at its maximum rate, and the mix within each of the caps.
+/// The steps: the load, the mix at its maximum rate, and the mix under each of the caps.
 fn within(sizes: &Sizes, variant: &str, caps: &[u64]) -> Vec<StepPlan> {
     let warehouses = (sizes.rows / WAREHOUSE).max(1);
     let load = step(

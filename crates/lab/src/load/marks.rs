@@ -6,7 +6,7 @@ pub struct Marks {
     points: Vec<(f64, u64)>,
 }
 
-/// Above this many pairs every second one is dropped.
+/// Maximum number of pairs; beyond it every second pair is dropped.
 const POINTS_MAX: usize = 1 << 16;
 
 impl Default for Marks {
@@ -37,8 +37,8 @@ impl Marks {
         self.points.push((seconds, done));
     }
 
-    /// Record that the last of `done` operations ended at `seconds`, which may be before later
-    /// polls that found the same count.
+    /// Record that the last of `done` operations ended at `seconds`. This may be earlier than the
+    /// time of pairs with the same count, because those are from later polls.
     pub fn finish(&mut self, seconds: f64, done: u64) {
         while self.points.len() > 1 && self.points.last().is_some_and(|&(_, n)| n >= done) {
             self.points.pop();
@@ -48,7 +48,7 @@ impl Marks {
     }
 
     /// The time at which `done` operations were complete, interpolated between the pairs; `None` if
-    /// never.
+    /// that number was not reached.
     #[must_use]
     pub fn time_of(&self, done: u64) -> Option<f64> {
         let after = self.points.partition_point(|&(_, n)| n < done);
@@ -64,7 +64,7 @@ impl Marks {
         Some(t0 + (t1 - t0) * share)
     }
 
-    /// Operations per second between two counts; `None` if either was never reached.
+    /// Operations per second between two counts; `None` if one of them was not reached.
     #[must_use]
     pub fn rate(&self, from: u64, to: u64) -> Option<f64> {
         let seconds = self.time_of(to)? - self.time_of(from)?;

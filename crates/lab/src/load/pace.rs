@@ -6,8 +6,9 @@ use stdx::Rng;
 
 use lab_report::record::LoadKind;
 
-/// The schedule of one client. Closed loop: now. Open loop: at its rate, even if the last operation
-/// is late, so that waiting for a slow operation counts as latency (no coordinated omission).
+/// The schedule of one client. In a closed loop an operation is due immediately. In an open loop
+/// operations are due at the client's rate even if the previous operation is late, so that waiting
+/// for a slow operation counts as latency (no coordinated omission).
 #[derive(Debug)]
 pub struct Pace {
     gap: Option<f64>,
@@ -18,8 +19,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The schedule of one of `clients` clients whose operations write `rows_per_operation` rows
-    /// (or are one query). `start` is the start time of the step.
+    /// The schedule of one of `clients` clients. Each operation writes `rows_per_operation` rows (1
+    /// if an operation is a query). `start` is the start time of the step.
     #[must_use]
     pub fn new(
         load: LoadKind,
@@ -59,8 +60,8 @@ impl Pace {
         at
     }
 
-    /// Number of operations that were due by `now` and were not started: the expected value if gaps
-    /// are random. 0 in a closed loop.
+    /// Number of operations that were due by `now` and have not started; with random gaps, the
+    /// expected number. 0 in a closed loop.
     #[must_use]
     pub fn behind(&self, now: Instant) -> u64 {
         let late = now.saturating_duration_since(self.start).as_secs_f64() - self.next;
@@ -98,7 +99,8 @@ mod tests {
             poisson: false,
         };
         let mut pace = Pace::new(load, 1.0, 2, 7, start);
-        // Due within the first gap of 20 ms, and every 20 ms from then on.
+        // The operations are due at some time within the first gap of 20 ms, and every 20 ms after
+        // that.
         assert_eq!(pace.behind(start + Duration::from_secs(2)), 100);
         for _ in 0..60 {
             pace.next(start);
@@ -122,7 +124,8 @@ mod tests {
             for _ in 0..5000 {
                 last = pace.next(start);
             }
-            // 4 clients of 10 rows at 1000 rows/s: 25 operations per second each.
+            // 4 clients, 10 rows per operation, 1000 rows/s: 25 operations per second for each
+            // client.
             let seconds = last.duration_since(start).as_secs_f64();
             assert!(
                 (190.0..210.0).contains(&seconds),

@@ -8,7 +8,8 @@ use stdx::sync::Mutex;
 
 use lab_report::record::Latency;
 
-/// The longest latency that a histogram holds, in microseconds: an hour. Longer ones count as this.
+/// Maximum latency that a histogram holds, in microseconds: an hour. Longer latencies count as
+/// this.
 pub const HISTOGRAM_MAX_US: u64 = 3_600_000_000;
 
 struct Histograms {
@@ -17,11 +18,11 @@ struct Histograms {
     interval: Histogram<u64>,
 }
 
-/// Records latencies of one kind of operation and the age of those in progress.
+/// Records the latencies of one kind of operation, and the ages of the operations in progress.
 pub struct Recorder {
     histograms: Mutex<Histograms>,
-    /// For each client, the due time of its operation: microseconds since `start`, plus 1; 0 if it
-    /// has none in progress.
+    /// For each client, the due time of its operation in progress: microseconds since `start`, plus
+    /// 1; 0 if the client has no operation in progress.
     waiting: Vec<AtomicU64>,
     start: Instant,
 }

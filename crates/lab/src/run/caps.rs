@@ -1,5 +1,4 @@
-//! Checks whether the I/O caps hold: a worker inside an envelope measures them, one after the
-//! other.
+//! Checks whether the I/O caps hold: a worker inside an envelope measures the rate under each cap.
 
 use std::path::Path;
 
@@ -16,7 +15,7 @@ use crate::protocol::{Event, Request};
 /// Measure every cap of `limits` for `seconds` each, with a file in `directory`.
 ///
 /// # Errors
-/// When the caps cannot be put in force, with the reason, or the device cannot be measured.
+/// The reason why the caps cannot be put in force or the device cannot be measured.
 pub fn check(
     program: &Path,
     directory: &Path,

@@ -1,4 +1,4 @@
-//! One cell: a worker in its envelope, all steps on one data directory.
+//! Runs one cell: a worker in its envelope, and all steps on one data directory.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -29,7 +29,7 @@ use crate::targets::{self, Kind};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
 
-/// Run all steps of a cell. On an error the current step is marked failed, and the worker ends.
+/// Run all steps of a cell. On an error the current step is marked as failed, and the worker ends.
 pub(super) fn run(runner: &mut Runner<'_>, cell: Cell) -> Result<()> {
     let plan = runner.manifest.plan.clone();
     let spec = plan
@@ -75,7 +75,7 @@ fn with_worker(
         runner.progress.warning(warning);
     }
     let log = runner.run.path().join("worker.log");
-    // A restarted server truncates its log.
+    // Other servers truncate their log when they restart; a private server may append to it.
     let log_start = match &kind {
         Kind::Private(_) => log_length(&server_log(runner, cell, spec)),
         Kind::Embedded(_) | Kind::Managed(_) | Kind::Foreign(_) => 0,
@@ -132,7 +132,7 @@ pub(super) fn confined<'e>(
     }
 }
 
-/// Address at which the server of a target listens.
+/// Address at which the server of a target listens, if the target has one.
 pub(super) fn address(kind: &Kind, server: Option<&Server>) -> Option<String> {
     match kind {
         Kind::Foreign(uri) => Some(uri.clone()),
@@ -214,7 +214,7 @@ pub(super) struct RunningCell<'r, 'p, 'a> {
     pub(super) record: EnvelopeRecord,
     pub(super) worker: Worker,
     pub(super) server: Option<Server>,
-    /// Offset in the server's log at which this try's messages begin.
+    /// Offset in the server's log at which the messages of this try begin.
     pub(super) log_start: u64,
     /// Address at which the target's server listens.
     pub(super) uri: Option<String>,
@@ -223,17 +223,17 @@ pub(super) struct RunningCell<'r, 'p, 'a> {
     pub(super) stats: EngineStats,
     /// Mean rates of the completed steps, by step name.
     pub(super) rates: BTreeMap<String, f64>,
-    /// The I/O cap in force, if it is the step's and not the plan's.
+    /// The I/O cap in force, if it is that of the step; `None` if it is that of the plan.
     iops: Option<u64>,
-    /// What the last step left in the store, for steps that delete no rows.
+    /// Rows and bytes that the last step left in the store.
     pub(super) before: Before,
     /// True until a step writes to the store.
     pub(super) pristine: bool,
     /// True if the worker has no open store to close.
     pub(super) lost: bool,
-    /// The codecs its server reports; `None` until the server was queried.
+    /// The codecs that the cell's server reports; `None` until the server was queried.
     pub(super) codecs: Option<Vec<String>>,
-    /// The file system of a store whose power is cut.
+    /// The file system of the store, if a step cuts its power.
     pub(super) power: Option<Power>,
 }
 
@@ -249,8 +249,8 @@ impl RunningCell<'_, '_, '_> {
         self.close()
     }
 
-    /// Open the store with the settings of a step; returns the seconds it took. `found`: keep its
-    /// contents.
+    /// Open the store with the settings of a step; returns the seconds taken. With `found`, the
+    /// contents of the store are kept.
     pub(super) fn open(&mut self, setting: &Setting, found: bool) -> Result<f64> {
         let params = setting.params.as_ref().unwrap_or(&self.plan.params);
         let program = Spec::of(params).map_err(Error::environment)?;
@@ -272,7 +272,7 @@ impl RunningCell<'_, '_, '_> {
             program,
             rows_present: self.before.rows,
             clients: setting.clients.unwrap_or(0).max(most_clients(self.plan)),
-            // A private server's data goes with its directory.
+            // The data of a private server is removed with its directory.
             keep: self.plan.keep_data || self.server.is_some(),
             found,
         });
@@ -283,7 +283,7 @@ impl RunningCell<'_, '_, '_> {
         if let Some(facts) = server {
             self.runner.learn(self.cell, &facts)?;
             if self.uri.is_some() && self.server.is_none() {
-                // The server's process and disk are measured where they are visible.
+                // Measure the server's process and disk where they are visible.
                 let place = facts.data_dir.as_deref();
                 let device = place.and_then(|path| data_device(path).ok());
                 self.sampler = Sampler::new(facts.pid, &self.envelope, &self.dir, device);
@@ -292,7 +292,7 @@ impl RunningCell<'_, '_, '_> {
         Ok(seconds)
     }
 
-    /// End the worker, then the server it is connected to.
+    /// End the worker, then the server that it is connected to.
     fn close(self) -> Result<()> {
         if !self.lost {
             self.worker.close(self.runner.interrupt, &self.envelope)?;
@@ -313,11 +313,11 @@ impl RunningCell<'_, '_, '_> {
 
     fn with_target(&mut self, error: &Error) -> Error {
         let name = &self.target.name;
-        // The server's failure explains more than the client's error.
+        // If the server ended, the reason explains more than the client's error.
         let envelope = &self.envelope;
         let death = self.server.as_mut().and_then(|s| s.death_soon(envelope));
         let error = death.as_ref().unwrap_or(error);
-        // Engines put their name into their errors.
+        // The messages of engines already begin with the engine's name.
         let mut message = if error.message.starts_with(&format!("{name}: ")) {
             error.message.clone()
         } else {
@@ -394,8 +394,8 @@ impl RunningCell<'_, '_, '_> {
         Ok(())
     }
 
-    /// The step with the rate of its open loop, if that is a share of another step's rate. The
-    /// error states why there is no rate.
+    /// `step` with the rate of its open loop filled in, if that rate is a share of another step's
+    /// rate. The error states why the rate is not known.
     fn paced(&self, step: &StepPlan) -> std::result::Result<StepPlan, String> {
         let mut step = step.clone();
         if let (Some(share), LoadKind::Open { rate, .. }) = (&step.setting.share, &mut step.load) {
@@ -525,7 +525,7 @@ pub(super) fn engine_options(plan: &Plan, target: &TargetSpec) -> EngineOptions 
         direct_io: plan.direct_io,
         codec: plan.codec,
         threads: plan.threads,
-        // Room to grow well beyond the estimate; LMDB reserves this much address space.
+        // Space to grow well beyond the estimate; LMDB reserves this amount of address space.
         size_max: stdx::ByteSize(plan.disk_bytes.saturating_mul(4).max(16 << 30)),
         own,
         ..EngineOptions::default()

@@ -1,4 +1,4 @@
-//! The worker process, seen from the lab.
+//! The worker process as the lab uses it.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -14,10 +14,11 @@ use stdx::{sync, time};
 use super::interrupt::Interrupt;
 use crate::protocol::{Event, Request};
 
-/// Interval at which a wait checks for an interrupt.
+/// Interval at which a wait checks for interrupts.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Maximum silence of a worker that reports every second: beyond that it is stuck.
+/// Maximum time without a report from a worker that reports every second. After it, the worker is
+/// considered stuck.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 
 /// Maximum time for a worker to close its store.
@@ -29,12 +30,12 @@ pub(super) struct Worker {
     requests: ChildStdin,
     events: Receiver<Event>,
     log: PathBuf,
-    /// Whether it is running a request with reports every second.
+    /// Whether the worker is running a request during which it reports every second.
     reports: bool,
 }
 
 impl Worker {
-    /// Start the worker and admit it to its envelope, if it has one, before it opens anything.
+    /// Start the worker and, if it has an envelope, admit it there before it opens anything.
     pub(super) fn start(
         program: &Path,
         environment: &[(&str, &str)],
@@ -61,7 +62,7 @@ impl Worker {
                 .lines()
                 .map_while(std::result::Result::ok)
             {
-                // Lines that are no events are printed by libraries; ignore them.
+                // Lines that are not events come from libraries; ignore them.
                 let Ok(event) = serde_json::from_str(&line) else {
                     continue;
                 };
@@ -92,11 +93,11 @@ impl Worker {
         self.reports = matches!(request, Request::Step(_) | Request::Settle { .. });
         let line = serde_json::to_string(request).expect("requests are plain data");
         let sent = writeln!(self.requests, "{line}").and_then(|()| self.requests.flush());
-        // The worker does not read any more because it has ended.
+        // Writing fails because the worker has ended.
         sent.map_err(|_| self.death(envelope))
     }
 
-    /// The next event. `Failed` events and the end of the worker are errors.
+    /// Wait for the next event. A `Failed` event and the end of the worker are returned as errors.
     pub(super) fn event(&mut self, interrupt: &Interrupt, envelope: &Envelope) -> Result<Event> {
         let end = time::now() + SILENCE_MAX;
         loop {
@@ -118,7 +119,7 @@ impl Worker {
         }
     }
 
-    /// Why the worker ended.
+    /// The reason why the worker ended, as an error.
     fn death(&mut self, envelope: &Envelope) -> Error {
         let status = self.wait(Duration::from_secs(5));
         let killed = envelope
@@ -151,9 +152,9 @@ impl Worker {
         None
     }
 
-    /// Kill it, as in a crash.
+    /// Kill the worker, as in a crash.
     pub(super) fn kill(&mut self) {
-        // It may have ended by itself.
+        // The worker may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! The codecs of a server that reports which ones it was built with. It is queried before the first
-//! step that names a codec, while the server of an earlier step still runs.
+//! The codecs of a server that reports which codecs it was built with. The server is queried before
+//! the first step that names a codec, while the server of an earlier step still runs.
 
 use lab_report::record::StepPlan;
 
@@ -21,15 +21,15 @@ impl RunningCell<'_, '_, '_> {
         }
         if self.codecs.is_none() {
             let uri = self.uri.as_deref().filter(|_| self.server.is_some())?;
-            // A server that does not report its codecs is tried: it fails to start with a codec
-            // that it lacks.
+            // If a server does not report its codecs, the step is tried: without the codec the
+            // server fails to start.
             self.codecs = targets::codecs(uri).ok();
         }
         missing(self.codecs.as_deref()?, named)
     }
 }
 
-/// Why a codec is not among those that a server reports.
+/// The message that a codec is not among those that a server reports; `None` if it is.
 fn missing(known: &[String], named: &str) -> Option<String> {
     // RocksDB lists zstd under the name it had before its format was final.
     let own = |name: &&String| {

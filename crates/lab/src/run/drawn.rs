@@ -21,7 +21,7 @@ pub(super) fn look(
     measured: &mut Measured,
 ) -> Result<()> {
     if step.setting.map {
-        // The worker holds the store, which is at rest: the map shows the settled state.
+        // The worker has the store open and idle, so the map shows the settled state.
         match map::read(&running.dir) {
             Ok(map) => {
                 figures(&map, measured);
@@ -43,7 +43,7 @@ pub(super) fn look(
     Ok(())
 }
 
-/// Totals of a map as numbers of the step.
+/// Add the totals of a map to the numbers of the step.
 fn figures(map: &Map, measured: &mut Measured) {
     let sums = &map.sums;
     let mut put = |name: &str, value: f64| measured.extra.insert(name.to_owned(), value);
@@ -58,8 +58,8 @@ fn figures(map: &Map, measured: &mut Measured) {
     }
 }
 
-/// Results of the codecs as numbers of the step; a codec that does not restore its input makes the
-/// step invalid.
+/// Add the results of the codecs to the numbers of the step. A codec that does not restore its
+/// input makes the step invalid.
 fn codecs(tried: &[Tried], measured: &mut Measured) {
     for one in tried {
         let place = format!("codec.{}.{}", one.codec, one.block);

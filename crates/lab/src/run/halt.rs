@@ -1,4 +1,4 @@
-//! Halts processes and waits until they stand still.
+//! Halts processes, and waits until none of their threads runs.
 
 use std::fs;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use stdx::time;
 /// Interval at which a wait polls.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Maximum wait for threads that are still running or about to stop.
+/// Maximum wait for threads that still run or are about to stop.
 const MOVING_MAX: Duration = Duration::from_secs(5);
 
-/// Halt all processes at one moment, as a power failure does. A thread that waits for the disk
-/// stops when the disk has answered, before its program sees the answer.
+/// Halt all processes at nearly the same moment, as a power failure would. A thread that waits for
+/// the disk stops when the disk has answered, before its program sees the answer.
 pub(super) fn halt(processes: &[u32]) {
     let ids = || processes.iter().filter_map(|id| i32::try_from(*id).ok());
     for pid in ids().filter_map(Pid::from_raw) {
@@ -32,7 +32,7 @@ pub(super) fn state(stat: &str) -> Option<char> {
     rest.trim_start().chars().next()
 }
 
-/// Whether any thread of a process runs, or may run at any moment.
+/// Whether any thread of a process runs, or may start to run at any moment.
 fn moves(process: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten().any(|thread| {
@@ -54,7 +54,7 @@ mod tests {
             .spawn()
             .unwrap();
         let id = i32::try_from(busy.id()).unwrap();
-        // Until its program is read from the disk it neither runs nor sleeps.
+        // While its program is being read from the disk, the process neither runs nor sleeps.
         while !moves(id) {
             assert!(busy.try_wait().unwrap().is_none(), "it ended by itself");
             time::sleep(LOOK);
@@ -63,7 +63,7 @@ mod tests {
         assert!(!moves(id));
         busy.kill().unwrap();
         busy.wait().unwrap();
-        // Halting tolerates a process that has ended.
+        // Halting a process that has ended is no error.
         halt(&[busy.id()]);
     }
 

@@ -1,4 +1,4 @@
-//! Starts the server of a cell: the program's own server, or another one in a private directory.
+//! Starts the server of a cell: the program's own server, or another server in a private directory.
 
 use std::fs;
 use std::path::Path;
@@ -13,26 +13,26 @@ use super::interrupt::Interrupt;
 use super::server::{self, Server, Wanted};
 use crate::targets::{self, Managed, Place, Private};
 
-/// Message id with which `serve` reports that it listens, and on which port.
+/// Id of the log message with which `serve` reports the port on which it listens.
 const LISTENS: i64 = 23_016;
 
-/// What starting a server needs besides its target.
+/// What is needed to start a server, besides the target.
 pub(super) struct Host<'a> {
-    /// This program.
+    /// Path of this program.
     pub program: &'a Path,
-    /// Its data directory.
+    /// Data directory of the server.
     pub directory: &'a Path,
-    /// Its log file.
+    /// Log file of the server.
     pub log: &'a Path,
     pub envelope: &'a Envelope,
     pub interrupt: &'a Interrupt,
 }
 
 impl Host<'_> {
-    /// Start `serve`.
+    /// Start this program's own server, `serve`.
     pub(super) fn serve(&self, managed: &Managed, options: &EngineOptions) -> Result<Server> {
         let log = self.log;
-        // The log of an earlier try names another port.
+        // Remove the log of an earlier try, which contains another port.
         if log.exists() {
             fs::remove_file(log).map_err(|e| Error::io("remove", log, &e))?;
         }
@@ -58,9 +58,11 @@ impl Host<'_> {
         Server::start(wanted, self.envelope, self.interrupt)
     }
 
-    /// Start another server on its data directory; an empty directory is initialized first.
+    /// Start a server of another program on the data directory, which is initialized first if it is
+    /// empty.
     pub(super) fn start(&self, private: &Private, asked: &Asked<'_>) -> Result<Server> {
-        // The working directory of the server is its own directory, not that of the lab.
+        // Make the path absolute, since the server's working directory differs from that of the
+        // lab.
         let directory = self.directory.canonicalize();
         let directory = directory.map_err(|e| Error::io("examine", self.directory, &e))?;
         let place = asked.place(&directory);
@@ -90,7 +92,7 @@ impl Host<'_> {
     }
 }
 
-/// Settings that a run requests of a server started for it.
+/// The settings that a run requests for a server started for it.
 pub(super) struct Asked<'a> {
     pub options: &'a EngineOptions,
     pub durability: Durability,
@@ -110,7 +112,7 @@ impl Asked<'_> {
     }
 }
 
-/// The port in the server's log; `None` until the server logged one.
+/// The port that the server's log reports; `None` until then.
 fn port_of(log: &str) -> Option<u16> {
     let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
     whole.find_map(|line| {

@@ -1,8 +1,8 @@
 //! Runs a plan: cell after cell, each in its own worker process inside its envelope.
 //!
 //! A *cell* is one target in one repeat: all its steps, on one data directory. A cell that was
-//! interrupted is repeated from its first step, because its data is deleted or half-written; its
-//! earlier steps are then marked discarded.
+//! interrupted is repeated from its first step, because its data was deleted or is only partly
+//! written; the results of its earlier steps are then marked as discarded.
 
 pub mod caps;
 mod cell;
@@ -53,7 +53,7 @@ pub struct Runner<'a> {
     cgroups: Cgroups,
     progress: &'a mut dyn Progress,
     interrupt: &'a Interrupt,
-    /// The program that serves `lab worker`.
+    /// The program that is started as `lab worker`.
     program: PathBuf,
 }
 
@@ -65,9 +65,9 @@ pub struct Begin<'a> {
     pub command: Vec<String>,
     /// The commit the program was built from.
     pub commit: String,
-    /// The program that serves `lab worker`.
+    /// The program that is started as `lab worker`.
     pub program: PathBuf,
-    /// Continue even if the disk seems too small.
+    /// Whether to continue if the disk seems too small.
     pub force: bool,
     /// The text of a price file; `None` for the built-in prices.
     pub prices: Option<String>,
@@ -77,7 +77,7 @@ pub struct Begin<'a> {
 ///
 /// # Errors
 /// When the directory cannot be used, the disk is too small, or the run was interrupted. A target
-/// that fails does not end the run; the summary says that it is not valid.
+/// that fails does not end the run; the summary then states that the run is not valid.
 pub fn run(
     plan: Plan,
     begin: Begin<'_>,
@@ -100,7 +100,7 @@ pub fn run(
 /// Continue an interrupted run.
 ///
 /// # Errors
-/// As [`run`]; and when the directory holds no run or another process works on it.
+/// The errors of [`run`]; and when the directory contains no run, or another process works on it.
 pub fn resume(
     out: &Path,
     program: PathBuf,
@@ -111,11 +111,11 @@ pub fn resume(
     Runner::new(run, manifest, program, progress, interrupt).go()
 }
 
-/// Read a run with all its records, of this version or an earlier one: facts about targets that it
-/// did not record are derived from the target specifications.
+/// Read a run with all its records. For runs of an earlier version, facts about targets that it did
+/// not record are derived from the target specifications.
 ///
 /// # Errors
-/// As [`store::load`].
+/// The errors of [`store::load`].
 pub fn load(path: &Path) -> Result<RunRecord> {
     let mut run = store::load(path)?;
     targets::complete(&mut run.manifest.plan);
@@ -168,7 +168,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
             Kind::Embedded(_) | Kind::Managed(_) => {}
         }
     }
-    // Data on servers that already run needs no space here.
+    // Data on servers that already run needs no space on this machine's disk.
     if foreign < plan.targets.len() {
         check_space(plan, begin.force)?;
     }
@@ -182,7 +182,7 @@ fn prepare(plan: &Plan, begin: &Begin<'_>) -> Result<()> {
             )));
         }
     }
-    // The data directory is elsewhere: check now that it is writable.
+    // The data directory is outside of the results directory: check now that it is writable.
     if !plan.data_dir.exists() && !within(&plan.data_dir, begin.out) {
         vfs::ensure_dir(&plan.data_dir).map_err(|e| Error::io("create", &plan.data_dir, &e))?;
     }
@@ -198,7 +198,7 @@ fn check_space(plan: &Plan, force: bool) -> Result<()> {
     let dir = &plan.data_dir;
     let there = dir.ancestors().find(|d| d.exists()).unwrap_or(dir);
     let free = vfs::free_bytes(there).map_err(|e| Error::io("examine", there, &e))?;
-    // The data of one cell exists at a time, unless data is kept.
+    // Unless data is kept, only the data of one cell exists at a time.
     let cells = if plan.keep_data {
         plan.cells.len() as u64
     } else {
@@ -249,14 +249,14 @@ impl Runner<'_> {
         result
     }
 
-    /// Remove the data directory if this run created it and it is empty: a directory the user named
-    /// stays.
+    /// Remove the data directory if this run created it and it is empty. A directory that the user
+    /// named is not removed.
     fn remove_data_dir(&self) {
         let dir = &self.manifest.plan.data_dir;
         if self.manifest.plan.keep_data || !within(dir, self.run.path()) {
             return;
         }
-        // Not empty or missing: nothing to remove.
+        // Removing fails if the directory is not empty or is missing, which is fine.
         let _ = fs::remove_dir(dir);
     }
 
@@ -286,14 +286,14 @@ impl Runner<'_> {
         }
         let summary = self.summarize()?;
         self.progress.end(&summary);
-        // Nothing was started: the error is in the request.
+        // If no step was started, the error is in the request itself.
         match outcome {
             Err(e) if e.kind().exit_code() == 3 && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
     }
 
-    /// Store the facts a server reported in the record of its target.
+    /// Store the facts that a server reported in the record of its target.
     fn learn(&self, cell: Cell, facts: &ServerFacts) -> Result<()> {
         let path = self.run.path().join(store::TARGETS);
         let mut records: Vec<TargetRecord> = store::read_json(&path)?;
@@ -311,7 +311,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Record in the results why the cell is not complete, wherever it failed.
+    /// Record in the results why the cell is not complete, wherever the failure occurred.
     fn note_failure(&self, cell: Cell, message: &str) -> Result<()> {
         let steps = self.steps_of(cell)?;
         if steps.iter().any(|(_, s)| s.state == StepState::Failed) {

@@ -7,7 +7,7 @@ use lab_report::record::{EnvelopeLine, EnvelopeRecord, IntervalRow, Main, Series
 
 use crate::protocol::{Interval, Tick};
 
-/// Observes one step from its start to the end of its settling.
+/// Records one step from its start to the end of its settling.
 pub(super) struct Observer<'a> {
     sampler: &'a mut Sampler,
     main: Main,
@@ -15,9 +15,9 @@ pub(super) struct Observer<'a> {
     last: OsSample,
     last_interval: OsSample,
     last_tick: Tick,
-    /// The engine's last reported statistics before the step.
+    /// The statistics that the engine last reported before the step.
     pub(super) stats_before: kv::EngineStats,
-    /// Seconds of load before settling started.
+    /// Duration of the load before settling started, in seconds.
     offset: f64,
     settling: bool,
     pub(super) series: Vec<SeriesRow>,
@@ -56,7 +56,7 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// The load ended after `seconds`; settling starts.
+    /// Record that the load ended after `seconds` and settling starts.
     pub(super) fn settle(&mut self, seconds: f64) {
         self.offset = seconds;
         self.settling = true;
@@ -67,10 +67,10 @@ impl<'a> Observer<'a> {
         };
     }
 
-    /// Take a sample now, and keep it as the latest.
+    /// Take a sample now, and store it as the latest.
     pub(super) fn sample(&mut self) -> OsSample {
         let mut sample = self.sampler.sample();
-        // The files of a server may not be visible: then use the size it reports.
+        // If the files of a server are not visible, use the size that it reports.
         let unseen = sample.data.is_none_or(|data| data.files == 0);
         if let Some(bytes) = self.reported_bytes.filter(|_| unseen) {
             sample.data = Some(DataSize {
@@ -90,7 +90,7 @@ impl<'a> Observer<'a> {
         sample
     }
 
-    /// Record one second of the worker.
+    /// Record the worker's report of one second.
     pub(super) fn tick(&mut self, tick: Tick) -> SeriesRow {
         self.reported_bytes = tick.file_bytes;
         let sample = self.sample();

@@ -1,11 +1,11 @@
-//! A file system for a store whose power is cut: it is used by that store alone and lies in a file
-//! behind a loop device.
+//! A file system for a store whose power is cut. Only that store uses it; it is in a file behind a
+//! loop device.
 //!
-//! A power cut aborts the file system, with the facility ext4 has for tests (`mount -o
+//! A power cut aborts the file system, with a facility that ext4 has for tests (`mount -o
 //! remount,abort`): data that was not written out by then is lost, as the page cache is when power
-//! fails, and nothing is written any more. Data that the store's syncs had written out is present
-//! when the file system is mounted again. A device's own cache is not simulated: data that reached
-//! the device stays.
+//! fails, and nothing is written afterwards. Data that the store's syncs had written out is present
+//! when the file system is mounted again. The loss of a device's own cache is not simulated: data
+//! that reached the device stays.
 //!
 //! - P1. The mount is visible to the laboratory's processes alone ([`own_mounts`]) and the file has
 //!   no name once it is mounted: both vanish with the last of these processes, however it dies.
@@ -32,10 +32,10 @@ use stdx::{ByteSize, time};
 
 use crate::programs::found;
 
-/// The maximum size of the file system; the file is sparse.
+/// Maximum size of the file system. Its file is sparse.
 const SIZE: ByteSize = ByteSize::gib(8);
 
-/// Arguments of `mkfs`: ext4, fully initialized at once, tuned for few large files.
+/// Arguments of `mkfs`: ext4, fully initialized at once, tuned for a few large files.
 const MAKE: [&str; 7] = [
     "-q",
     "-F",
@@ -46,14 +46,14 @@ const MAKE: [&str; 7] = [
     "-Jsize=64",
 ];
 
-/// Set if this process has a private mount namespace.
+/// Environment variable that is set if this process has a private mount namespace.
 const OWN: &str = "ROMANESCO_LAB_OWN_MOUNTS";
 
-/// Number of tries, and the pause between them, while waiting for files that are still being
-/// closed: a killed process that waits for the disk holds its files until the disk answers.
+/// Number of tries, and the pause between them, of a wait for files that are still being closed: a
+/// killed process that waits for the disk keeps its files open until the disk answers.
 const PATIENCE: (u32, Duration) = (600, Duration::from_millis(100));
 
-/// System programs in use, and the Debian packages that contain them.
+/// The system programs that are used, and the Debian packages that contain them.
 const PROGRAMS: [(&str, &str); 6] = [
     ("mkfs.ext4", "e2fsprogs"),
     ("mount", "mount"),
@@ -63,10 +63,10 @@ const PROGRAMS: [(&str, &str); 6] = [
     ("sync", "coreutils"),
 ];
 
-/// Directories of system programs that are not on a user's path.
+/// Directories of system programs that are not in a user's `PATH`.
 const SYSTEM: [&str; 2] = ["/usr/sbin", "/sbin"];
 
-/// Why the power cannot be cut on this machine; `None` if it can.
+/// The reason why power cannot be cut on this machine; `None` if it can.
 pub(super) fn lacks() -> Option<&'static str> {
     static LACKS: OnceLock<Option<String>> = OnceLock::new();
     LACKS.get_or_init(look).as_deref()
@@ -96,7 +96,7 @@ fn look() -> Option<String> {
 /// stays the same.
 ///
 /// # Errors
-/// If that fails, although the checks found no obstacle.
+/// When this fails although the checks found no obstacle.
 pub fn own_mounts(plan: &Plan) -> Result<()> {
     let cuts = plan.steps.iter().any(|step| step.setting.power);
     if !cuts || env::var_os(OWN).is_some() || lacks().is_some() {
@@ -113,17 +113,17 @@ pub fn own_mounts(plan: &Plan) -> Result<()> {
     Err(Error::environment(format!("unshare: {failed}")))
 }
 
-/// A mounted file system; dropping it unmounts and deletes it.
+/// A mounted file system; dropping it unmounts it and deletes its file.
 #[derive(Debug)]
 pub(super) struct Power {
     directory: PathBuf,
     device: PathBuf,
-    /// Keeps the device, and so the file, while nothing is mounted.
+    /// Keeps the loop device, and so the file, while nothing is mounted.
     _device: File,
 }
 
 impl Power {
-    /// Create one, and mount it over an empty directory.
+    /// Create a file system, and mount it over an empty directory.
     pub(super) fn on(directory: &Path) -> Result<Power> {
         let image = beside(directory);
         let file = File::create(&image).map_err(|e| Error::io("create", &image, &e))?;
@@ -152,7 +152,7 @@ impl Power {
         let name = ask("losetup", asked.into_iter().chain([image.as_os_str()]))?;
         let device = PathBuf::from(name.trim());
         let held = File::open(&device).map_err(|e| Error::io("open", &device, &e))?;
-        // Engines may reject files that they did not create.
+        // Removed because engines may reject files that they did not create.
         let found = directory.join("lost+found");
         fs::remove_dir(&found).map_err(|e| Error::io("remove", &found, &e))?;
         Ok(Power {
@@ -170,7 +170,7 @@ impl Power {
         )
     }
 
-    /// Cut the power: from now on nothing is written.
+    /// Cut the power: from now on nothing is written to the device.
     pub(super) fn cut(&self) -> Result<()> {
         let abort = ["-o", "remount,abort"].map(OsStr::new);
         run(
@@ -179,7 +179,7 @@ impl Power {
         )
     }
 
-    /// Mount it again, once no process has files open on it.
+    /// Mount the file system again, once no process has files open on it.
     pub(super) fn back(&self) -> Result<()> {
         let mut tries = PATIENCE.0;
         loop {
@@ -199,19 +199,19 @@ impl Power {
 
 impl Drop for Power {
     fn drop(&mut self) {
-        // A process with files open on it keeps it until that process ends.
+        // If a process has files open on it, the file system exists until that process ends.
         let _ = run("umount", ["--lazy".as_ref(), self.directory.as_os_str()]);
     }
 }
 
-/// The image file, beside the directory.
+/// The path of the image file, beside the directory.
 fn beside(directory: &Path) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push(".image");
     PathBuf::from(path)
 }
 
-/// A system program, also if it is not on the user's path.
+/// The command of a system program, even if it is not in the user's `PATH`.
 fn command(program: &str) -> Result<Command> {
     let path = found(program, &SYSTEM);
     path.map(Command::new)
@@ -242,11 +242,11 @@ mod tests {
 
     use super::*;
 
-    /// Bytes appended at a time.
+    /// Number of bytes appended at a time.
     const PAGE: usize = 3000;
 
-    /// A temporary directory, the mount point in it, and the file system mounted there; `None`
-    /// where that is not possible.
+    /// A temporary directory, the mount point in it, and the file system mounted there; `None` if
+    /// that is not possible.
     fn mounted() -> Option<(tempfile::TempDir, PathBuf, Power)> {
         if let Some(why) = lacks() {
             stdx::skip::test(why);
@@ -259,7 +259,7 @@ mod tests {
         Some((dir, place, power))
     }
 
-    /// Append to a file and sync it until that fails; count the synced pages.
+    /// Append to a file and sync it until a sync fails; `pages` counts the synced pages.
     fn synced(path: &Path, pages: &AtomicU64) {
         let mut file = File::create(path).unwrap();
         file.sync_all().unwrap();

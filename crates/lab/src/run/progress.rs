@@ -7,11 +7,11 @@ use lab_report::record::{Cell, Manifest, Plan, RunSummary, StepPlan, StepSummary
 pub struct Second {
     /// Seconds since the step began.
     pub t: f64,
-    /// Settling, not loading.
+    /// Whether the step is settling, and no longer loading.
     pub settling: bool,
     /// Main operations done in the step.
     pub done: u64,
-    /// Main operations the step should do; 0 when bounded by time.
+    /// Main operations that the step should do; 0 if only time limits it.
     pub of: u64,
     /// Main operations per second.
     pub rate: f64,
@@ -37,9 +37,9 @@ pub struct Second {
 pub trait Progress {
     /// The run starts or continues.
     fn begin(&mut self, manifest: &Manifest);
-    /// A cell was completed before the run was interrupted.
+    /// A cell is skipped because it was completed before the run was interrupted.
     fn skipped(&mut self, plan: &Plan, cell: Cell);
-    /// A cell begins; it is the `index`-th of the plan, from 0.
+    /// A cell begins; `index` is its position in the plan, from 0.
     fn cell(&mut self, plan: &Plan, cell: Cell, index: usize);
     /// A step begins.
     fn step(&mut self, plan: &Plan, cell: Cell, step: &StepPlan);

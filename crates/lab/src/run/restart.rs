@@ -1,6 +1,6 @@
 //! The state of a store between two steps: fresh, cold, or audited after a kill.
 //!
-//! In each case a new worker process in the same envelope replaces the old one, so that nothing of
+//! In each case a new worker process in the same envelope replaces the old one, so that no state of
 //! the old store is left in memory.
 
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ use crate::protocol::{Audit, Before, Event, Finished, Request, Tick};
 use crate::targets::{self, CODEC, FILL, Kind, Managed, Private};
 use crate::workload::program::Spec;
 
-/// Maximum number of clients of an engine within the worker: each has a thread that shares the
-/// memory cap.
+/// Maximum number of clients of an engine within the worker: each client has a thread there, which
+/// shares the memory cap with the engine.
 const THREADS_MAX: u32 = 512;
 
-/// Why a target cannot run a step at all, as far as is known before the run; `None` if it can.
+/// Why a target cannot run a step, as far as this is known before the run; `None` if it can.
 #[must_use]
 pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
@@ -95,7 +95,7 @@ pub fn unsupported(plan: &Plan, spec: &TargetSpec, step: &StepPlan) -> Option<St
     None
 }
 
-/// Why the program's own server cannot run a step.
+/// Why the program's own server cannot run a step; `None` if it can.
 fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
     let (setting, can) = (&step.setting, managed.factory.capabilities());
     let why = match setting.durability {
@@ -112,8 +112,8 @@ fn served(managed: &Managed, step: &StepPlan) -> Option<String> {
     Some(why.to_owned())
 }
 
-/// Whether a step uses a fresh store, made by itself or by an earlier step. A workload that
-/// recreates its tables needs no fresh store.
+/// Whether a step uses a fresh store, which the step itself or an earlier step creates. A workload
+/// that recreates its tables needs no fresh store.
 fn on_fresh(plan: &Plan, step: &StepPlan) -> bool {
     let place = plan.steps.iter().position(|s| s.name == step.name);
     let mut until = plan.steps.iter().take(place.map_or(0, |place| place + 1));
@@ -139,7 +139,7 @@ fn owns_tables(step: &StepPlan) -> bool {
     )
 }
 
-/// Why an engine does not support the page settings of a step.
+/// Why an engine does not support the page settings of a step; `None` if it does.
 fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     let setting = &step.setting;
     let can = factory.capabilities();
@@ -157,7 +157,7 @@ fn page_settings(factory: &dyn Factory, step: &StepPlan) -> Option<String> {
     missing.then(|| format!("it has no codec {name}"))
 }
 
-/// Why a server does not support the page settings of a step.
+/// Why a server does not support the page settings of a step; `None` if it does.
 fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
     if setting.fill.is_some() && !private.fills() {
         return Some("it has no fill factor; see the steps without one".to_owned());
@@ -167,13 +167,13 @@ fn server_pages(private: &Private, setting: &Setting) -> Option<String> {
     named.map(|name| format!("its codec cannot be chosen by name here ({name})"))
 }
 
-/// The engine's option for the fill factor of pages.
+/// The engine-specific option for the fill factor of pages, if the engine has one.
 fn fill_option(factory: &dyn Factory) -> Option<&'static str> {
     let mut options = factory.options().iter();
     options.find(|o| o.name == "split_pct").map(|o| o.name)
 }
 
-/// The class and the engine-specific options of a codec; an engine without codecs has `none`.
+/// The class and the engine-specific options of a codec. An engine without codecs supports `none`.
 fn codec_options(
     factory: &dyn Factory,
     name: &str,
@@ -219,7 +219,7 @@ pub(super) fn first<'p>(plan: &'p Plan, spec: &TargetSpec) -> Option<&'p StepPla
 }
 
 impl RunningCell<'_, '_, '_> {
-    /// Bring the store into the state in which a step begins.
+    /// Bring the store into the state that a step requires at its start.
     pub(super) fn enter(&mut self, step: &StepPlan) -> Result<()> {
         let pristine = mem::take(&mut self.pristine);
         let Setting { fresh, cold, .. } = step.setting;
@@ -258,8 +258,8 @@ impl RunningCell<'_, '_, '_> {
         }
         self.serve(step)?;
         if let Some(power) = &self.power {
-            // The audit does not cover the files that the setup of a server wrote, so sync them
-            // first.
+            // The audit is not meant to cover the files that the setup of a server wrote, so sync
+            // them first.
             power.sync()?;
         }
         self.attend();
@@ -288,7 +288,7 @@ impl RunningCell<'_, '_, '_> {
         Worker::start(&self.runner.program, environment, &log, around)
     }
 
-    /// Sample the current server or worker process.
+    /// Make the sampler sample the current server process or, if there is none, the current worker.
     fn attend(&mut self) {
         let server = self.server.as_ref().map(Server::pid);
         self.sampler = Sampler::new(
@@ -301,7 +301,7 @@ impl RunningCell<'_, '_, '_> {
     }
 
     /// Run a step that ends with a kill: load until its time is up, kill the worker, open the store
-    /// in another worker, and compare it with the commits that were acknowledged to the clients.
+    /// in a new worker, and compare it with the commits that were acknowledged to the clients.
     pub(super) fn killed(&mut self, step: &StepPlan, dir: &mut StepDir) -> Result<Measured> {
         let acknowledged = Acknowledged::new(&self.dir)?;
         let lab_before = self_usage();
@@ -364,7 +364,7 @@ impl RunningCell<'_, '_, '_> {
         let consistent = match targets::kind(self.target)? {
             Kind::Private(private) => private.none_is_consistent(),
             Kind::Embedded(factory) => factory.capabilities().none_is_consistent,
-            // These targets promise no such level.
+            // Inconsistencies of these targets are not excused.
             Kind::Managed(_) | Kind::Foreign(_) => true,
         };
         let excused = level == Durability::None && !consistent;
@@ -375,7 +375,7 @@ impl RunningCell<'_, '_, '_> {
         self.attend();
         match served.and_then(|()| self.open(&step.setting, true)) {
             Ok(seconds) => {
-                // A server recovers before it listens.
+                // A server recovers before it listens, so its start counts as recovery.
                 let all = if self.server.is_some() {
                     recovered
                 } else {
@@ -404,7 +404,7 @@ impl RunningCell<'_, '_, '_> {
     }
 }
 
-/// The result of a load whose clients were killed, as of its last second.
+/// The result of a load whose clients were killed: its state at its last report.
 fn ended(last: &Tick) -> Finished {
     let seconds = last.t.max(1e-3);
     let rate = last.rows as f64 / seconds;
@@ -421,8 +421,8 @@ fn ended(last: &Tick) -> Finished {
 }
 
 /// Cut the power, if the step ends with that, and kill the processes that hold the store. Returns
-/// the sizes of the acknowledgement files before the cut. A cut takes a while, in which nothing may
-/// be written out; so all processes are halted first (P2).
+/// the sizes of the acknowledgement files before the cut. A cut takes a while, during which nothing
+/// may be written out; so all processes are halted first (P2).
 fn crash(
     acknowledged: &Acknowledged,
     power: Option<&Power>,
@@ -482,8 +482,8 @@ fn judge(audit: &Audit, level: Durability, excused: bool, measured: &mut Measure
     };
 }
 
-/// Directory in which the clients log acknowledged commits: beside the data, so that the size of
-/// the data files is that of the store alone. Removed when dropped.
+/// Directory in which the clients log acknowledged commits. It is beside the data directory, so
+/// that the size of the data files is that of the store alone. Removed when dropped.
 struct Acknowledged(PathBuf);
 
 impl Acknowledged {
@@ -511,7 +511,7 @@ impl Acknowledged {
 
 impl Drop for Acknowledged {
     fn drop(&mut self) {
-        // The next run of the cell removes what is left over.
+        // If removing fails, the next run of the cell removes the files.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,5 +1,5 @@
 //! A server that the lab starts for a cell, inside the cell's limits: this program's own server, or
-//! another program.
+//! that of another program.
 //!
 //! - V1. The server is in its control groups before it opens anything: `serve` waits for a line on
 //!   its standard input, and so does the shell that becomes another server.
@@ -31,30 +31,31 @@ const START_MAX: Duration = Duration::from_secs(180);
 /// Maximum time for a server to close its store.
 const STOP_MAX: Duration = Duration::from_secs(300);
 
-/// Maximum time between the closing of a process's sockets and its end: its memory is freed in
-/// between.
+/// Maximum time between the closing of a process's sockets and the end of the process; meanwhile
+/// its memory is freed.
 const DYING_MAX: Duration = Duration::from_secs(3);
 
-/// Maximum time for killed processes to end: one that waits for a disk ends when the disk answers.
+/// Maximum time for killed processes to end. A process that waits for a disk ends when the disk
+/// answers.
 const KILLED_MAX: Duration = Duration::from_secs(60);
 
-/// Lines of a server's log that are shown when it fails.
+/// Maximum number of lines of a server's log that are shown when the server fails.
 const LAST_LINES: usize = 3;
 
-/// Waits for a line, then becomes the program that its arguments name.
+/// Shell script that waits for a line, then becomes the program that its arguments name.
 const WAIT: &str = "read -r begin && exec \"$@\"";
 
-/// Returns the address at which a server listens, from its log and its process id; `None` until
-/// then.
+/// Returns the address at which a server listens, from its log and its process id; `None` while it
+/// does not listen.
 pub(super) type Listens<'a> = &'a dyn Fn(&str, u32) -> Option<String>;
 
-/// How to start a server.
+/// Parameters for starting a server.
 pub(super) struct Wanted<'a> {
     pub command: Command,
-    /// Its log file.
+    /// Log file of the server.
     pub log: &'a Path,
     pub listens: Listens<'a>,
-    /// The signal that stops it cleanly.
+    /// The signal that shuts the server down cleanly.
     pub stop: Signal,
 }
 
@@ -62,13 +63,14 @@ pub(super) struct Wanted<'a> {
 pub(super) struct Server {
     child: Child,
     log: PathBuf,
-    /// Offset in the log at which this server's own messages begin.
+    /// Offset in the log at which the messages of this server process begin.
     log_start: u64,
     uri: String,
     stop: Signal,
 }
 
-/// The command of a program that waits for a line first, and appends its messages to `log`.
+/// A command that waits for a line, then becomes the program of `line`, and appends the program's
+/// messages to `log`.
 pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Command> {
     let messages = fs::OpenOptions::new().create(true).append(true).open(log);
     let messages = messages.map_err(|e| Error::io("create", log, &e))?;
@@ -85,12 +87,12 @@ pub(super) fn waiting(line: &Line, directory: &Path, log: &Path) -> Result<Comma
     Ok(command)
 }
 
-/// Run a program to its end, outside the limits.
+/// Run a program until it ends, outside the limits.
 pub(super) fn run(mut command: Command, log: &Path, interrupt: &Interrupt) -> Result<()> {
     let log_start = log_length(log);
     let child = command.stdin(Stdio::piped()).spawn();
     let mut child = child.map_err(|e| Error::io("start", log, &e))?;
-    // If the program has ended already, that shows below.
+    // Writing fails if the program has already ended, which is reported below.
     let _ = child
         .stdin
         .take()
@@ -152,7 +154,8 @@ impl Server {
             stop: wanted.stop,
         };
         envelope.admit(server.pid())?;
-        // The server waits for this line; if it has ended already, that shows below.
+        // The server waits for this line. Writing fails if it has already ended, which is reported
+        // below.
         let _ = begin.map(|mut pipe| pipe.write_all(b"begin\n"));
         server.uri = server.listens(wanted.listens, envelope, interrupt)?;
         Ok(server)
@@ -162,24 +165,24 @@ impl Server {
         self.child.id()
     }
 
-    /// The server and the processes it started.
+    /// The server process, and the processes that it started.
     pub(super) fn processes(&self) -> Vec<u32> {
         let began = children(self.pid()).into_iter();
         let began = began.filter_map(|pid| u32::try_from(pid).ok());
         std::iter::once(self.pid()).chain(began).collect()
     }
 
-    /// Its log file.
+    /// Log file of the server.
     pub(super) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The URI for the driver.
+    /// Address of the server, for the driver.
     pub(super) fn uri(&self) -> &str {
         &self.uri
     }
 
-    /// Wait until the server listens; returns its URI.
+    /// Wait until the server listens; returns its address.
     fn listens(
         &mut self,
         place: Listens<'_>,
@@ -207,7 +210,7 @@ impl Server {
         }
     }
 
-    /// Why the server ended, if it has.
+    /// The reason why the server ended; `None` if it has not.
     pub(super) fn death(&mut self, envelope: &Envelope) -> Option<Error> {
         let status = self.child.try_wait().ok().flatten()?;
         let killed = envelope
@@ -233,33 +236,35 @@ impl Server {
         )))
     }
 
-    /// Why the server ended, if it has, after its client met an error.
+    /// The reason why the server ended, for a caller whose client received an error; `None` if it
+    /// has not ended.
     ///
-    /// A client sees the connection close before the process can be waited for, so this waits for
-    /// up to [`DYING_MAX`]; for a server that survived the error, that is a delay once, at the end
-    /// of its cell.
+    /// A client sees the connection close before the end of the process can be detected, so this
+    /// waits for up to [`DYING_MAX`]. If the server survived the error, the wait is a single delay
+    /// at the end of its cell.
     pub(super) fn death_soon(&mut self, envelope: &Envelope) -> Option<Error> {
         self.wait(DYING_MAX);
         self.death(envelope)
     }
 
-    /// Kill it, as in a crash.
+    /// Kill the server, as in a crash.
     pub(super) fn kill(self) {
         drop(self);
     }
 
-    /// Stop it cleanly.
+    /// Shut the server down cleanly.
     pub(super) fn stop(mut self) -> Result<()> {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself; it is not reaped yet, so its process id is still valid.
+            // The server may have ended by itself. It has not been reaped, so its process id is
+            // still valid.
             let _ = kill_process(pid, self.stop);
         }
         let status = self.wait(STOP_MAX);
         let log = self.log.display();
         match status {
             Some(status) if status.success() => {
-                // The server printed nothing: an empty file would only confuse.
+                // The server printed nothing, so remove the empty file, which would only confuse.
                 let _ = fs::remove_file(self.log.with_extension("err"));
                 Ok(())
             }
@@ -287,8 +292,8 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// The processes that the server started are killed with it: they notice its end, but not at
-    /// once, and until then they hold its files.
+    /// Also kills the processes that the server started: they notice its end, but not immediately,
+    /// and until then they keep its files open.
     fn drop(&mut self) {
         let gone = self.child.try_wait().is_ok_and(|status| status.is_some());
         let mut began = if gone {
@@ -296,7 +301,7 @@ impl Drop for Server {
         } else {
             children(self.pid())
         };
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
         for pid in began.iter().filter_map(|pid| Pid::from_raw(*pid)) {
@@ -311,7 +316,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether a process is alive; a zombie is not.
+/// Whether a process is alive; a zombie counts as dead.
 fn lives(pid: i32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     state(&stat).is_some_and(|state| state != 'Z' && state != 'X')
@@ -326,15 +331,16 @@ fn children(pid: u32) -> Vec<i32> {
         .collect()
 }
 
-/// The contents of a log from `begin` on, where the server's messages start; all of a log shorter
-/// than that, which the server truncated.
+/// The contents of a log from `begin` on, where the messages of the server begin. If the log is
+/// shorter than that, the server truncated it, and the result is all of it.
 fn messages(log: &Path, begin: u64) -> String {
     let text = fs::read(log).unwrap_or_default();
     let begin = usize::try_from(begin).unwrap_or(usize::MAX);
     String::from_utf8_lossy(text.get(begin..).unwrap_or(&text)).into_owned()
 }
 
-/// The messages of a failed server from `begin` on: its errors, or else its last lines.
+/// The messages from `begin` on with which a server failed: its errors or, if it logged none, its
+/// last lines.
 fn log_tail(log: &Path, begin: u64) -> String {
     let text = messages(log, begin);
     let grave = |line: &&str| {
@@ -356,17 +362,17 @@ fn log_tail(log: &Path, begin: u64) -> String {
 /// Messages that servers print if their disk is full.
 const FULL: [&str; 2] = ["No space left on device", "failed with error 28"];
 
-/// Offset at which the messages of this try of a cell begin: some servers append to the log of
+/// Offset at which the messages of this try of a cell will begin: some servers append to the log of
 /// earlier tries.
 pub(super) fn log_length(log: &Path) -> u64 {
     fs::metadata(log).map_or(0, |file| file.len())
 }
 
-/// What to add to an error if the server's messages from `begin` on report a full disk: the error
-/// that the client received may be unrelated.
+/// Text to add to an error if the server's messages from `begin` on report a full disk, since the
+/// error that the client received may not mention it.
 pub(super) fn room(log: &Path, begin: u64, directory: &Path) -> String {
     let text = messages(log, begin);
-    // Shared memory is not in the directory.
+    // Messages about shared memory do not concern the directory.
     let mut lines = text.lines().filter(|l| !l.contains("shared memory"));
     match lines.any(|l| FULL.iter().any(|words| l.contains(words))) {
         true => format!(

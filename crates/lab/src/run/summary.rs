@@ -18,14 +18,14 @@ use super::observe::source_name;
 use crate::load::latency_of;
 use crate::targets::{self, Kind};
 
-/// Below this share of the requested rate, a step missed its target (Callaghan's rule).
+/// Minimum share of the requested rate; a step below it missed its target (Callaghan's rule).
 const RATE_SHARE_MIN: f64 = 0.95;
 
-/// CPU seconds below which the generator's share is meaningless: the kernel counts in hundredths of
-/// a second.
+/// Minimum CPU seconds for which the generator's share is meaningful: the kernel counts in
+/// hundredths of a second.
 const CPU_TOLD_MIN: f64 = 0.5;
 
-/// Properties of a step besides its measurements.
+/// The properties of a step that its summary needs, apart from its measurements.
 pub(super) struct Ending<'a> {
     pub plan: &'a Plan,
     pub step: &'a StepPlan,
@@ -36,7 +36,7 @@ pub(super) struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    /// The unit of the rate of its main operation.
+    /// The unit of the rate of the step's main operation.
     fn counts(&self, main: Main) -> &'static str {
         Operation::of(&self.plan.experiment, self.step, main).per_second
     }
@@ -129,7 +129,7 @@ fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.cgroup_memory_max = m.cgroup_max;
 }
 
-/// `None` if the process was not visible.
+/// CPU seconds of the measured process; `None` if the process was not visible.
 fn cpu(delta: &OsDelta) -> Option<f64> {
     Some(delta.cpu_user_s? + delta.cpu_system_s?)
 }
@@ -176,19 +176,19 @@ fn by_reason(before: &EngineStats, after: &EngineStats) -> BTreeMap<String, u64>
     grown.collect()
 }
 
-/// Engine counters that count syncs, by the names engines use.
+/// Names of engine counters that count syncs.
 const SYNCS: [&str; 2] = ["log_syncs", "fsyncs"];
 
-/// Engine counters of page or bucket events, by the names engines use.
+/// Names of engine counters that count events of pages or buckets.
 const PAGES: [&str; 4] = ["splits", "merges", "merge_attempts", "reorganizations"];
 
-/// Numbers specific to the experiment, and syncs, splits and merges of the engine where it counts
-/// them.
+/// The numbers specific to the experiment, and the engine's counts of syncs, splits and merges
+/// where it has them.
 fn extra(m: &Measured) -> BTreeMap<String, f64> {
     let mut all = m.extra.clone();
     let of = |stats: &EngineStats, name: &str| stats.counters.get(name).copied();
     for name in SYNCS.into_iter().chain(PAGES) {
-        // InnoDB's names include the object.
+        // The names of InnoDB's counters include the object.
         let own = format!("index_page_{name}");
         let of = |stats| of(stats, name).or_else(|| of(stats, &own));
         if let Some(after) = of(&m.stats_after) {
@@ -202,7 +202,7 @@ fn extra(m: &Measured) -> BTreeMap<String, f64> {
     all
 }
 
-/// Reasons why the numbers are unusable.
+/// The reasons why the numbers are invalid.
 fn faults(wrong: &[String], integrity: &Integrity) -> Vec<String> {
     let wrong = wrong.iter().map(|w| format!("wrong answer: {w}"));
     let integrity = integrity.faults.iter().map(|w| format!("integrity: {w}"));
@@ -222,7 +222,8 @@ fn uncapped(envelope: &EnvelopeRecord) -> Vec<String> {
     all
 }
 
-/// Rows that may be missing from an open-loop load because its last transactions were not due yet.
+/// Number of rows that may be missing from an open-loop load because its last transactions were not
+/// due yet.
 fn rows_not_due(plan: &Plan, step: &StepPlan) -> f64 {
     let batch = match serde_json::from_value(step.work.clone()) {
         Ok(Work::Load { batch, .. } | Work::Query { batch, .. }) => batch,
@@ -231,17 +232,18 @@ fn rows_not_due(plan: &Plan, step: &StepPlan) -> f64 {
     f64::from(batch) * f64::from(plan.clients)
 }
 
-/// Whether the requested rate counts operations, not rows.
+/// Whether the requested rate counts operations; if not, it counts rows.
 fn is_mix(m: &Measured, step: &StepPlan) -> bool {
     matches!(m.main, Main::Queries) && matches!(step.load, LoadKind::Open { .. })
 }
 
-/// The share of the requested rate that was reached, if that is too little.
+/// The share of the requested rate that was reached, if it is below [`RATE_SHARE_MIN`].
 fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     let f = &m.finished;
     let rate = rate_target(ending.step)?;
     if is_mix(m, ending.step) {
-        // Of the operations due: with random gaps, their number differs from the rate.
+        // The share of the operations that were due. With random gaps, their number differs from
+        // the rate times the duration.
         let done = f.queries as f64;
         let share = done / (done + f.behind as f64).max(1.0);
         return (share < RATE_SHARE_MIN).then_some(share);
@@ -251,7 +253,7 @@ fn rate_missed(m: &Measured, ending: &Ending<'_>) -> Option<f64> {
     (most < asked * RATE_SHARE_MIN).then(|| f.rows as f64 / asked)
 }
 
-/// A warning if the load generator used much of the visible CPU time.
+/// A warning if the load generator used a large share of the visible CPU time.
 fn client_share(m: &Measured, ending: &Ending<'_>, total: &OsDelta) -> Option<String> {
     let (client, server) = (m.finished.client_cpu_seconds, cpu(total)?);
     let embedded = matches!(targets::kind(ending.target), Ok(Kind::Embedded(_)));

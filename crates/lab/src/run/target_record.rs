@@ -1,4 +1,4 @@
-//! Records of the tested targets, for the fairness table.
+//! Records of the measured targets, for the fairness table.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::host::Asked;
 use crate::protocol::{Configured, ServerFacts};
 use crate::targets::{self, Kind, MONGODB, Managed, Private};
 
-/// Value of facts about a server that are not known before it is queried, or not known at all.
+/// Value of a fact about a server that is not known, or not known before the server is queried.
 const UNKNOWN: &str = "unknown";
 
 /// The records of a plan's targets.
@@ -66,7 +66,7 @@ fn one(plan: &Plan, spec: &TargetSpec) -> Result<TargetRecord> {
     })
 }
 
-/// A server that is started for the run.
+/// The record of this program's own server, started for the run.
 fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
     let factory = managed.factory;
     let options = engine_options(plan, spec);
@@ -107,7 +107,7 @@ fn serve(plan: &Plan, spec: &TargetSpec, managed: &Managed) -> TargetRecord {
     record
 }
 
-/// Another program's server that is started for the run.
+/// The record of another program's server, started for the run.
 fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
     let options = engine_options(plan, spec);
     let asked = Asked {
@@ -134,7 +134,7 @@ fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
     }
 }
 
-/// A server that already runs.
+/// The record of a server that already runs.
 fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
     TargetRecord {
         name: spec.name.clone(),

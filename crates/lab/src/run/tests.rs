@@ -1,4 +1,4 @@
-//! Whole runs with a fake worker that answers as the test requires.
+//! Tests of whole runs with a fake worker that answers as the test requires.
 
 use std::fs;
 use std::io::Write;
@@ -56,8 +56,9 @@ fn worker(dir: &Path, step: &str, verify: &str) -> PathBuf {
          esac; done\n"
     );
     let path = dir.join("worker.sh");
-    // Written by another process: if a concurrent test starts a program meanwhile, that program
-    // would inherit a handle to the file, and a file open for writing cannot be executed.
+    // The file is written by another process. Otherwise, if a concurrent test started a program
+    // meanwhile, that program would inherit a handle to the file, and a file open for writing
+    // cannot be executed.
     let mut writer = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
         .arg(&path)

@@ -1,5 +1,5 @@
-//! The interface between the load and every target: a database that is connected to, filled,
-//! queried and checked.
+//! The interface between the load and every target: a database to which the load connects, which it
+//! fills and queries, and whose contents it checks.
 //!
 //! The insert benchmark and its checks ([`super::check`]) are written once, against these traits:
 //! an embedded engine implements them with calls, a server through its driver. A new kind of server
@@ -22,9 +22,9 @@ use crate::workload::tables::Tables;
 /// The rows that are present: those numbered `low..high`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// The first row.
+    /// The number of the first row.
     pub low: u64,
-    /// The row after the last.
+    /// The number after that of the last row.
     pub high: u64,
     /// Whether the three indexes are maintained.
     pub indexed: bool,
@@ -117,16 +117,16 @@ pub enum Settled {
     Complete,
     /// The time limit expired first.
     Cut,
-    /// The target does not report its pending work: there was no wait.
+    /// The target does not report its pending work, so nothing was waited for.
     Unknown,
 }
 
-/// What a target reports about itself at a moment.
+/// The current state that a target reports about itself.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// Counters of its engine; empty if it reports none.
+    /// Counters of the target's engine; empty if the target reports none.
     pub stats: EngineStats,
-    /// Its size in bytes, from a target whose files the lab cannot see.
+    /// Size of the target in bytes, if the lab cannot see its files.
     pub file_bytes: Option<u64>,
 }
 
@@ -140,11 +140,11 @@ pub trait Database: Send + Sync {
         None
     }
 
-    /// The tables a workload declares, if the target supports more than those of the insert
-    /// benchmark.
+    /// Access to the tables that a workload declares, if the target supports tables other than that
+    /// of the insert benchmark.
     ///
     /// # Errors
-    /// Why it does not.
+    /// The reason why the target does not support them.
     fn tables(&self) -> Result<&dyn Tables, String> {
         Err("it keeps no tables but that of the insert benchmark".to_owned())
     }
@@ -161,8 +161,8 @@ pub trait Database: Send + Sync {
     /// A message for the user.
     fn create_indexes(&self) -> Result<(), String>;
 
-    /// Average bytes of a row and, with `indexed`, of its index entries, as the workload writes
-    /// them to this target.
+    /// Average bytes of a row and, if `indexed`, of its index entries, as the workload writes them
+    /// to this target.
     fn row_bytes(&self, indexed: bool) -> f64;
 
     /// Let background work catch up, for at most `limit`.
@@ -174,27 +174,27 @@ pub trait Database: Send + Sync {
     /// Rewrite the rows in their most compact form.
     ///
     /// # Errors
-    /// A message for the user; also for a target without this operation.
+    /// A message for the user, also if the target does not support this.
     fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
         Err("its rows cannot be rebuilt from here".to_owned())
     }
 
-    /// Its current state.
+    /// The current state of the target.
     fn state(&self) -> State;
 
-    /// Close the target. Data that the load wrote to a shared server is removed, unless it is to be
-    /// kept.
+    /// Close the target. Data that the load wrote to a shared server is removed, unless the request
+    /// was to keep it.
     ///
     /// # Errors
     /// A message for the user.
     fn close(self: Box<Self>) -> Result<(), String>;
 }
 
-/// Receives reports of a client's long operations.
+/// Receives the reports of a client about its long operations.
 pub trait Meter {
-    /// Whether the step is over: then stop early.
+    /// Whether the step has ended: then stop early.
     fn stopped(&self) -> bool;
-    /// Run `make`, which generates rows, and count its CPU time as the generator's.
+    /// Run `make`, which generates rows, and add its CPU time to that of the load generator.
     fn generate(&self, make: &mut dyn FnMut());
     /// A measured operation starts.
     fn begin(&self);
@@ -209,8 +209,8 @@ pub trait Meter {
 
 /// One client's connection to a target.
 pub trait Connection {
-    /// Generate rows `rows` in memory, with their index entries if `indexed`, for the next
-    /// [`Connection::insert`]. This is the generator's time.
+    /// Generate `rows` in memory, with their index entries if `indexed`, for the next
+    /// [`Connection::insert`]. The time counts as the generator's.
     fn fill(&mut self, rows: Range<u64>, indexed: bool);
 
     /// Insert the generated rows in one transaction or request; returns the bytes written.
@@ -264,7 +264,7 @@ pub trait Connection {
     /// A message for the user.
     fn count(&mut self, part: Part) -> Result<Counted, String>;
 
-    /// Build index `index` from rows `rows`, as `CREATE INDEX` does.
+    /// Build index `index` from `rows`, as `CREATE INDEX` does.
     ///
     /// # Errors
     /// A message for the user.

@@ -1,7 +1,7 @@
-//! `serve`: this program's own document server, started for the run in a private directory and
-//! inside the run's limits, and measured through the driver. Its difference to the embedded engine
-//! of the same name is the cost of the server. `serve:tls=1` encrypts the connections, with a
-//! certificate made for the run.
+//! The target `serve`: this program's own document server, started for the run in a private
+//! directory and inside the run's limits, and measured through the driver. The difference between
+//! its results and those of the embedded engine of the same name is the cost of the server.
+//! `serve:tls=1` encrypts the connections, with a certificate made for the run.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,12 +23,12 @@ pub(super) const NAME: &str = "serve";
 /// The option that names the engine.
 const ENGINE: &str = "engine";
 
-/// Maximum interval of log syncs that the server accepts, in milliseconds.
+/// Maximum interval between log syncs that the server accepts, in milliseconds.
 const INTERVAL_MAX_MS: u128 = 500;
 
-/// A server to be started.
+/// A document server that the lab starts.
 pub struct Managed {
-    /// Its engine.
+    /// The server's engine.
     pub factory: &'static dyn Factory,
     /// Options of the engine.
     pub own: BTreeMap<String, String>,
@@ -40,7 +40,7 @@ impl Managed {
     /// Parse a target specification.
     ///
     /// # Errors
-    /// A message for the user: unknown engine, or one that is not compiled in.
+    /// A message for the user: the engine is unknown or not compiled in.
     pub(super) fn of(spec: &TargetSpec) -> Result<Managed> {
         let mut own = spec.options.clone();
         let engine = own.remove(ENGINE);
@@ -58,7 +58,8 @@ impl Managed {
         })
     }
 
-    /// Data directory: a store requires a directory of its own.
+    /// Directory of the server's data: a subdirectory, because a store requires a directory of its
+    /// own.
     fn data(&self, directory: &Path) -> PathBuf {
         if self.tls {
             directory.join("data")
@@ -67,7 +68,7 @@ impl Managed {
         }
     }
 
-    /// Create the files it needs in its existing directory.
+    /// Create the files that the server needs in `directory`, which exists.
     ///
     /// # Errors
     /// A message for the user.
@@ -82,7 +83,7 @@ impl Managed {
         Ok(())
     }
 
-    /// Its address, once it listens at this port; `directory` is absolute.
+    /// Address of the server, once it listens at `port`; `directory` is absolute.
     #[must_use]
     pub fn uri(&self, port: u16, directory: &Path) -> String {
         let place = format!("mongodb://127.0.0.1:{port}");
@@ -102,13 +103,13 @@ impl Managed {
         encrypted.into_iter().collect()
     }
 
-    /// The interval of log syncs it uses for the requested one, in milliseconds.
+    /// The interval between log syncs that the server uses for the requested one, in milliseconds.
     #[must_use]
     pub fn interval_ms(options: &EngineOptions) -> u128 {
         options.interval.as_millis().clamp(1, INTERVAL_MAX_MS)
     }
 
-    /// Its command line: data in `directory`, any free port, messages into `log`.
+    /// Command line of the server: data in `directory`, any free port, messages to `log`.
     #[must_use]
     pub fn arguments(
         &self,

@@ -1,10 +1,10 @@
-//! Targets: what is measured. A target never knows the experiment.
+//! Targets: the measured systems. A target does not depend on the experiment.
 //!
-//! Embedded engines are targets through their `kv` factories; `null` is the generator alone; a
-//! server is a target through its driver, already running or started for the run. Servers are this
-//! program's own, those that speak MongoDB's protocol, and SQL servers. To the load, each is a
-//! [`Database`]. Another kind of server is a module with its address, a `Database` and a
-//! [`Connection`], and a line in [`open`] and [`answers`].
+//! An embedded engine is a target through its `kv` factory; `null` measures the generator alone; a
+//! server is a target through its driver, and either runs already or is started for the run. The
+//! supported servers are this program's own, those that speak MongoDB's protocol, and SQL servers.
+//! To the load, each target is a [`Database`]. To add a kind of server, add a module with its
+//! address, a `Database` and a [`Connection`], and a line in [`open`] and [`answers`].
 
 mod check;
 mod database;
@@ -32,7 +32,7 @@ use lab_report::record::{Plan, Runs, TargetFacts, TargetSpec};
 
 use crate::protocol::Open;
 
-/// The engine of a [`TargetSpec`] that is an address of a server speaking MongoDB's protocol.
+/// The engine name of a [`TargetSpec`] that is the address of a server with MongoDB's protocol.
 pub const MONGODB: &str = "mongodb";
 
 /// The option that holds the address.
@@ -44,7 +44,7 @@ pub enum Kind {
     Embedded(&'static dyn Factory),
     /// A server that the lab starts and stops, within the limits.
     Managed(Managed),
-    /// Another program's server that the lab starts and stops, within the limits.
+    /// A server of another program that the lab starts and stops, within the limits.
     Private(Private),
     /// A server that already runs, at this address; the lab does not limit it.
     Foreign(String),
@@ -53,7 +53,7 @@ pub enum Kind {
 /// The kind of a target.
 ///
 /// # Errors
-/// A message for the user: unknown engine.
+/// A message for the user: the engine is unknown.
 pub fn kind(spec: &TargetSpec) -> Result<Kind> {
     if let Some(private) = Private::of(spec) {
         return private.map(Kind::Private).map_err(Error::usage);
@@ -65,7 +65,7 @@ pub fn kind(spec: &TargetSpec) -> Result<Kind> {
     })
 }
 
-/// Facts about a target for reports; `None` for an invalid specification.
+/// Facts about a target for reports; `None` if its specification is invalid.
 #[must_use]
 pub fn facts(spec: &TargetSpec) -> Option<TargetFacts> {
     let kind = kind(spec).ok()?;
@@ -87,7 +87,7 @@ pub fn facts(spec: &TargetSpec) -> Option<TargetFacts> {
     })
 }
 
-/// Add the facts of targets to a plan of a version that did not record them.
+/// Add the facts about targets to a plan written by a version that did not record them.
 pub fn complete(plan: &mut Plan) {
     for spec in &mut plan.targets {
         if spec.facts.is_none() {
@@ -96,7 +96,7 @@ pub fn complete(plan: &mut Plan) {
     }
 }
 
-/// Option of servers started by the lab that encrypts connections.
+/// Option that encrypts connections, for servers that the lab starts.
 const TLS: &str = "tls";
 
 /// Why a target that stores nothing does not support tables.
@@ -105,8 +105,8 @@ const NO_TABLES: &str = "it keeps nothing, and transactions read what others wro
 /// Why a storage engine does not support a workload of transactions.
 const NO_TRANSACTIONS: &str = "its storage engine has no transactions, and the workload needs them";
 
-/// Why a target does not support the tables a workload declares, which may need transactions;
-/// `None` if it does, as far as is known before it is opened.
+/// Why a target does not support the tables that a workload declares, and transactions if it needs
+/// them; `None` if it does, as far as this is known before the target is opened.
 #[must_use]
 pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'static str> {
     if spec.engine == "null" {
@@ -130,7 +130,7 @@ pub fn answers(uri: &str) -> Result<()> {
     answered.map_err(Error::target)
 }
 
-/// The codecs that a server reports: only MyRocks does.
+/// The codecs that a server supports; only MyRocks reports them.
 ///
 /// # Errors
 /// The unexpected reply or the error.
@@ -138,7 +138,7 @@ pub(crate) fn codecs(uri: &str) -> Result<Vec<String>> {
     sql::codecs(uri).map_err(Error::target)
 }
 
-/// The directory of the data of a server, which must be on this machine.
+/// The data directory of a server, which must run on this machine.
 ///
 /// # Errors
 /// A message that states what to do next.
@@ -168,7 +168,7 @@ pub fn open(request: &Open) -> Result<Box<dyn Database>> {
     opened.map_err(Error::target)
 }
 
-/// The project's own engine, which is used where measuring one engine suffices.
+/// The project's own engine, used where one engine suffices for a measurement.
 fn own_engine() -> &'static dyn Factory {
     kv_betree::factory()
 }
@@ -187,13 +187,13 @@ pub fn factories() -> Vec<&'static dyn Factory> {
     ]
 }
 
-/// A kind of server, as `lab list` shows it.
+/// A kind of server, for `lab list`.
 pub struct ServerKind {
-    /// How to write it as a target.
+    /// The form of the target's name on the command line.
     pub name: &'static str,
     /// One-line description.
     pub about: &'static str,
-    /// Why it cannot be started here; `None` if it can, or if it already runs.
+    /// The reason why it cannot be started here; `None` if it can be, or if it runs already.
     pub missing: Option<String>,
 }
 
@@ -242,7 +242,7 @@ pub fn servers() -> Vec<ServerKind> {
     ]
 }
 
-/// The factory of that name.
+/// The factory with that name.
 ///
 /// # Errors
 /// A message that suggests the nearest name and lists all names.
@@ -255,7 +255,8 @@ pub fn factory(name: &str) -> Result<&'static dyn Factory> {
     Err(Error::usage(unknown("engine", name, &names)))
 }
 
-/// The engines `lab run` measures when no target is named: persistent and compiled in.
+/// The engines that `lab run` measures if no target is given: all that are persistent and compiled
+/// in.
 #[must_use]
 pub fn defaults() -> Vec<&'static str> {
     let chosen = factories()

@@ -1,5 +1,5 @@
-//! Secrets of servers the laboratory starts: created for the run in the server's directory,
-//! readable by the server alone, deleted with it.
+//! Secrets of servers that the laboratory starts: created for the run in the server's directory,
+//! readable only by the server, and deleted with that directory.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ const MODE: u32 = 0o600;
 /// Bytes of an AES-256 key.
 const KEY_BYTES: usize = 32;
 
-/// The host names and addresses of a certificate.
+/// The host names and addresses for which certificates are valid.
 const NAMES: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// A kind of secret.
@@ -25,7 +25,7 @@ pub(super) enum Secret {
 }
 
 impl Secret {
-    /// Its file name.
+    /// Name of the file with the secret.
     pub(super) const fn file(self) -> &'static str {
         match self {
             Secret::DataKey => "data_keys.txt",
@@ -33,15 +33,15 @@ impl Secret {
         }
     }
 
-    /// Its path in a server's directory.
+    /// Path of that file in a server's directory.
     pub(super) fn path(self, directory: &Path) -> PathBuf {
         directory.join(self.file())
     }
 
-    /// Create it.
+    /// Create the file with the secret; returns its path.
     ///
     /// # Errors
-    /// A message for the user. An existing file stays as it is.
+    /// A message for the user, also if the file exists; it is then not changed.
     pub(super) fn make(self, directory: &Path) -> Result<PathBuf, String> {
         let text = match self {
             Secret::DataKey => data_key()?,

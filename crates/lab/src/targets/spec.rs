@@ -11,9 +11,10 @@ use super::mongodb::address;
 use super::sql::{self, Private};
 use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
 
-/// Parse a comma-separated list of targets. What follows a comma decides whether it separates two
-/// options of one target or two targets: `betree:rho=1,codec=zstd:1,lmdb` is two targets. A comma
-/// between two hosts of an address is recognized because no target has the name that follows.
+/// Parse a comma-separated list of targets. A comma separates either two options of one target, or
+/// two targets; the text after it decides: `betree:rho=1,codec=zstd:1,lmdb` is two targets. A comma
+/// between two hosts of an address is recognized because the text after it is not the name of a
+/// target.
 ///
 /// # Errors
 /// A message for the user: an unknown engine (with the nearest name), one that is not compiled in
@@ -49,7 +50,7 @@ fn parse(text: &str) -> Result<Vec<TargetSpec>, String> {
     Ok(targets)
 }
 
-/// Whether `part` is another host of an address that has no database and no option yet.
+/// Whether `part` is one more host of `last`, an address that has no database and no option yet.
 fn more_hosts(last: &TargetSpec, part: &str, head: &str) -> bool {
     let Some(rest) = last.options.get(URI).and_then(|u| u.split("://").nth(1)) else {
         return false;

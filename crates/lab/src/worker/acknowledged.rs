@@ -1,8 +1,8 @@
 //! Logs acknowledged commits in files that survive a kill of this process. Each client has its own
-//! files and appends the numbers of the rows of every commit once it has returned.
+//! file. After each commit it appends the numbers of the rows of the commit.
 //!
-//! I1: a row is in a file only after its commit returned. I2: the files of a client are in the
-//! order of its commits. Written data survives the process, since it is in the page cache.
+//! I1: a row is in a file only after its commit returned. I2: the file of a client has the order of
+//! its commits. Written data survives the process, since it is in the page cache.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::protocol::Acknowledged;
 
-/// The file of one client.
+/// The acknowledgement file of one client.
 pub(super) struct AckLog(File);
 
 impl AckLog {
@@ -40,15 +40,15 @@ impl AckLog {
         for id in rows {
             bytes.extend_from_slice(&id.to_be_bytes());
         }
-        // One write call, so that a kill falls between commits.
+        // One write call, so that a kill cannot separate the rows of one commit.
         let written = self.0.write_all(&bytes);
         written.map_err(|e| format!("cannot record the acknowledged rows: {e}"))
     }
 }
 
-/// The acknowledged rows of each client. Those within the file sizes `before_cut`, if there was a
-/// cut, must be present. A number truncated at the end of a file, or at its size before the cut, is
-/// ignored.
+/// Read the acknowledged rows of each client. If power was cut, only the rows within the file sizes
+/// `before_cut` must be present. A number that is truncated, by the end of a file or by its size
+/// before the cut, is ignored.
 pub(super) fn read(
     directory: &Path,
     before_cut: Option<&BTreeMap<String, u64>>,

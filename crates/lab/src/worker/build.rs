@@ -1,4 +1,4 @@
-//! The client that builds the three indexes, one after the other, or rewrites the rows.
+//! The client that builds the three indexes, one after the other, or that rewrites the rows.
 
 use crate::targets::Meter as _;
 
@@ -26,7 +26,7 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Rewrite the rows; all of them count as written at the end.
+/// Rewrite the rows. They count as written only when the rewrite is complete.
 pub(super) fn rows(shared: &Shared<'_>) {
     shared.arrive();
     let meter = ClientMeter::new(shared, 0);

@@ -1,4 +1,4 @@
-//! Counts what a client of tables writes, after the commit.
+//! Counts the writes of a client of tables, once they are committed.
 
 use crate::workload::table::{Row, Table, Value, pick, row_bytes};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
@@ -67,7 +67,8 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Record a successful change, or the end of its transaction.
+    /// Count a successful change when its transaction is committed; drop the counts of a
+    /// transaction that ended with a conflict.
     fn note<T>(&mut self, answer: &Answer<T>, more: impl FnOnce(&[Table]) -> Written) {
         match answer {
             Ok(_) => {

@@ -1,4 +1,4 @@
-//! Clients that insert rows and delete the oldest ones.
+//! Clients that insert rows and delete the oldest rows.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -26,7 +26,7 @@ pub(super) fn load(shared: &Shared<'_>, client: u32) {
     run(shared, client, (batch, indexes, deletes), kind, true);
 }
 
-/// A client that inserts and deletes as background load of queries.
+/// A client that inserts and deletes in the background of a query step.
 pub(super) fn background(shared: &Shared<'_>, client: u32) {
     let Work::Query {
         write_rate, batch, ..
@@ -43,7 +43,8 @@ pub(super) fn background(shared: &Shared<'_>, client: u32) {
     }
 }
 
-/// Insert until the rows or the time are used up. `main`: the step measures these commits.
+/// Insert until the rows or the time are used up. With `main`, these commits are the main operation
+/// that the step measures.
 fn run(
     shared: &Shared<'_>,
     client: u32,
@@ -79,7 +80,7 @@ struct Inserter<'a> {
     connection: Box<dyn Connection + 'a>,
     start: Instant,
     client: u32,
-    /// Rows in one transaction.
+    /// Number of rows in one transaction.
     rows: u64,
     indexes: bool,
     deletes: bool,
@@ -107,7 +108,8 @@ impl Inserter<'_> {
             let last = (first + self.rows).min(shared.end_row);
             let (connection, indexes) = (&mut self.connection, self.indexes);
             shared.generate(|| connection.fill(first..last, indexes));
-            // Generating rows is not the target's time, except where it delays the schedule.
+            // The time for generating rows does not count as the target's, except where it delays
+            // the schedule.
             let due = if kind == LoadKind::Closed {
                 time::now()
             } else {

@@ -1,4 +1,4 @@
-//! Counts what a connection reports of its long operations, for the step of one client.
+//! Counts the long operations that the connection of one client reports during a step.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;

@@ -17,15 +17,16 @@ use crate::workload::program::{Client, ClientSlot, Program, Spec};
 use crate::workload::table::Table;
 use crate::workload::tables::{Refused, TableClient};
 
-/// A transaction that conflicts this number of times is taken to make no progress.
+/// Maximum number of conflicts of one transaction; beyond it the transaction is considered to make
+/// no progress.
 const CONFLICTS_MAX: u32 = 100_000;
 
-/// A program on an open target.
+/// A program that runs on an open target.
 pub(super) struct Running {
     pub program: Box<dyn Program>,
-    /// The tables the target has opened, and the task they belong to.
+    /// The tables that are open in the target, and the task that they belong to.
     known: Option<(Task, Vec<Table>)>,
-    /// Current rows and bytes.
+    /// Current number of rows and bytes.
     pub live: Before,
 }
 
@@ -38,8 +39,8 @@ impl Running {
         }
     }
 
-    /// Create the tables a task starts with, or open those it needs; returns the seconds it took to
-    /// create them.
+    /// Create the tables that a task starts with, or open those that it needs. Returns the seconds
+    /// taken to create tables.
     pub(super) fn enter(
         &mut self,
         task: Task,
@@ -120,7 +121,7 @@ impl Counters {
         self.deleted.load(Ordering::Relaxed)
     }
 
-    /// Rows and bytes after the step.
+    /// The numbers of rows and bytes after the step, from those before it.
     pub(super) fn after(&self, before: Before) -> Before {
         let add = |n: u64, more: &AtomicI64| n.saturating_add_signed(more.load(Ordering::Relaxed));
         Before {
@@ -129,7 +130,8 @@ impl Counters {
         }
     }
 
-    /// The numbers of the step, by name; per kind of operation if there are several.
+    /// The workload-specific numbers of the step, by name; by kind of operation if there are
+    /// several.
     pub(super) fn extra(&self, program: &dyn Program) -> BTreeMap<String, f64> {
         let mut extra = BTreeMap::new();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed) as f64;
@@ -157,7 +159,7 @@ impl Counters {
     }
 }
 
-/// The result of a step, with the numbers of its program.
+/// The result of a step, with the workload-specific numbers added.
 pub(super) fn finished(
     running: &Running,
     task: Task,
@@ -256,8 +258,8 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     Ok(())
 }
 
-/// Latencies of each kind of operation. A single kind is the main operation, whose latencies are
-/// recorded already.
+/// An empty histogram for each kind of operation; no histograms if there is only one kind, which is
+/// the main operation, whose latencies are recorded already.
 fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
     match program.kinds().len() {
         0 | 1 => Vec::new(),
@@ -265,7 +267,7 @@ fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
     }
 }
 
-/// Run an operation, and retry it after each conflict. False if the step ended meanwhile.
+/// Run an operation, and retry it after each conflict. Returns false if the step ended meanwhile.
 fn attempt(
     shared: &Shared<'_>,
     work: &mut dyn Client,
@@ -303,7 +305,7 @@ fn attempt(
     ))
 }
 
-/// Add up what was written and done.
+/// Add the writes and operations of a client to the counters of the step.
 fn count(shared: &Shared<'_>, link: &mut Counting<'_>, task: Task) {
     let written = std::mem::take(&mut link.written);
     let counters = &shared.counters;

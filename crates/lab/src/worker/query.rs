@@ -11,10 +11,10 @@ use crate::load::Pace;
 use crate::targets::Connection;
 use crate::workload::iibench::QUERY_LIMIT;
 
-/// Interval at which a waiting query client checks whether its queries may start.
+/// Interval at which a query client that must wait checks whether its queries may start.
 const SIDE_LOOK: Duration = Duration::from_millis(20);
 
-/// Range queries during a load, open-loop at their own rate.
+/// Run range queries during a load, open-loop at their own rate.
 pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
     let Work::Load { interval_rows, .. } = shared.plan.work else {
         return;
@@ -64,7 +64,7 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     while !shared.stopped() {
         let operations = shared.plan.operations;
         if operations > 0 && shared.queries.load(Ordering::Relaxed) >= operations {
-            // All queries are done: the background writers of the step must end too.
+            // All queries are done, so the background writers of the step must end too.
             return shared.stop_all();
         }
         let due = time::now();
@@ -86,7 +86,7 @@ struct Client<'a> {
     shared: &'a Shared<'a>,
     connection: Box<dyn Connection + 'a>,
     rng: Rng,
-    /// Rows that were in the store when the step started: `low..high`.
+    /// The rows that were in the store when the step started: `low..high`.
     low: u64,
     high: u64,
 }
@@ -104,13 +104,13 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// A row that is not about to be deleted: from the younger half of the initial rows.
+    /// Choose a row that will not be deleted soon: one of the newer half of the initial rows.
     fn old_row(&mut self) -> u64 {
         let low = self.low + (self.high - self.low) / 2;
         low + self.rng.below(self.high - low)
     }
 
-    /// A covered range query from a random place on one of the three indexes.
+    /// Run a covered range query from a random place on one of the three indexes.
     fn range(&mut self) -> Result<(), String> {
         let index = self.rng.index(3);
         let (random, id) = (self.rng.next_u64(), self.old_row());
@@ -124,7 +124,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// A point query by primary key; the result is compared with the expected row.
+    /// Run a point query by primary key, and compare the result with the expected row.
     fn point(&mut self) -> Result<(), String> {
         let id = self.old_row();
         if self.connection.get(id)? {

@@ -1,4 +1,4 @@
-//! The client that reads the rows and every index from end to end.
+//! The client that reads the rows and every index from beginning to end.
 //!
 //! A *query* of a scan reads the next [`SCAN_PIECE`] entries, or the rest if there are fewer, so
 //! that rates and latencies refer to pieces of one size.
@@ -32,7 +32,7 @@ fn parts(shared: &Shared<'_>) -> Result<(), String> {
         if found == rows || !session.keeps {
             continue;
         }
-        // The time was up: unread entries are not missing.
+        // If the time was up, entries were not read but are not missing.
         if shared.stopped() {
             break;
         }

@@ -24,11 +24,12 @@ use crate::targets::{self, Settled};
 /// program's exit code: 0 after `close`, 1 after a failed request.
 #[must_use]
 pub fn serve() -> u8 {
-    // If the lab dies, the worker must not continue to load the machine.
+    // If the lab dies, the worker must not continue to run operations.
     if let Err(e) = set_parent_process_death_signal(Some(Signal::KILL)) {
         eprintln!("romanesco lab worker: cannot set the parent-death signal: {e}");
     }
-    // A Ctrl-C reaches all processes of the terminal; the lab decides when the worker ends.
+    // Ctrl-C sends a signal to all processes of the terminal, but only the lab decides when the
+    // worker ends.
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         if let Err(e) = signal_hook::flag::register(signal, Arc::default()) {
             eprintln!("romanesco lab worker: a Ctrl-C will end it at once: {e}");
@@ -39,7 +40,7 @@ pub fn serve() -> u8 {
         let line = serde_json::to_string(&event).expect("events are plain data");
         let mut out = out.lock();
         if writeln!(out, "{line}").and_then(|()| out.flush()).is_err() {
-            // The lab no longer reads.
+            // Writing fails because the lab has ended.
             process::exit(1);
         }
     };

@@ -1,4 +1,4 @@
-//! The open target and what the workload expects in it.
+//! The open target, and the contents that the workload expects in it.
 
 use lab_report::error::Result;
 
@@ -13,12 +13,12 @@ pub(super) struct Session {
     pub live: Live,
     /// Whether the target stores what it receives (`null` does not).
     pub keeps: bool,
-    /// The workload that declares its own tables, if it is one.
+    /// The workload that declares its own tables; `None` for the insert benchmark.
     pub running: Option<Running>,
 }
 
 impl Session {
-    /// Open the target; a fresh one has no rows.
+    /// Open the target; a new one has no rows.
     pub(super) fn open(request: &Open) -> Result<Session> {
         let database = targets::open(request)?;
         Ok(Session {
@@ -33,7 +33,7 @@ impl Session {
         })
     }
 
-    /// Bytes of live keys and values.
+    /// Expected bytes of live keys and values.
     pub(super) fn live_bytes(&self) -> u64 {
         let each = self.database.row_bytes(self.live.indexed);
         #[expect(

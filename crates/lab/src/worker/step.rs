@@ -1,4 +1,4 @@
-//! One step: clients in threads, and a ticker that reports progress to the lab.
+//! Runs one step: clients in threads, and a ticker that reports progress to the lab.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +17,8 @@ use crate::load::{Marks, Recorder, latency_of};
 use crate::protocol::{Before, Event, Finished, Interval, Step, Tick};
 use crate::targets::Live;
 
-/// Polling interval of the ticker: the resolution of tenths and intervals.
+/// Polling interval of the ticker: the resolution with which the ends of tenths and intervals are
+/// measured.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Interval at which a connected client checks whether all clients are connected.
@@ -30,9 +31,9 @@ const WRONG_MAX: usize = 20;
 pub(super) struct Shared<'a> {
     pub session: &'a Session,
     pub plan: &'a Step,
-    /// Clients of the main operation that are not connected yet.
+    /// Number of clients of the main operation that are not connected yet.
     absent: AtomicUsize,
-    /// When the step started: all of these clients were connected.
+    /// When the step started, which is when all clients of the main operation were connected.
     start: OnceLock<Instant>,
     /// The next row to write, and the row at which to stop.
     pub next_row: AtomicU64,
@@ -44,7 +45,8 @@ pub(super) struct Shared<'a> {
     pub entries: AtomicU64,
     pub logical_bytes: AtomicU64,
     client_cpu_ns: AtomicU64,
-    /// CPU time of this process before the step, if all of it is the load generator's.
+    /// CPU time of this process before the step; `None` unless all its CPU time counts as the
+    /// generator's.
     process_cpu: Option<f64>,
     /// When the last client of the main operation ended, in microseconds since `start`.
     ended_us: AtomicU64,
@@ -65,7 +67,7 @@ impl Shared<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// End the step: all its work is done.
+    /// End the step because all its work is done.
     pub(super) fn stop_all(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -82,8 +84,9 @@ impl Shared<'_> {
         }
     }
 
-    /// A client of the main operation has connected, or failed to. Waits for the others, because
-    /// connecting is not part of the step; returns when the step started.
+    /// Called by a client of the main operation when it has connected or failed to connect. Waits
+    /// for the other clients, because connecting is not part of the step; returns when the step
+    /// started.
     pub(super) fn arrive(&self) -> Instant {
         self.absent.fetch_sub(1, Ordering::AcqRel);
         self.begun()
@@ -117,7 +120,7 @@ impl Shared<'_> {
         }
     }
 
-    /// Run `make` and count its CPU time as the generator's.
+    /// Run `make` and add its CPU time to that of the load generator.
     pub(super) fn generate<T>(&self, make: impl FnOnce() -> T) -> T {
         let before = thread_cpu();
         let made = make();
@@ -127,7 +130,7 @@ impl Shared<'_> {
         made
     }
 
-    /// Main operations done: rows for loads, queries for query steps.
+    /// Number of main operations done: rows in loads, queries in query steps.
     fn done(&self) -> u64 {
         match self.plan.work.main() {
             Main::Queries => self.queries.load(Ordering::Relaxed),
@@ -135,7 +138,7 @@ impl Shared<'_> {
         }
     }
 
-    /// A client of the main operation ended.
+    /// Record that a client of the main operation ended.
     fn ended(&self) {
         let since = self.start.get().map_or(Duration::ZERO, Instant::elapsed);
         let us = u64::try_from(since.as_micros()).unwrap_or(u64::MAX);
@@ -168,7 +171,7 @@ pub(super) fn run(
     plan: &Step,
     emit: &dyn Fn(Event),
 ) -> Result<Finished, String> {
-    // A separate step builds the indexes.
+    // A step that builds the indexes must not find them already created.
     let builds = matches!(plan.work, Work::BuildIndexes);
     let needs_indexes = match plan.work {
         Work::Load { indexes, .. } => indexes,
@@ -224,7 +227,7 @@ pub(super) fn run(
     })
 }
 
-/// Add the seconds it took to create tables to the result.
+/// Add the seconds taken to create tables to the result.
 fn with(mut finished: Finished, made: Option<f64>) -> Finished {
     let made = made.map(|seconds| ("create_seconds".to_owned(), seconds));
     finished.extra.extend(made);
@@ -382,7 +385,7 @@ fn outcome(shared: &Shared<'_>, marks: &Marks, seconds: f64) -> Finished {
     }
 }
 
-/// Polls the counters every [`LOOK`], reports each second and each interval.
+/// Polls the counters every [`LOOK`], and reports each second and each interval.
 struct Ticker<'a> {
     shared: &'a Shared<'a>,
     before: Live,
@@ -420,7 +423,8 @@ impl<'a> Ticker<'a> {
         }
     }
 
-    /// Poll for the last time; returns when the last operation ended, in seconds.
+    /// Poll for the last time; returns the time at which the last operation ended, in seconds since
+    /// the start.
     fn finish(&mut self, emit: &dyn Fn(Event)) -> f64 {
         let ended = self.shared.ended_us.load(Ordering::Relaxed) as f64 / 1e6;
         self.marks.finish(ended, self.shared.done());

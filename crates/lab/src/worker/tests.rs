@@ -1,4 +1,4 @@
-//! Programs from load to check, within this process.
+//! Tests that run programs from load to check, within this process.
 
 use std::path::Path;
 
@@ -106,7 +106,8 @@ fn linkbench_counts_every_link() {
     }
 }
 
-/// Clients with a rate that they cannot reach are late, and the whole delay counts as latency.
+/// If the requested rate cannot be reached, operations are late, and the whole delay counts as
+/// latency.
 #[test]
 fn mixes_count_latency_from_the_intended_start() {
     let spec = Spec::Oltp(oltp::Params {
@@ -127,8 +128,9 @@ fn mixes_count_latency_from_the_intended_start() {
     assert!(1000 < late.behind, "{} were due", late.behind);
     let histogram = lab_report::record::decode_histogram(&late.histogram).unwrap();
     let latency = crate::load::latency_of(&histogram);
-    // Service times alone add up to no more than the time a client had. All operations were due at
-    // the start: with the delay of each, latencies add up to a multiple of that.
+    // The service times of a client add up to no more than its time in the step. Since all
+    // operations were due at the start, each latency includes the delay, so the latencies add up to
+    // a multiple of that.
     let (all, had) = (
         latency.mean / 1e3 * latency.count as f64,
         3.0 * late.seconds,

@@ -1,8 +1,8 @@
-//! Rows of a thousand bytes, each inserted into a random one of many growing tables; then all
-//! tables are scanned (the experiment with 1 to 10 000 tables of 2008).
+//! Inserts rows of a thousand bytes, each into a random one of many growing tables, then scans all
+//! tables (the experiment of 2008 with 1 to 10 000 tables).
 //!
-//! The table and the contents of row `i` are a pure function of the seed and `i`: a check generates
-//! every row it reads again.
+//! The table and the contents of row `i` are a pure function of the seed and `i`, so a check can
+//! generate again every row that it reads.
 
 use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,11 @@ use super::program::{Checked, Client, ClientSlot, Done, Program};
 use super::table::{Column, Row, Table, Value, at};
 use crate::workload::tables::{Answer, Range, TableClient};
 
-/// Entries of one query of a scan.
+/// Number of entries that count as one query of a scan.
 const PIECE: u64 = 1000;
 
-/// Columns of digits in a row: with the rest they make a thousand bytes.
+/// Columns of digits in a row, with their lengths: with the other columns a row has a thousand
+/// bytes.
 const TEXTS: [(&str, u32); 4] = [("c1", 250), ("c2", 250), ("c3", 250), ("pad", 222)];
 
 /// Parameters of the workload.
@@ -23,7 +24,7 @@ const TEXTS: [(&str, u32); 4] = [("c1", 250), ("c2", 250), ("c3", 250), ("pad", 
 pub struct Params {
     /// The seed.
     pub seed: u64,
-    /// Rows in all tables together.
+    /// Number of rows in all tables together.
     pub rows: u64,
 }
 
@@ -48,14 +49,14 @@ impl ManyTables {
         ManyTables { params }
     }
 
-    /// The table of row `id`, among `tables` tables.
+    /// The table, of `tables` tables, that row `id` belongs to.
     #[must_use]
     pub fn table_of(&self, id: u64, tables: u64) -> u64 {
         mix64(self.params.seed ^ mix64(id)) % tables.max(1)
     }
 
-    /// Row `id`: half of each text is one digit, the rest random ones, so that it compresses to
-    /// about a third.
+    /// Row `id`. Half of each text is one repeated digit, the rest random digits, so that a row
+    /// compresses to about a third.
     #[must_use]
     pub fn row(&self, id: u64) -> Row {
         let mut state = mix64(self.params.seed.rotate_left(17) ^ id);
@@ -141,7 +142,7 @@ impl Program for ManyTables {
     }
 }
 
-/// Inserts rows one by one, each in a separate transaction.
+/// Inserts rows one by one, each in a transaction of its own.
 struct Inserter<'a> {
     slot: ClientSlot<'a>,
     tables: u64,
@@ -165,12 +166,12 @@ impl Client for Inserter<'_> {
     }
 }
 
-/// Reads one table after the other.
+/// Scans one table after the other.
 struct Scanner<'a> {
     slot: ClientSlot<'a>,
     tables: u64,
     program: &'a ManyTables,
-    /// The table, and the number after the last row read.
+    /// The current table, and the number after that of the last row read.
     at: Option<(u64, u64)>,
 }
 

@@ -1,4 +1,5 @@
-//! Workloads: rows and operations as pure functions of a seed. A workload never knows the target.
+//! Workloads: rows and operations as pure functions of a seed. A workload does not depend on the
+//! target.
 
 pub mod iibench;
 pub mod linkbench;

@@ -1,8 +1,8 @@
-//! The read-only transactions of sysbench (`oltp_read_only`): ten rows by primary key and four
-//! ranges of a hundred, on uniformly random places of tables of one kind.
+//! The read-only transactions of sysbench (`oltp_read_only`): each reads ten rows by primary key
+//! and four ranges of a hundred rows, at uniformly random places of one of several equal tables.
 //!
-//! sysbench lets the server sum, sort and deduplicate three of the four ranges; here the client
-//! gets all rows and does so itself, so that every target does the same work.
+//! In sysbench the server sums, sorts and deduplicates three of the four ranges; here the client
+//! gets all rows and does this itself, so that every target does the same work.
 
 use lab_report::record::Task;
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,10 @@ use super::program::{Checked, Client, ClientSlot, Done, Program};
 use super::table::{Column, Row, Table, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
-/// Rows of one insert of the load.
+/// Number of rows in one insert of the load.
 const CHUNK: u64 = 500;
 
-/// Points and ranges of a transaction, and rows of a range.
+/// Number of point reads and of range reads in a transaction, and number of rows in a range.
 const POINTS: usize = 10;
 const RANGES: usize = 4;
 const RANGE_ROWS: u64 = 100;
@@ -28,7 +28,7 @@ pub struct Params {
     pub seed: u64,
     /// Number of tables.
     pub tables: u64,
-    /// Rows of each table.
+    /// Number of rows in each table.
     pub rows: u64,
 }
 
@@ -58,7 +58,7 @@ impl Oltp {
         Value::Int(k.cast_signed())
     }
 
-    /// Row `id`, from 1, of a table.
+    /// Row `id`, from 1, of table `table`.
     #[must_use]
     pub fn row(&self, table: u64, id: u64) -> Row {
         let mut rng = Rng::new(self.params.seed ^ mix64(id << 8 ^ table));
@@ -111,8 +111,8 @@ impl Program for Oltp {
 
     fn check(&self, task: Task, client: &mut dyn TableClient) -> Answer<Checked> {
         let mut checked = Checked::default();
-        // Reading changes nothing: after the load every row is generated again and compared; later
-        // checks only count rows.
+        // The transactions change nothing. So after the load every row is generated again and
+        // compared; later checks only count rows.
         let whole = matches!(task, Task::Fill { .. });
         for table in 0..self.params.tables {
             let position = usize::try_from(table).unwrap_or(usize::MAX);

@@ -1,6 +1,6 @@
-//! Programs: workloads that declare their own tables. The operations of clients are written once,
-//! against the general layer of targets ([`super::tables`]), and chosen by pure functions of a
-//! seed.
+//! Programs: workloads that declare their own tables. Each program implements the operations of its
+//! clients once, against the general layer of targets ([`super::tables`]), and chooses them by pure
+//! functions of a seed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,7 @@ use super::table::Table;
 use super::{linkbench, many_tables, oltp, tpcc};
 use crate::workload::tables::{Answer, TableClient};
 
-/// A program with its parameters: the `params` of a plan.
+/// A program with its parameters, as `params` of a plan stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "workload", rename_all = "kebab-case")]
 pub enum Spec {
@@ -52,7 +52,7 @@ impl Spec {
         }
     }
 
-    /// Whether its operations are transactions of several reads and writes.
+    /// Whether the program's operations are transactions of several reads and writes.
     #[must_use]
     pub fn transactions(&self) -> bool {
         !matches!(self, Spec::ManyTables(_))
@@ -77,22 +77,22 @@ pub struct ClientSlot<'a> {
     pub client: u32,
     /// The number of clients.
     pub clients: u32,
-    /// Differs between steps of a run, so that they do not draw the same random numbers.
+    /// Differs between the steps of a run, so that they do not draw the same random numbers.
     pub salt: u64,
-    /// Units of the step's work that clients have taken.
+    /// Number of units of the step's work that clients have taken.
     pub taken: &'a AtomicU64,
-    /// Operations the step should do; 0 for no such limit.
+    /// Number of operations that the step should do; 0 for no such limit.
     pub operations: u64,
 }
 
 impl ClientSlot<'_> {
-    /// A seed for this client in this step.
+    /// A seed for the random numbers of this client in this step.
     #[must_use]
     pub fn seed(&self, seed: u64) -> u64 {
         mix64(mix64(seed ^ self.salt.rotate_left(32)) ^ u64::from(self.client))
     }
 
-    /// Take the next of `units`; `None` if all are taken.
+    /// Take the next of `units` units of work; `None` if all are taken.
     #[must_use]
     pub fn take(&self, units: u64) -> Option<u64> {
         let unit = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -100,21 +100,21 @@ impl ClientSlot<'_> {
     }
 }
 
-/// The result of an operation, besides the written rows.
+/// The result of an operation, apart from the rows it wrote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     /// Number of entries read.
     pub entries: u64,
-    /// Rolled back, as its inputs require.
+    /// Whether the operation was rolled back because its inputs require that.
     pub rolled_back: bool,
-    /// A result that cannot be correct.
+    /// A description of a result that cannot be correct.
     pub wrong: Option<String>,
 }
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Number of rows.
+    /// Number of rows found.
     pub rows: u64,
     /// The faults found.
     pub faults: Vec<String>,
@@ -131,10 +131,10 @@ impl Checked {
 
 /// A workload that declares its own tables. Shared by all clients.
 pub trait Program: Send + Sync {
-    /// The tables during a task.
+    /// The tables that exist during a task.
     fn tables(&self, task: Task) -> Vec<Table>;
 
-    /// The kinds of operations of its mix, by name.
+    /// Names of the kinds of operations in the program's mix.
     fn kinds(&self) -> &'static [&'static str];
 
     /// Whether the rows of an incomplete load are useful.
@@ -142,24 +142,25 @@ pub trait Program: Send + Sync {
         false
     }
 
-    /// A client of a task.
+    /// A client that runs a task.
     fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a>;
 
-    /// Compare all rows with the expected rows.
+    /// Compare all rows with those that the program expects.
     ///
     /// # Errors
     /// An error of the client.
     fn check(&self, task: Task, client: &mut dyn TableClient) -> Answer<Checked>;
 }
 
-/// One client of a program.
+/// One client of a task.
 pub trait Client {
-    /// Choose the next operation and generate its inputs: this is the generator's time. Returns its
-    /// kind, as a position in [`Program::kinds`]; `None` if there is no more work.
+    /// Choose the next operation and generate its inputs; the time counts as the generator's.
+    /// Returns the operation's kind, as a position in [`Program::kinds`]; `None` if there is no
+    /// more work.
     fn next(&mut self) -> Option<usize>;
 
     /// Run the operation, from begin to commit. After [`super::tables::Refused::Conflict`] the
-    /// caller runs it again with the same inputs.
+    /// caller retries it with the same inputs.
     ///
     /// # Errors
     /// An error of the target.

@@ -1,4 +1,5 @@
-//! Tables as a workload declares them: typed columns, a primary key, secondary indexes; and rows.
+//! Tables that a workload declares: typed columns, a primary key and secondary indexes; and their
+//! rows.
 //!
 //! - T1. A row has a value for every column, in their order. [`Value::Null`] occurs only in columns
 //!   that may be null, never in the primary key.
@@ -11,49 +12,49 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A signed integer of 64 bits.
+    /// A 64-bit signed integer.
     Int,
-    /// A double.
+    /// A 64-bit floating-point number.
     Float,
-    /// ASCII text; a workload uses no other, so that no collation matters.
+    /// ASCII text. Workloads use no other text, so that collations make no difference.
     Text,
-    /// Bytes.
+    /// A byte string.
     Bytes,
 }
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Its name: lower-case letters, digits and underscores.
+    /// Name of the column: lower-case letters, digits and underscores.
     pub name: &'static str,
-    /// Its type.
+    /// Type of the column.
     pub kind: Kind,
-    /// Maximum bytes of a text or of bytes; 8 for numbers.
+    /// Maximum number of bytes of a text or byte string; 8 for numbers.
     pub width: u32,
-    /// Whether it may be null.
+    /// Whether the value may be null.
     pub nullable: bool,
 }
 
 impl Column {
-    /// An integer.
+    /// A column of integers.
     #[must_use]
     pub const fn int(name: &'static str) -> Column {
         Column::of(name, Kind::Int, 8)
     }
 
-    /// A double.
+    /// A column of floating-point numbers.
     #[must_use]
     pub const fn float(name: &'static str) -> Column {
         Column::of(name, Kind::Float, 8)
     }
 
-    /// A text of at most `width` bytes.
+    /// A column of texts of at most `width` bytes.
     #[must_use]
     pub const fn text(name: &'static str, width: u32) -> Column {
         Column::of(name, Kind::Text, width)
     }
 
-    /// At most `width` bytes.
+    /// A column of byte strings of at most `width` bytes.
     #[must_use]
     pub const fn bytes(name: &'static str, width: u32) -> Column {
         Column::of(name, Kind::Bytes, width)
@@ -81,18 +82,19 @@ impl Column {
 /// A secondary index. It is not unique.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Index {
-    /// Its name, unique among the indexes of its table.
+    /// Name of the index, unique among the indexes of its table.
     pub name: &'static str,
-    /// The positions of its columns.
+    /// Positions of the indexed columns.
     pub columns: Vec<usize>,
-    /// Positions of columns stored with each entry, so that queries of them do not read rows.
+    /// Positions of the columns that are stored with each entry, so that queries for these columns
+    /// need not read rows.
     pub stored: Vec<usize>,
 }
 
 /// A table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, unique among the tables of the workload.
+    /// Name of the table, unique among the tables of the workload.
     pub name: String,
     /// Its columns.
     pub columns: Vec<Column>,
@@ -171,7 +173,7 @@ impl Value {
         }
     }
 
-    /// Its bytes: 8 for a number, 0 for null.
+    /// Length of the value in bytes: 8 for a number, 0 for null.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -182,7 +184,7 @@ impl Value {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Whether the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -216,19 +218,19 @@ impl From<String> for Value {
 /// A row: a value for every column.
 pub type Row = Vec<Value>;
 
-/// The value of a row's column; null if the row has no such column.
+/// The value of the column at `column` of a row; null if the row has no such column.
 #[must_use]
 pub fn at(row: &[Value], column: usize) -> &Value {
     row.get(column).unwrap_or(&Value::Null)
 }
 
-/// The values at `columns` of a row.
+/// The values of the columns at `columns` of a row.
 #[must_use]
 pub fn pick(row: &[Value], columns: &[usize]) -> Row {
     columns.iter().map(|&c| at(row, c).clone()).collect()
 }
 
-/// Bytes of a row's values.
+/// Sum of the lengths of a row's values, in bytes.
 #[must_use]
 pub fn row_bytes(row: &[Value]) -> u64 {
     row.iter().map(|v| v.len() as u64).sum()

@@ -1,8 +1,8 @@
 //! The general layer: tables that a workload declares, on any target that supports them.
 //!
 //! A workload's transactions are written once, against [`Tables`] and [`TableClient`]. An embedded
-//! engine implements them over `kv` (one tree for each table and each index), a server that speaks
-//! MongoDB's protocol with documents, an SQL server with statements.
+//! engine implements these traits over `kv` (one tree for each table and each index), a server with
+//! MongoDB's protocol by documents, an SQL server by statements.
 //!
 //! # Requirements for an implementation
 //!
@@ -28,10 +28,10 @@
 
 use super::table::{Row, Table, Value};
 
-/// Why an operation failed.
+/// The error of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// A conflict with another transaction: retry. This transaction is over.
+    /// A conflict with another transaction, which a retry resolves. This transaction has ended.
     Conflict,
     /// Any other error, as a message that states what to do next.
     Failed(String),
@@ -66,7 +66,8 @@ pub enum Mode {
 pub enum Lock {
     /// The row is only read.
     None,
-    /// This transaction will change the row (see G3). Outside of a transaction the same as `None`.
+    /// This transaction will change the row (see G3). Outside of a transaction this is the same as
+    /// `None`.
     Update,
 }
 
@@ -75,29 +76,30 @@ pub enum Lock {
 pub enum By {
     /// The primary key.
     Key,
-    /// The secondary index of this position.
+    /// The secondary index at this position.
     Index(usize),
 }
 
-/// The rows and the order of a range query.
+/// A range query: which rows it reads, and in what order.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'a> {
-    /// The table, by its position among the created tables.
+    /// Position of the table among the created tables.
     pub table: usize,
     /// The access path.
     pub by: By,
-    /// The first columns of the key or index must equal these; empty for all rows.
+    /// The first columns of the key or index must equal these values; empty for all rows.
     pub equal: &'a [Value],
-    /// The next column must be at least this.
+    /// The next column must be at least this value.
     pub from: Option<&'a Value>,
-    /// The next column must be at most this.
+    /// The next column must be at most this value.
     pub to: Option<&'a Value>,
-    /// From the last row to the first.
+    /// Whether rows are read from the last to the first.
     pub backward: bool,
-    /// Maximum number of rows; 0 for all.
+    /// Maximum number of rows; 0 for no limit.
     pub limit: u64,
-    /// Only columns of the index, those stored with it and those of the primary key are needed:
-    /// others may be null in the returned rows. It has no effect for the primary key.
+    /// Only columns that the index contains are needed: its own, those stored with it and those of
+    /// the primary key. Other columns may be null in the returned rows. Has no effect for the
+    /// primary key.
     pub covered: bool,
 }
 
@@ -126,13 +128,13 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// With a maximum number of rows.
+    /// The same range with a maximum number of rows.
     #[must_use]
     pub fn limit(self, limit: u64) -> Range<'a> {
         Range { limit, ..self }
     }
 
-    /// In descending order.
+    /// The same range in descending order.
     #[must_use]
     pub fn backward(self) -> Range<'a> {
         Range {
@@ -141,7 +143,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// From `from` to `to`, both included, in the next column.
+    /// The same range, with the next column from `from` to `to`, both included.
     #[must_use]
     pub fn between(self, from: &'a Value, to: &'a Value) -> Range<'a> {
         Range {
@@ -151,7 +153,7 @@ impl<'a> Range<'a> {
         }
     }
 
-    /// Only columns that the index contains.
+    /// The same range, for the columns that the index contains only.
     #[must_use]
     pub fn covered(self) -> Range<'a> {
         Range {
@@ -161,7 +163,7 @@ impl<'a> Range<'a> {
     }
 }
 
-/// A target with tables. One object for all clients; see the module for the requirements.
+/// A target with tables, shared by all clients; the module documentation has the requirements.
 pub trait Tables: Send + Sync {
     /// Create these tables, empty. Later calls refer to them by their positions.
     ///
@@ -197,16 +199,16 @@ pub trait TableClient {
     /// `Failed`.
     fn begin(&mut self, mode: Mode) -> Answer<()>;
 
-    /// Commit the transaction. It is over, whatever the result.
+    /// Commit the transaction. It has ended afterwards, whatever the result.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
     fn commit(&mut self) -> Answer<()>;
 
-    /// Roll the transaction back. Does nothing if there is none.
+    /// Roll the transaction back. Has no effect if no transaction is open.
     fn abort(&mut self);
 
-    /// Get a row by its primary key into `row`; false if it does not exist.
+    /// Read the row with primary key `key` into `row`; false if it does not exist.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
@@ -219,20 +221,21 @@ pub trait TableClient {
     /// `Conflict`, `Failed`.
     fn range(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[Value]) -> bool) -> Answer<u64>;
 
-    /// Insert rows whose keys do not exist. Outside of a transaction it may be a blind write: fast,
-    /// without a check whether they exist; a load uses it with many rows at once.
+    /// Insert rows whose keys do not exist. Outside of a transaction this may be a blind write,
+    /// which is fast but does not check that the keys are new; loads insert many rows at once in
+    /// this way.
     ///
     /// # Errors
     /// `Conflict` for an existing key, within a transaction; `Failed`.
     fn insert(&mut self, table: usize, rows: &[Row]) -> Answer<()>;
 
-    /// Change a row from `old`, as it was read, to `new`. The primary key stays.
+    /// Change a row from `old`, as it was read, to `new`. The primary key must not change.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.
     fn update(&mut self, table: usize, old: &[Value], new: &[Value]) -> Answer<()>;
 
-    /// Delete a row, given as it was read.
+    /// Delete the row `old`, as it was read.
     ///
     /// # Errors
     /// `Conflict`, `Failed`.

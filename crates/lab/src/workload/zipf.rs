@@ -1,10 +1,12 @@
 //! Zipf-distributed numbers by the method of Gray et al., "Quickly generating billion-record
-//! synthetic databases" (SIGMOD 1994), section 3: one random number, a power, no table.
+//! synthetic databases" (SIGMOD 1994), section 3: each takes one random number and one power, and
+//! no table is needed.
 
 use stdx::Rng;
 use stdx::rng::mix64;
 
-/// Numbers `0..n`, the k-th most frequent with a probability of about `1 / k^theta`.
+/// Draws numbers of `0..n`. The k-th most frequent number has a probability of about 1 / k^theta,
+/// up to a constant factor.
 #[derive(Clone, Debug)]
 pub struct Zipf {
     n: u64,
@@ -14,11 +16,12 @@ pub struct Zipf {
     eta: f64,
 }
 
-/// Terms of the zeta function that are summed one by one; the rest is approximated by its integral.
+/// Number of terms of the zeta function that are summed one by one; the sum of the others is
+/// approximated by an integral.
 const EXACT: u64 = 10_000;
 
 impl Zipf {
-    /// `theta` lies between 0 and 1, both excluded.
+    /// A distribution over `0..n`. `theta` must be between 0 and 1, both excluded.
     #[must_use]
     pub fn new(n: u64, theta: f64) -> Zipf {
         let n = n.max(2);
@@ -33,7 +36,7 @@ impl Zipf {
         }
     }
 
-    /// A rank: 0 is the most frequent.
+    /// Draw a rank: 0 is the most frequent.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -52,7 +55,8 @@ impl Zipf {
         (rank as u64).min(self.n - 1)
     }
 
-    /// A number whose frequency is independent of its neighbors': ranks are scattered.
+    /// Draw a number whose frequency is independent of that of its neighbors: ranks are scattered
+    /// over the numbers.
     pub fn scattered(&self, rng: &mut Rng) -> u64 {
         mix64(self.rank(rng) ^ 0x5CA7_7E2E_D000) % self.n
     }

@@ -16,7 +16,7 @@ use stdx::ByteSize;
 
 use super::{Show, listen, program};
 
-/// Caps low enough for every disk to reach, one of each kind.
+/// One cap of each kind, low enough for every disk to reach.
 const CAPS: Limits = Limits {
     memory: None,
     read_iops: Some(300),
@@ -71,7 +71,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration> {
     vfs::ensure_dir(out).map_err(|e| Error::io("create", out, &e))?;
-    // A place without direct I/O (tmpfs) has no device to probe; the noise floor still counts.
+    // A directory without direct I/O (tmpfs) has no device to probe; the noise floor is still
+    // measured.
     let device = DeviceProbe::run(out, Duration::from_secs(2), ByteSize::mib(256)).ok();
     let interrupt = listen()?;
     let caps = match caps::check(&program()?, out, &CAPS, 2.0, &interrupt) {

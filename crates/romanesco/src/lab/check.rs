@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use lab_report::analysis::{self, Outcome, Rule};
 use lab_report::{Error, ErrorKind, Result, store};
 
-/// The rules when none is given.
+/// The rules if the command line has none.
 const DEFAULT_RULES: [&str; 2] = ["rate_mean<-5%", "write_amplification>+5%"];
 
 #[derive(clap::Args)]

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 impl Args {
-    /// The path of the files.
+    /// The path of the store's files.
     fn path(&self) -> Result<PathBuf> {
         match self.place.to_str().filter(|text| text.contains("://")) {
             Some(uri) => targets::directory(uri),
@@ -59,7 +59,8 @@ impl Args {
         }
     }
 
-    /// Colours on a terminal that supports them, unless the user disabled them (`NO_COLOR`).
+    /// How to draw: with colours on a terminal that supports them, unless the user disabled them
+    /// (`NO_COLOR`).
     fn ink(&self) -> Ink {
         let set = |name: &str| env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = env::var("TERM").is_ok_and(|term| term == "dumb");

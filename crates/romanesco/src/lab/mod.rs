@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// A boolean option, written `on` or `off`.
+/// A boolean option with the values `on` and `off`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     /// Yes.
@@ -142,8 +142,8 @@ fn findings(out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Write the report of a finished run and say where it is. The exit code: 0, or 2 when the run is
-/// incomplete or has invalid results.
+/// Write the report of a finished run and print its path. Returns the exit code: 0, or 2 when the
+/// run is incomplete or has invalid results.
 fn conclude(out: &Path, summary: &lab_report::record::RunSummary, show: Show) -> Result<u8> {
     let path = report::write(out, None)?;
     if show.json {

@@ -234,7 +234,7 @@ impl Args {
     }
 }
 
-/// The text of the named price list, after it was parsed without errors.
+/// The text of the price list `named`, which has been parsed without errors.
 fn prices(named: Option<&str>) -> Result<Option<String>> {
     let Some(named) = named else { return Ok(None) };
     let text = Prices::text(named)?;

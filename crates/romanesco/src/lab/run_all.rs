@@ -1,4 +1,5 @@
-//! `romanesco lab run all`: every experiment, one after the other, and one page over them.
+//! `romanesco lab run all`: runs every experiment, one after the other, and writes one page about
+//! all of them.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ pub(super) struct All {
 }
 
 impl All {
-    /// Run them. If one fails, the others still run; an existing run is resumed.
+    /// Run all experiments. If one fails, the others still run; an existing run is resumed.
     pub(super) fn run(&self, settings: &Settings, interrupt: &Interrupt) -> Result<u8> {
         let plans = self.plans(settings)?;
         if self.dry_run {
@@ -70,8 +71,8 @@ impl All {
         Ok(code)
     }
 
-    /// The plans of all, so that a setting that one of them refuses is reported before the first
-    /// begins.
+    /// The plans of all experiments, made in advance so that a setting that an experiment refuses
+    /// is reported before the first one starts.
     fn plans(&self, settings: &Settings) -> Result<Vec<Plan>> {
         let each = experiments().iter().map(|experiment| {
             let mut settings = tour(experiment, settings.clone());

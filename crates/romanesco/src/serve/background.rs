@@ -1,5 +1,6 @@
 //! Running in the background (`--fork`): the program starts itself again in a new session, and
-//! exits when that process listens. If the process cannot start, this one reports why.
+//! exits when the new process listens. If the new process cannot start, the program reports the
+//! reason.
 
 use std::env;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -8,18 +9,18 @@ use std::process::{Command, Stdio};
 use server::Failure;
 use server::failure::OTHER;
 
-/// The environment variable that is set for the process in the background.
+/// Environment variable that is set in the background process.
 const VARIABLE: &str = "ROMANESCO_IN_BACKGROUND";
 
-/// The line that it writes when it listens.
+/// The line that the background process writes when it listens.
 const READY: &str = "ready\n";
 
-/// Whether this is the process in the background.
+/// Whether this process is the background process.
 pub(super) fn is_here() -> bool {
     env::var_os(VARIABLE).is_some()
 }
 
-/// Start the process in the background, and wait until it listens.
+/// Start the background process, and wait until it listens.
 ///
 /// # Errors
 /// The reason why it does not listen, with its exit code.
@@ -61,7 +62,7 @@ pub(super) fn start() -> Result<(), Failure> {
 /// Start a new session, so that the end of the parent's session does not end the server.
 ///
 /// # Errors
-/// The operating system's.
+/// The operating system's error.
 pub(super) fn leave() -> Result<(), Failure> {
     let left = rustix::process::setsid().map_err(|error| Failure::new(OTHER, error.to_string()));
     left.map(|_| ())
@@ -70,6 +71,6 @@ pub(super) fn leave() -> Result<(), Failure> {
 /// Report to the parent that the server listens.
 pub(super) fn ready() {
     let mut out = io::stdout().lock();
-    // The parent may have ended; the server continues.
+    // Writing fails if the parent has ended; the server continues.
     let _: io::Result<()> = out.write_all(READY.as_bytes()).and_then(|()| out.flush());
 }

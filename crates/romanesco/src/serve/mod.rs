@@ -69,7 +69,8 @@ fn configure(args: &Args) -> Result<(Config, Chosen), Failure> {
     }
 }
 
-/// Wait for a line from the parent process, and end when the parent ends, even by a kill.
+/// Wait for a line from the parent process, and arrange for this process to end when the parent
+/// ends, even by a kill.
 fn wait_for_word() -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::new(OTHER, error.to_string());
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| failed(&error))?;
@@ -92,7 +93,8 @@ fn write_pid(path: &Path) -> Result<(), Failure> {
 
 /// Serve until shut down.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    // Engines create files themselves: the umask gives all of them 0600 and 0700.
+    // The engines create files themselves; the umask gives files mode 0600 and directories mode
+    // 0700.
     umask(Mode::from_raw_mode(0o077));
     if args.shutdown {
         let (config, errors) = args.config();
@@ -128,7 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let waited = running.wait(signals);
     running.stop();
     if let Some(path) = &pid_file {
-        // The process ends; it is fine if the file has already been removed.
+        // The process is ending; the file may already have been removed.
         let _: io::Result<()> = fs::remove_file(path);
     }
     waited.map_err(|error| Failure::new(OTHER, error.message))

@@ -1,4 +1,4 @@
-//! Damaged results: an error that names the file, never a panic.
+//! Tests of damaged results: every command reports an error that names the file, and never panics.
 
 use std::fs;
 
@@ -54,7 +54,7 @@ fn damaged_records_are_named() {
     ] {
         let whole = fs::read(place.path(&file)).unwrap();
         for damage in [GARBAGE, b"", b"{}", &whole[..whole.len() / 2]] {
-            // Some records may well be empty objects or lists.
+            // For some records an empty object or list is valid.
             fs::write(place.path(&file), damage).unwrap();
             for command in [
                 "report run",

@@ -1,4 +1,5 @@
-//! Experiments with several tables: complete, refused, resumed, and with a worker that dies.
+//! Tests of experiments with several tables: complete runs, refused and resumed ones, and a worker
+//! that dies.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -14,7 +15,7 @@ fn step<'a>(summary: &'a Value, target: &str, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no {target} {name} in {summary:#}"))
 }
 
-/// Run an experiment at preset smoke on two engines; returns its summary.
+/// Run an experiment with preset smoke on two engines; returns its summary.
 fn smoke(place: &Place, experiment: &str, more: &str) -> Value {
     let line =
         format!("run {experiment} -t memory,betree --preset smoke --settle 0.2 --out run {more}");
@@ -118,7 +119,7 @@ fn many_tables_are_scanned_within_the_reads_of_a_disk_that_seeks() {
         "--rows 1000 --time 600 --variant disk",
     );
     for name in ["disk-1", "disk-10", "disk-100"] {
-        // An engine without files has no cold scan, capped or not.
+        // An engine without files does not support a cold scan, capped or not.
         assert!(step(&summary, "memory", name)["unsupported"].is_string());
         let disk = step(&summary, "betree", name);
         match disk["unsupported"].as_str() {
@@ -217,7 +218,7 @@ fn all_experiments_make_one_page() {
         assert!(page.contains(&format!("{name}/report.html")), "{name}");
         assert!(place.path(&format!("all/{name}/report.html")).exists());
     }
-    // A second call finds all of them done.
+    // A second call finds that all of them are complete.
     let told = place.lab(line).exits(0).err;
     assert!(told.contains("done before"), "{told}");
 }

@@ -1,4 +1,4 @@
-//! A server whose disk is full: it starts, and data can be dropped.
+//! A server whose disk is full still starts, and its data can be dropped.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
@@ -9,14 +9,14 @@ use std::process::Command;
 use crate::program::Place;
 use crate::servers::Foreign;
 
-/// Bytes of the disk.
+/// Size of the disk, in bytes.
 const DISK: usize = 160 << 20;
 
 /// A separate file system in memory; unmounted when dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// `None` where this user may not mount.
+    /// Mount the file system; `None` where this user may not mount.
     fn new(directory: &Path) -> Option<Mounted> {
         fs::create_dir(directory).unwrap();
         let size = format!("size={DISK},mode=700");
@@ -27,7 +27,7 @@ impl Mounted {
         mounted.then(|| Mounted(directory.to_owned()))
     }
 
-    /// Leave no block free.
+    /// Fill the file system until no block is free.
     fn fill(&self) {
         let path = self.0.join(format!("filler-{}", self.count()));
         let mut file = File::create(path).unwrap();
@@ -44,12 +44,12 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // If it is still in use, the test has failed, and the files are kept for inspection.
+        // If the mount is still in use, the test has failed, and the files are kept for inspection.
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }
 }
 
-/// A BSON document of fields that are encoded already.
+/// Encode a BSON document from encoded fields.
 fn document(fields: &[Vec<u8>]) -> Vec<u8> {
     let inner = fields.concat();
     let length = i32::try_from(inner.len() + 5).unwrap();
@@ -79,7 +79,7 @@ impl Connection {
         Connection(TcpStream::connect(("127.0.0.1", port)).unwrap())
     }
 
-    /// Run a command on `database`; whether the reply is without any error.
+    /// Run a command on `database`; returns whether the reply contains no error.
     fn run(&mut self, database: &str, mut fields: Vec<Vec<u8>>) -> bool {
         fields.push(text("$db", database));
         let body = document(&fields);
@@ -146,14 +146,14 @@ fn a_server_starts_on_a_full_disk_and_data_can_be_dropped() {
     let start = || {
         let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
         command.args(["serve", "--config", "conf"]);
-        // A log of the previous process would have its port.
+        // Otherwise the port of the previous process would be read from its log.
         let _ = fs::remove_file(place.path("server.log"));
         Foreign::listening(&place, command)
     };
     let mut server = start();
     let mut connection = Connection::new(&server);
     assert!(connection.insert("small", 10));
-    // A checkpoint: the store has its reserve for a full disk.
+    // A checkpoint, so that the store has its reserve for a full disk.
     assert!(connection.run("admin", vec![int("fsync", 1)]));
     let mut batches = 0;
     while connection.insert("large", 100) {

@@ -1,5 +1,5 @@
-//! Interrupted runs, by request or by a kill: finished cells are kept, unfinished ones are
-//! repeated.
+//! Tests of runs that are interrupted by a request or by a kill: completed cells are kept, the
+//! others are repeated.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::program::{Place, Running, lives, power_can_be_cut, send, wait_for};
 /// Four short steps, then six of a third of a second, in which the run can be stopped.
 const STEPS: &str = "run iibench-steps -t lmdb --rows 2000 --time 0.35 --settle 0.2 --out run";
 
-/// One slow step a target.
+/// One slow step per target.
 const SLOW: &str = "run iibench-classic -t lmdb,memory --rows 20000 --rate 2000 --batch 20 \
                     --time 2 --settle 0.2 --out run";
 
@@ -23,7 +23,7 @@ fn stopped_half_way(place: &Place) -> Running {
     running
 }
 
-/// Resume it, and assert that all steps exist and that discarded ones are reported.
+/// Resume the run, and assert that all steps exist and that discarded ones are reported.
 fn resumes(place: &Place) {
     let watched = place.lab("watch run --once").exits(2).out;
     assert!(watched.contains("lab resume"), "{watched}");
@@ -63,7 +63,7 @@ fn an_interrupted_run_is_resumed() {
 fn stop_ends_a_run_in_order() {
     let place = Place::new();
     let mut running = stopped_half_way(&place);
-    // Meanwhile no other process may work on it.
+    // No other process may work on the run meanwhile.
     place
         .lab("resume run")
         .refuses(3, &["in use", "lab watch", "lab stop"]);
@@ -104,7 +104,7 @@ fn a_killed_lab_leaves_no_mount_behind() {
     let mut running = place.start(line);
     place.await_step("run", "_power-sync");
     let path = place.path("run").display().to_string();
-    // The files behind loop devices, as the kernel reports them.
+    // Number of loop devices backed by a file of the run, as the kernel reports them.
     let behind = || {
         let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
         let files =
@@ -119,7 +119,7 @@ fn a_killed_lab_leaves_no_mount_behind() {
     wait_for("the file behind it to be gone", || behind() == 0);
     place.lab("resume run").exits(0);
     assert_eq!(place.count("run", "done"), 14);
-    // The kernel frees a device when its last user has ended.
+    // The kernel frees a loop device when its last user has ended.
     wait_for("no file to be behind a device", || behind() == 0);
 }
 

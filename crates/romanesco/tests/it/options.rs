@@ -1,4 +1,5 @@
-//! Settings: each reaches the run, and they override each other in the documented order.
+//! Tests of the settings: each setting reaches the run, and the sources override each other in the
+//! documented order.
 
 use std::fs;
 
@@ -23,7 +24,7 @@ fn an_open_loop_keeps_its_schedule_in_mind() {
     let step = &summary["steps"][0];
     assert_eq!(step["rate_target"], 6000.0);
     assert_eq!(step["rows"], 3000);
-    // Half a second by the schedule; a slow machine takes longer, no machine takes less.
+    // The schedule takes half a second; a slow machine takes longer, no machine takes less.
     assert!(step["seconds"].as_f64().unwrap() > 0.4, "{step:#}");
 }
 
@@ -46,7 +47,7 @@ fn the_highest_sustained_rate_is_looked_for_in_open_loops() {
     assert_eq!(steps[0]["rate_target"], Value::Null);
     let asked = steps[1]["rate_target"].as_f64().unwrap();
     assert!((asked / closed - 0.5).abs() < 1e-9, "{asked} of {closed}");
-    // Whether a rate is sustained depends on the machine; the message does not.
+    // Whether the rate is sustained depends on the machine, but the message is always printed.
     assert!(said.err.contains("lmdb sustains"), "{}", said.err);
     assert!(place.text("run/report.html").contains("id=\"sustained\""));
     let mut lines = place.json("run/cost.json")["lines"]
@@ -90,7 +91,7 @@ fn mixes_have_their_highest_sustained_rate_and_its_price() {
     for line in cost["lines"].as_array().unwrap() {
         let of = line["step"].as_str().unwrap();
         assert!(["load", "warm", "requests"].contains(&of), "{line:#}");
-        // A rate or the reason why there is none.
+        // Each line has either a rate or the reason why it has none.
         let none = line["sustainable"].is_null();
         assert_ne!(none, line["sustainable_reason"].is_null(), "{line:#}");
         let priced = !line["total"].is_null() && !none;
@@ -123,7 +124,7 @@ fn mixes_go_at_a_rate() {
     assert_eq!(steps[0]["rate_target"], Value::Null, "loads are not mixes");
     for step in &steps[1..] {
         assert_eq!(step["rate_target"], 40.0);
-        // By the schedule: no machine does more, even if its timer is late.
+        // The schedule bounds the number from above, even if the machine's timer is late.
         let done = step["queries"]["queries"].as_f64().unwrap();
         let due = 40.0 * step["seconds"].as_f64().unwrap() + 4.0;
         assert!((1.0..=due).contains(&done), "{step:#}");
@@ -134,8 +135,8 @@ fn mixes_go_at_a_rate() {
 
 #[test]
 fn queries_run_beside_the_load() {
-    // The load lasts two seconds by its schedule: a load that was delayed, and then does all due
-    // operations together, leaves time for queries.
+    // By its schedule the load lasts two seconds. Even if it is delayed and then does all due
+    // operations at once, it leaves time for queries.
     let (_place, summary) = classic("-t memory,lmdb --queries 200 --rate 1500 --batch 20");
     for step in summary["steps"].as_array().unwrap() {
         let queries = &step["queries"];

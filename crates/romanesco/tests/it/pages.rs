@@ -1,4 +1,5 @@
-//! Pages of files: maps of stores, the experiments that draw them, and codecs on their content.
+//! Tests of pages: maps of stores, the experiments that draw them, and codecs on the contents of
+//! files.
 
 use std::fs;
 
@@ -75,7 +76,7 @@ fn fill_factor_draws_before_and_after() {
             assert!(!map["panels"].as_array().unwrap().is_empty());
         }
     }
-    // Without a fill factor there is nothing at 75 and 100.
+    // An engine without a fill factor has no results at 75 and 100.
     let summary = place.json("run/summary.json");
     let results = summary["results"].as_array().unwrap();
     let at = results

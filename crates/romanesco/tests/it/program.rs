@@ -1,4 +1,4 @@
-//! A directory for one test, and the program run in it.
+//! The directory of a test, and how the program runs in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use stdx::time;
 
-/// Timeout of every wait. Not reached in a passing test, even on a slow and busy machine.
+/// Timeout of every wait. A passing test does not reach it, even on a slow and busy machine.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-/// A directory, the current one of all commands run in it.
+/// The directory of a test, which is the current directory of all its commands.
 pub(crate) struct Place(tempfile::TempDir);
 
-/// Whether this machine allows mounts: then a step that cuts the power cannot be n/a.
+/// Whether this machine allows mounts. If so, a step that cuts the power must be supported.
 pub(crate) fn power_can_be_cut() -> bool {
     let tried = Command::new("unshare").args(["--mount", "true"]).output();
     let loops = Path::new("/dev/loop-control").exists();
@@ -30,7 +30,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// Assert the exit code; a failure shows the output.
+    /// Assert the exit code; on failure print the output.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Ran {
         assert_eq!(
@@ -41,7 +41,7 @@ impl Ran {
         self
     }
 
-    /// Assert that it failed with `code` and one line that has all of `needles`.
+    /// Assert that the command failed with `code` and one line that contains all of `needles`.
     #[track_caller]
     pub(crate) fn refuses(self, code: i32, needles: &[&str]) {
         let ran = self.exits(code);
@@ -62,7 +62,7 @@ impl Place {
         self.0.path().join(name)
     }
 
-    /// `command` in this place, without settings or calibrations from outside.
+    /// `command` in this directory, without settings and calibrations from the environment.
     pub(crate) fn outside(&self, command: &str) -> Command {
         let mut command = Command::new(command);
         for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("LAB_")) {
@@ -75,19 +75,19 @@ impl Place {
         command
     }
 
-    /// `romanesco` with arguments, to its end.
+    /// Run `romanesco` with arguments until it ends.
     pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
         let mut command = self.outside(env!("CARGO_BIN_EXE_romanesco"));
         command.args(arguments);
         finish(command)
     }
 
-    /// `romanesco lab` with arguments separated by blanks.
+    /// The command `romanesco lab` with arguments separated by blanks.
     pub(crate) fn command(&self, line: &str) -> Command {
         self.romanesco("lab", line)
     }
 
-    /// `romanesco` with one of its commands and arguments separated by blanks.
+    /// The command `romanesco NAME` with arguments separated by blanks.
     fn romanesco(&self, name: &str, line: &str) -> Command {
         let mut command = self.outside(env!("CARGO_BIN_EXE_romanesco"));
         command.arg(name).args(line.split_whitespace());
@@ -98,12 +98,12 @@ impl Place {
         finish(self.command(line))
     }
 
-    /// Start it and do not wait.
+    /// Start `romanesco lab` and do not wait for its end.
     pub(crate) fn start(&self, line: &str) -> Running {
         self.background(self.command(line))
     }
 
-    /// Start `romanesco serve` and do not wait.
+    /// Start `romanesco serve` and do not wait for its end.
     pub(crate) fn serve(&self, line: &str) -> Running {
         self.background(self.romanesco("serve", line))
     }
@@ -115,7 +115,7 @@ impl Place {
         Running(child.unwrap())
     }
 
-    /// The names in a directory, sorted; none when it does not exist.
+    /// The names in a directory, sorted; empty when it does not exist.
     pub(crate) fn names(&self, dir: &str) -> Vec<String> {
         let Ok(entries) = fs::read_dir(self.path(dir)) else {
             return Vec::new();
@@ -149,7 +149,7 @@ impl Place {
         names.map(read).collect()
     }
 
-    /// How many steps of a run are in that state.
+    /// The number of steps of a run in the given state.
     pub(crate) fn count(&self, run: &str, state: &str) -> usize {
         let all = self.statuses(run);
         all.iter().filter(|(_, s, _)| s == state).count()
@@ -165,7 +165,8 @@ impl Place {
         });
     }
 
-    /// Assert that a run's summary is whole and valid, that no data are left, and return it.
+    /// Assert that a run's summary is complete and valid and that no data is left; returns the
+    /// summary.
     #[track_caller]
     pub(crate) fn whole(&self, run: &str) -> Value {
         let summary = self.json(format!("{run}/summary.json"));
@@ -189,7 +190,7 @@ impl Running {
         send(self.pid(), signal);
     }
 
-    /// Its worker.
+    /// The process id of its worker.
     pub(crate) fn worker(&self) -> u32 {
         let pid = self.pid();
         let path = format!("/proc/{pid}/task/{pid}/children");
@@ -205,7 +206,7 @@ impl Running {
         found.unwrap()
     }
 
-    /// Wait for its end; returns the exit code, or 128 plus the signal.
+    /// Wait for the end of the process; returns the exit code, or 128 plus the signal.
     pub(crate) fn end(&mut self) -> i32 {
         use std::os::unix::process::ExitStatusExt;
         let mut code = None;
@@ -220,7 +221,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has usually ended.
+        // The process has usually ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -250,7 +251,7 @@ pub(crate) fn finish(mut command: Command) -> Ran {
     }
 }
 
-/// The children of a lab, once there are both: the server first, then the worker.
+/// The child processes of a lab, once both exist: the server first, then the worker.
 pub(crate) fn children(running: &Running) -> Vec<u32> {
     let pid = running.pid();
     let path = format!("/proc/{pid}/task/{pid}/children");

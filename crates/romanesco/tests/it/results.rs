@@ -1,10 +1,11 @@
-//! The results of a run: the numbers of every step, the report, and every command that reads them.
+//! Tests of the results of a run: the numbers of every step, the report, and every command that
+//! reads them.
 
 use serde_json::Value;
 
 use crate::program::{Place, power_can_be_cut};
 
-/// Numbers that every target and step must have.
+/// Names of numbers that every step of every target must have.
 const FIGURES: [&str; 18] = [
     "rows",
     "rate_mean",
@@ -38,7 +39,7 @@ fn a_classic_run_leaves_every_figure() {
     for result in results {
         assert_eq!(result["valid"], true);
         for name in FIGURES {
-            // A machine may have no counters of its device; the field exists anyway.
+            // The machine may have no counters of its device; the field exists anyway.
             let field = result
                 .get(name)
                 .unwrap_or_else(|| panic!("no {name} in {result:#}"));
@@ -72,7 +73,7 @@ fn check_step(step: &Value) {
         assert_eq!(now - before, 1000);
         before = now;
     }
-    // The lab beside the worker: it samples once a second and holds no data.
+    // The usage of the lab process, not of the worker: it samples once a second and holds no data.
     let cpu = step["lab_cpu_seconds"].as_f64().unwrap();
     let seconds = step["seconds"].as_f64().unwrap() + step["settle_seconds"].as_f64().unwrap();
     assert!((0.0..=seconds + 5.0).contains(&cpu), "{cpu} s of CPU");
@@ -135,7 +136,7 @@ fn every_command_reads_the_results() {
     let strict = "check run --base run --fail-if rows>5 --json";
     let verdict: Value = serde_json::from_str(&place.lab(strict).exits(1).out).unwrap();
     assert!(verdict.is_object());
-    // The base may be a file made from a run.
+    // The baseline may be a file exported from a run.
     place.lab("export run --format json -o base.json").exits(0);
     std::fs::copy(place.path("run/summary.json"), place.path("alone.json")).unwrap();
     for (base, note) in [
@@ -162,7 +163,7 @@ fn every_command_reads_the_results() {
     place
         .lab("stop run")
         .refuses(3, &["no romanesco works on run"]);
-    // A finished run is not repeated.
+    // A completed run is not repeated.
     let again = place.lab("resume run").exits(0).err;
     assert_eq!(again.matches("done before").count(), 2, "{again}");
     place.lab("list").exits(0);
@@ -193,7 +194,7 @@ fn a_run_keeps_its_prices_and_is_priced_again() {
     let again = "cost run --prices aws-2018-article --size 1000G --json";
     let again: Value = serde_json::from_str(&place.lab(again).exits(0).out).unwrap();
     assert_eq!(again["prices"]["date"], "2018-08-01");
-    // Without caps, the provisioned lines have no price, and state the reason.
+    // Without caps, the lines of provisioned storage have no price, and state the reason.
     let capped = again["lines"].as_array().unwrap().iter();
     let mut capped = capped.filter(|l| l["mode"] == "provisioned");
     assert!(capped.all(|l| l["total"].is_null() && l["reason"].is_string()));
@@ -249,7 +250,7 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
         let lost = unsynced["extra"]["lost_after_kill"].as_f64();
         assert!(lost > Some(0.0), "{unsynced:#}");
     }
-    // A level that an engine lacks is reported, and is not a fault.
+    // An unsupported level is reported as such; it is not a fault.
     let lmdb = of("lmdb", "interval");
     assert!(lmdb["unsupported"].as_str().unwrap().contains("no log"));
     assert!(of("memory", "sync")["unsupported"].is_string());
@@ -257,7 +258,7 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
     assert!(said.err.contains("a sync in every commit"), "{}", said.err);
     let page = place.text("run/report.html");
     assert!(page.contains("id=\"published\"") && page.contains("InnoDB, lazy"));
-    // No file is left in addition to the results.
+    // The data directory is empty: only the results are left.
     assert!(place.names("run/data").is_empty());
     place
         .lab("run redo-log -t memory --durability sync --out other")

@@ -1,4 +1,4 @@
-//! The server as a process: in the background, and with invalid settings.
+//! Tests of the server process: in the background, and with invalid settings.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -83,7 +83,7 @@ fn told_to_end_while_it_starts_it_ends_in_order() {
     assert!(!place.path("pid").exists());
 }
 
-/// A message that inserts a document of no fields into `test.c`.
+/// A message that inserts an empty document into `test.c`.
 fn insert() -> Vec<u8> {
     let sized = |inner: &[u8]| {
         let length = i32::try_from(inner.len() + 5).unwrap();
@@ -118,7 +118,7 @@ fn connect(port: u64) -> TcpStream {
     TcpStream::connect(("127.0.0.1", u16::try_from(port).unwrap())).unwrap()
 }
 
-/// Send a message and take the reply.
+/// Send a message and read the reply.
 fn exchange(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.write_all(message)?;
     let mut length = [0; 4];
@@ -127,7 +127,7 @@ fn exchange(stream: &mut TcpStream, message: &[u8]) -> io::Result<()> {
     stream.read_exact(&mut vec![0; length - 4])
 }
 
-/// Insert until the server has ended.
+/// Insert documents until the server has ended.
 fn busy(port: u64, done: &AtomicU64) {
     let mut stream = connect(port);
     let insert = insert();
@@ -195,7 +195,7 @@ fn below(directory: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn what_a_server_creates_is_its_owners_alone() {
-    // Those that are compiled in and keep files.
+    // Engines that are compiled in and store files.
     for engine in lab::targets::defaults() {
         let place = Place::new();
         let line = format!(
@@ -241,7 +241,7 @@ fn a_data_folder_that_is_open_to_others_is_named_and_left_alone() {
         let message = "The data folder is open to other users of this machine";
         assert_eq!(log.contains(message), warned, "{log}");
         assert_eq!(mode(&folder), permissions);
-        // The second start removes what the first left.
+        // The second start removes the files that the first one left.
         let kept = fs::read_dir(&left).map_or(0, Iterator::count);
         assert_eq!(kept, 0);
         fs::create_dir_all(&left).unwrap();

@@ -1,5 +1,5 @@
-//! Servers as targets: one started for the run, one that is already running; the end of each, and
-//! of the lab.
+//! Tests of servers as targets, both started for the run and already running: they also check what
+//! happens when the server or the lab ends.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use crate::interrupt::groups_of;
 use crate::program::{Place, children, lives, power_can_be_cut, send, wait_for};
 
-/// Ten short steps against a server of the run's own.
+/// Ten short steps on a server that is started for the run.
 const STEPS: &str = "run iibench-steps -t serve --rows 2000 --time 0.35 --settle 0.2 --out run";
 
 /// A server that is already running; killed when dropped.
@@ -50,7 +50,7 @@ impl Foreign {
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // A test may have killed it before.
+        // A test may have killed the server before.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -75,7 +75,7 @@ fn a_server_of_the_run_goes_through_every_step() {
     );
     let load = place.json("run/steps/001_serve_r1_l.i0/summary.json");
     assert!(load["cpu_seconds"].as_f64().is_some() && load["file_bytes"].as_u64() > Some(0));
-    // As many as its time limit allowed.
+    // The number of rows that the time limit allowed.
     assert!(
         load["integrity"]["checked"] == true && load["rows"].as_u64() > Some(0),
         "{load:#}"
@@ -151,7 +151,7 @@ fn a_server_that_runs_already_is_measured_and_left_alone() {
         load["warnings"].to_string().contains("not capped"),
         "{load:#}"
     );
-    // Data that are only in memory and in the log take no space in the collection yet.
+    // Data that is only in memory and in the log occupies no space in the collection yet.
     assert!(load["file_bytes"].is_u64(), "{load:#}");
     assert!(lives(foreign.child.id()));
     let report = place.text("run/report.html");
@@ -210,7 +210,7 @@ fn a_lab_that_ends_takes_its_server_along() {
         let mut running = place.start(STEPS);
         place.await_step("run", "_qr100");
         let (lab, both) = (running.pid(), children(&running));
-        // With a halted worker the run continues to exist, even if the signal is late.
+        // With a halted worker the run does not end, even if the signal arrives late.
         send(both[1], Signal::STOP);
         running.signal(signal);
         running.end();

@@ -1,5 +1,6 @@
-//! SQL servers as targets: started for the run with every storage engine, and already running; the
-//! end of each, and of the lab. A machine without the servers skips these tests, but not CI.
+//! Tests of SQL servers as targets: servers started for the run with every storage engine, and
+//! servers already running; and what happens when the server or the lab ends. A machine without the
+//! servers skips these tests, except in CI.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use crate::interrupt::groups_of;
 use crate::program::{Place, children, lives, send, wait_for};
 
-/// Short steps.
+/// Options that make the steps short.
 const SHORT: &str = "--preset smoke --rows 2000 --time 0.35 --settle 5 --out run";
 
-/// Whether a server is installed; where it is required, a missing one is a failure.
+/// Whether a server is installed. Where it is required, a missing server fails the test.
 fn there(files: &[&str]) -> bool {
     let missing: Vec<_> = files
         .iter()
@@ -40,13 +41,13 @@ fn postgres() -> bool {
     there(&["/usr/lib/postgresql"])
 }
 
-/// Whether a program can get its own shared memory here.
+/// Whether a program can get a private shared memory namespace here.
 fn may_unshare() -> bool {
     let trial = Command::new("unshare").args(["--ipc", "true"]).status();
     trial.is_ok_and(|status| status.success())
 }
 
-/// A directory that other users may enter: PostgreSQL runs as another user if we are root.
+/// A directory that other users may enter: PostgreSQL runs as another user if this process is root.
 fn open_place() -> Place {
     let place = Place::new();
     fs::set_permissions(place.path(""), fs::Permissions::from_mode(0o755)).unwrap();
@@ -102,7 +103,7 @@ fn mariadb_is_measured_with_innodb() {
 #[test]
 fn mariadb_is_measured_with_myrocks() {
     if mariadb() {
-        // It has threads and buffers in addition to its caches.
+        // The server needs memory for threads and buffers in addition to its caches.
         steps(&Place::new(), "mariadb:engine=myrocks --mem 256M");
     }
 }
@@ -227,7 +228,8 @@ fn postgres_fills_its_pages_as_requested() {
             let step = find(&summary, "postgres", name);
             step["file_bytes"].as_u64().unwrap()
         };
-        // A quarter of some fifty pages stays empty; the rest of the database is the same.
+        // With fill factor 75 a quarter of about fifty pages stays empty; the rest of the database
+        // is the same.
         let (roomy, full) = (size("rebuild-75"), size("rebuild-100"));
         assert!(full + 10 * 8192 <= roomy, "{full} {roomy}");
     }
@@ -235,7 +237,7 @@ fn postgres_fills_its_pages_as_requested() {
 
 #[test]
 fn data_are_encrypted_where_that_is_asked_for() {
-    // Rows of this workload are groups of eleven digits with dashes between.
+    // Texts of this workload are groups of eleven digits separated by dashes.
     let group = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_digit);
     let legible = |file: &[u8]| {
         let pair = |w: &[u8]| group(&w[..11]) && w[11] == b'-' && group(&w[12..]);
@@ -352,7 +354,7 @@ fn a_lab_that_ends_takes_its_database_along() {
                 let memory = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/ipc")).unwrap();
                 assert_ne!(memory(&all[0].to_string()), memory("self"));
             }
-            // With a halted worker the run continues to exist, even if the signal is late.
+            // With a halted worker the run does not end, even if the signal arrives late.
             send(all[1], Signal::STOP);
             for pid in all.clone() {
                 let path = format!("/proc/{pid}/task/{pid}/children");
@@ -431,13 +433,13 @@ struct Foreign(Child);
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // It has usually not ended.
+        // The server has usually not ended yet.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// A free port, for a server that cannot choose one itself.
+/// A free port, for a server that cannot choose a port itself.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()

@@ -1,4 +1,4 @@
-//! Machines without enough disk space, or without control groups.
+//! Tests on machines without enough disk space, or without control groups.
 
 use std::fs;
 use std::process::Command;
@@ -9,12 +9,12 @@ use crate::program::{Place, finish, is_root};
 struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    /// `None`, reported as skipped, where this process may not mount.
+    /// Mount the file system; `None`, reported as skipped, where this process may not mount.
     fn mount(place: &Place) -> Option<SmallDisk> {
         SmallDisk::of(place, 24)
     }
 
-    /// One of this size in MiB.
+    /// Mount a file system of `mib` MiB.
     fn of(place: &Place, mib: u32) -> Option<SmallDisk> {
         let dir = place.path("small");
         fs::create_dir(&dir).unwrap();
@@ -79,7 +79,7 @@ fn a_full_disk_fails_its_target_only() {
     place.lab("watch run --once").exits(2);
 }
 
-/// A database that is too large for its disk from the beginning, and one that grows beyond it.
+/// A disk that is too small for an empty database, and one that the database outgrows.
 #[test]
 fn a_full_disk_fails_a_server_only() {
     if !crate::sql::mariadb() {
@@ -90,7 +90,7 @@ fn a_full_disk_fails_a_server_only() {
         let Some(_disk) = SmallDisk::of(&place, mib) else {
             return;
         };
-        // This disk is in memory, and would be counted as the server's memory.
+        // This disk is in memory, and would be charged to the server's memory limit.
         let ran = place
             .lab(
                 "run iibench-classic -t mariadb,null --rows 400000 --time 3600 --settle 0 --mem 0 \
@@ -111,7 +111,7 @@ fn a_full_disk_fails_a_server_only() {
     }
 }
 
-/// Whether a program is on the path, and where.
+/// The path of a program in `PATH`; `None` if it is not found.
 fn on_path(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut all = std::env::split_paths(&path).map(|directory| directory.join(name));
@@ -129,13 +129,13 @@ fn a_server_that_is_missing_names_its_package() {
         stdx::skip::test("setpriv is not on this machine");
         return;
     };
-    // Servers are also searched outside of `PATH`, but not the program that creates a database.
+    // Servers are also searched outside of `PATH`, but the program that creates a database is not.
     fs::create_dir(place.path("bin")).unwrap();
     std::os::unix::fs::symlink(setpriv, place.path("bin/setpriv")).unwrap();
     let mut without = place.command(&line("mariadb"));
     without.env("PATH", place.path("bin"));
     finish(without).refuses(3, &["mariadb", "the package mariadb-server of Debian"]);
-    // The other directories are hidden, where this process is allowed to.
+    // Hide the other directories, where this process is allowed to.
     for (target, hidden, package) in [
         ("postgres", "/usr/lib/postgresql", "postgresql"),
         (

@@ -1,5 +1,5 @@
-//! Wrong use: one line that names the problem and the next step, exit code 3 (64 where the command
-//! line does not parse), and no files written.
+//! Tests of wrong use: one line that names the problem and the next step, exit code 3 (64 if the
+//! command line cannot be parsed), and no files written.
 
 use std::fs;
 
@@ -95,7 +95,7 @@ fn no_command_takes_wrong_use_for_an_invalid_run() {
         let ran = place.lab(line).exits(64);
         assert!(ran.err.contains(needle), "{line}: {}", ran.err);
     }
-    // Requested output is not an error.
+    // Output that the user requested is not an error.
     assert!(
         place
             .lab("check --help")
@@ -118,7 +118,7 @@ fn places_that_cannot_be_used_are_named() {
     run("--out full").refuses(3, &["full", "not empty", "name another --out"]);
     run("--out out --data-dir file/x").refuses(3, &["file/x", "name another"]);
     run("--out out --data-dir /proc/x/y").refuses(3, &["/proc/x", "name another"]);
-    // Kept data of an earlier run are not removed.
+    // Data kept by an earlier run is not removed.
     fs::create_dir_all(place.path("data/null-r1")).unwrap();
     run("--out out --data-dir data").refuses(3, &["data/null-r1", "another --data-dir"]);
     assert_eq!(place.names("."), ["data", "file", "full"]);

@@ -1,4 +1,5 @@
-//! Whether a client may run a command: the rule of its row, and what its arguments need beside it.
+//! Whether a client may run a command: the rule of the command's row, and the privileges that its
+//! arguments require.
 
 use query::{Code, Error, Result};
 use wire::Message;
@@ -12,53 +13,53 @@ use crate::request::{Request, Understood};
 use crate::server::Server;
 use crate::state::Client;
 
-/// Bodies of this many bytes or more are authorized apart from the threads of the sockets.
+/// Commands with a body of this size or more are authorized outside of the network threads.
 const LARGE: usize = 64 << 10;
 
-/// The privilege that a command needs.
+/// The privilege that a command requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Privilege {
-    /// None; the command runs before authentication.
+    /// None, not even authentication.
     Open,
-    /// It must have authenticated as any user.
+    /// Authentication as any user.
     Authenticated,
-    /// An action on the collection the command names.
+    /// An action on the collection that the command names.
     Collection(&'static str),
     /// An action on the database.
     Database(&'static str),
-    /// An action on the deployment.
+    /// An action on the cluster.
     Cluster(&'static str),
-    /// Only those that its arguments need.
+    /// Only those that its arguments require.
     Own,
 }
 
-/// Adds what the arguments of a command need. It is computed from the values that the command works
-/// with, by the functions that read them for it.
+/// Adds the privileges that the arguments of a command require. It parses the arguments with the
+/// functions that the command itself uses.
 ///
 /// # Errors
 /// Arguments that are not right. What was added before is needed all the same.
 pub(crate) type Needs = fn(&Asked<'_>, &mut Needed) -> Result<()>;
 
-/// What a command needs to run.
+/// The rule of a command: the privileges that it requires.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rule {
-    /// With any arguments.
+    /// Required with any arguments.
     pub(crate) privilege: Privilege,
-    /// By its arguments.
+    /// Required by its arguments.
     pub(crate) needs: Option<Needs>,
 }
 
-/// A command before it is a request.
+/// A command that is not yet a request.
 #[derive(Clone, Copy)]
 pub(crate) struct Sent<'a> {
     pub(crate) command: &'static Command,
     pub(crate) database: &'a str,
     pub(crate) arguments: &'a Arguments<'a>,
-    /// The message they came in, which may hold documents beside its body.
+    /// The message that contains it, which may have document sequences beside its body.
     pub(crate) message: Option<&'a Message>,
 }
 
-/// A command that a user asks for.
+/// A command with the user that sent it.
 pub(crate) struct Asked<'a> {
     pub(crate) server: &'a Server,
     pub(crate) user: &'a User,
@@ -66,12 +67,12 @@ pub(crate) struct Asked<'a> {
     pub(crate) sent: Sent<'a>,
 }
 
-/// The privileges a command needs, and the request that was parsed to find them.
+/// The privileges that a command requires, and the request that was parsed to determine them.
 #[derive(Default)]
 pub(crate) struct Needed {
     /// The privileges.
     pub(crate) wanted: Vec<Wanted>,
-    /// The request of an `aggregate`, for the command to run (A4).
+    /// The parsed request of an `aggregate`, which the command then runs (A4).
     pub(crate) understood: Option<Understood>,
 }
 
@@ -92,7 +93,7 @@ impl<'a> Sent<'a> {
             .map_or(0, |message| message.body().as_bytes().len())
     }
 
-    /// The collection that its first field names; empty where it names none.
+    /// The collection that its first field names; empty if it names none.
     pub(crate) fn collection(&self) -> &'a str {
         self.arguments.target().as_str().unwrap_or_default()
     }
@@ -113,7 +114,7 @@ impl<'a> Sent<'a> {
 }
 
 impl Rule {
-    /// Add what a command needs; whether there is a rule for it (A3).
+    /// Add the privileges of a command; returns false if it has no rule (A3).
     ///
     /// # Errors
     /// As [`Needs`].
@@ -137,8 +138,8 @@ impl Rule {
     }
 }
 
-/// Check that a client may run a command. Returns the privileges it needed, or `None` where it
-/// needed none but a user.
+/// Check that a client may run a command. Returns the privileges that it required, or `None` if it
+/// required none.
 ///
 /// # Errors
 /// `Unauthorized`; arguments that cannot be understood.
@@ -158,7 +159,7 @@ pub(crate) fn authorize(
     };
     match large {
         false => compute(),
-        // Parsing a large pipeline takes long: other connections of this thread run meanwhile.
+        // Parsing a large pipeline takes long: let other connections of this thread run meanwhile.
         true => tokio::task::block_in_place(compute),
     }
 }
@@ -185,7 +186,7 @@ fn authorized(
     };
     let mut needed = Needed::default();
     let ruled = rule.add(&asked, &mut needed);
-    // Privileges found before an error are needed all the same: a client that may not run the
+    // Privileges found before an error are required in any case: a client that may not run the
     // command learns nothing about the error.
     match (needed.wanted.iter().all(|w| user.may(w)), ruled) {
         (true, Ok(true)) => Ok((rule.privilege != Privilege::Authenticated).then_some(needed)),
@@ -194,7 +195,7 @@ fn authorized(
     }
 }
 
-/// Whether a client may make the first user: one on this machine, while there are no users.
+/// Whether a client may create the first user: it is on this machine, and there are no users.
 fn is_excepted(server: &Server, client: &Client) -> bool {
     client.peer.ip().is_loopback()
         && server.users.is_empty()
@@ -206,7 +207,7 @@ fn refusal(command: &str, database: &str) -> Error {
     Error::new(Code::UNAUTHORIZED, message)
 }
 
-/// Whether the client of a request may do something; everything without authorization.
+/// Whether the client of a request has a privilege; always true without authorization.
 pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
     let server = &request.server;
     !server.config.authorization
@@ -215,7 +216,8 @@ pub(crate) fn is_allowed(request: &Request, wanted: &Wanted) -> bool {
             .is_some_and(|user| user.may(wanted))
 }
 
-/// Whether a command asks for writes that a validator refuses. What is no switch is refused later.
+/// Whether a command asks to write documents that a validator rejects. An invalid value is refused
+/// later.
 pub(crate) fn bypasses(arguments: &Arguments<'_>) -> bool {
     let bypass = arguments.get("bypassDocumentValidation");
     bypass.is_some_and(|value| switch(value) != Some(false))

@@ -1,6 +1,6 @@
-//! Bounds on the work of authorization. It parses pipelines to find the collections they use, and
-//! parsing evaluates constant expressions: before the command is admitted, thus outside of its
-//! limits of time and memory, on a thread that serves other connections, too.
+//! Limits of the work of authorization. It parses pipelines to find the collections that they
+//! access, and parsing evaluates constant expressions. That happens before the command is admitted,
+//! so outside of its time and memory limits, on a thread that also serves other connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use query::meter::{Entered, Meter, Watch};
 use query::{Code, Error, Result};
 
-/// Bytes of expressions and their constants; constants beyond are left to the execution.
+/// Memory for expressions and their constants; larger constants are evaluated during execution.
 const MEMORY: usize = 32 << 20;
 
-/// Checks of the watch, each after about 100 microseconds of work: some milliseconds for a command
-/// on a thread of sockets, a second for a large one, which has a thread to itself.
+/// Maximum number of checks, one per 100 microseconds of work: some milliseconds for a command on a
+/// network thread, a second for a large one, which has its own thread.
 const SMALL_LOOKS: usize = 64;
 const LARGE_LOOKS: usize = 10_000;
 
-/// Counts the checks that are left.
+/// The number of checks left.
 struct Looks(AtomicUsize);
 
 impl Watch for Looks {
@@ -32,7 +32,7 @@ impl Watch for Looks {
     }
 }
 
-/// Bounds what this thread computes until the guard is dropped.
+/// Limit the work of this thread until the guard is dropped.
 pub(crate) fn enter(large: bool) -> Entered {
     let looks = if large { LARGE_LOOKS } else { SMALL_LOOKS };
     let watch = Arc::new(Looks(AtomicUsize::new(looks)));
@@ -61,7 +61,7 @@ mod tests {
         let error = parsed(&Bson::Array(sums)).unwrap_err();
         assert_eq!(error.code, Code::MAX_TIME_MS_EXPIRED);
         parsed(&bson!({"$add": [{"$size": {"$range": [0, 1_000]}}, 1]})).unwrap();
-        // What takes too much memory is left to the execution.
+        // Constants that need too much memory are evaluated during execution.
         parsed(&bson!({"$size": {"$range": [0, 900_000]}})).unwrap();
     }
 }

@@ -1,5 +1,4 @@
-//! An authentication under way on a connection: `saslStart` begins it, `saslContinue` ends it.
-//! A connection has one at a time, and a wrong message ends it.
+//! An authentication in progress on a connection: `saslStart` begins it, `saslContinue` ends it.
 
 use std::sync::Arc;
 
@@ -19,11 +18,11 @@ use crate::server::Server;
 pub(crate) struct Step {
     /// The server's message.
     pub(crate) payload: Vec<u8>,
-    /// Whether the client is authenticated now.
+    /// Whether the client is now authenticated.
     pub(crate) done: bool,
 }
 
-/// The payload: binary, or base64 as old shells send it.
+/// The payload: binary, or base64 from old shells.
 fn payload(arguments: &Arguments<'_>) -> Result<Vec<u8>> {
     match arguments.need("payload")? {
         bson::RawBsonRef::Binary(binary) => Ok(binary.bytes.to_vec()),
@@ -49,7 +48,7 @@ fn log(request: &Request, name: &str, database: &str, done: bool) {
         .info("ACCESS", id, &context, message, attributes);
 }
 
-/// Log and count a login that failed.
+/// Log and count a failed login.
 fn refuse(request: &Request, name: &str, database: &str) {
     log(request, name, database, false);
     let source = request.client.source();
@@ -76,7 +75,7 @@ pub(crate) fn start(request: &Request, arguments: &Arguments<'_>, database: &str
     };
     let user = request.server.users.get(database, &first.user);
     let credential = user.as_deref().and_then(|user| user.credential(mechanism));
-    // Computed for users that exist as well, so that both take the same time.
+    // Also computed for users that exist, so that both cases take the same time.
     let rounds = request.server.scram_rounds(mechanism);
     let decoy = mechanism.decoy(&request.server.secret, (database, &first.user), rounds);
     let credential = credential.unwrap_or(decoy);
@@ -97,8 +96,8 @@ pub(crate) fn start(request: &Request, arguments: &Arguments<'_>, database: &str
     Ok(step)
 }
 
-/// Continue an authentication. The conversation is taken from the connection first, so no proof is
-/// tried twice.
+/// Continue an authentication. The conversation is first removed from the connection, so that a
+/// proof cannot be tried twice.
 ///
 /// # Errors
 /// `AuthenticationFailed`, whatever is wrong.
@@ -149,7 +148,7 @@ fn authenticated(request: &Request, identity: Identity, payload: Vec<u8>) -> Res
     })
 }
 
-/// Whether a mechanism may be used here, by the parameter `authenticationMechanisms`.
+/// Check that the parameter `authenticationMechanisms` enables a mechanism.
 ///
 /// # Errors
 /// `MechanismUnavailable`.
@@ -167,7 +166,7 @@ pub(super) fn enabled(server: &Server, mechanism: &str) -> Result<()> {
     }
 }
 
-/// The client is authenticated from now on.
+/// Authenticate the client as a user.
 ///
 /// # Errors
 /// `AuthenticationFailed` where the restrictions of the user exclude the address; `ProtocolError`

@@ -13,7 +13,7 @@ use crate::request::Request;
 /// The name of the mechanism.
 pub(crate) const NAME: &str = "MONGODB-X509";
 
-/// The database its users belong to.
+/// The database of its users.
 pub(crate) const DATABASE: &str = "$external";
 
 /// Authenticate by the certificate of the connection. Returns the name of the user.

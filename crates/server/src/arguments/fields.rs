@@ -1,4 +1,4 @@
-//! The fields of a command or of a document in it, with MongoDB's errors for wrong types.
+//! The fields of a command or of a subdocument of it, with MongoDB's errors for wrong types.
 //!
 //! Any numeric type is accepted for a number, and a number for a switch, as in MongoDB: drivers
 //! send the types of their languages.
@@ -44,7 +44,7 @@ pub(crate) fn type_name(value: RawBsonRef<'_>) -> &'static str {
     }
 }
 
-/// A number as an integer, if it is one.
+/// A number as an integer; `None` if it is not integral.
 pub(crate) fn integer(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int32(n) => Some(i64::from(n)),
@@ -59,7 +59,7 @@ pub(crate) fn integer(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-/// A switch: a boolean, or a number as one.
+/// A boolean, which may also be given as a number.
 pub(crate) fn switch(value: RawBsonRef<'_>) -> Option<bool> {
     match value {
         RawBsonRef::Boolean(b) => Some(b),
@@ -155,7 +155,7 @@ impl<'a> Arguments<'a> {
         self.string(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// A switch; off when missing.
+    /// A boolean; false if missing.
     ///
     /// # Errors
     /// `TypeMismatch`.
@@ -163,7 +163,7 @@ impl<'a> Arguments<'a> {
         Ok(self.boolean(name)?.unwrap_or(false))
     }
 
-    /// A switch.
+    /// A boolean.
     ///
     /// # Errors
     /// `TypeMismatch`.
@@ -177,7 +177,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number.
+    /// An integer.
     ///
     /// # Errors
     /// `TypeMismatch`.
@@ -197,7 +197,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A whole number that is not negative.
+    /// An integer that is not negative.
     ///
     /// # Errors
     /// `TypeMismatch`, or 51024 with MongoDB's message when it is negative.

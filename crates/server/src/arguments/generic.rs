@@ -1,4 +1,4 @@
-//! The arguments every command takes: sessions, concerns, limits of time, the stable API.
+//! The arguments that every command accepts: session, concerns, time limit, stable API.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use query::{Code, Error, Result};
 
 use super::fields::{Arguments, integer, switch, type_name};
 
-/// Names of the arguments every command takes.
+/// Names of the arguments that every command accepts.
 pub(crate) const GENERIC: &[&str] = &[
     "$db",
     "$readPreference",
@@ -44,20 +44,20 @@ pub(crate) const GENERIC: &[&str] = &[
     "rawData",
 ];
 
-/// When a write is acknowledged.
+/// The write concern: when a write is acknowledged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct WriteConcern {
     /// `w`: a number, `"majority"` or a mode; `None` when not given.
     pub(crate) w: Option<Bson>,
-    /// `j`: wait until the log is on the disk.
+    /// `j`: wait until the log is synced to the disk.
     pub(crate) journal: Option<bool>,
     /// `wtimeout`.
     pub(crate) timeout: i64,
-    /// Whether the command has one.
+    /// Whether the command specifies a write concern.
     pub(crate) given: bool,
 }
 
-/// Which state a read sees.
+/// The read concern: which state a read sees.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ReadConcern {
     /// `level`, or empty.
@@ -79,9 +79,9 @@ pub(crate) struct Generic {
     pub(crate) in_transaction: bool,
     /// The first statement of a transaction.
     pub(crate) start_transaction: bool,
-    /// The number of a write in a retryable command.
+    /// The statement number of a retryable write.
     pub(crate) stmt_id: Option<i32>,
-    /// The numbers of the writes of a retryable command.
+    /// The statement numbers of a retryable write with several statements.
     pub(crate) stmt_ids: Option<Vec<i32>>,
     /// `maxTimeMS`.
     pub(crate) max_time: Option<Duration>,
@@ -90,7 +90,7 @@ pub(crate) struct Generic {
     pub(crate) read_concern: Option<ReadConcern>,
     /// `writeConcern`.
     pub(crate) write_concern: WriteConcern,
-    /// The latest time the client knows of.
+    /// The latest cluster time that the client knows.
     pub(crate) cluster_time: Option<Timestamp>,
     /// `apiVersion`.
     pub(crate) api_version: Option<String>,
@@ -129,7 +129,7 @@ fn object<'a>(name: &str, value: RawBsonRef<'a>) -> Result<&'a RawDocument> {
 }
 
 impl Generic {
-    /// Set the value of one field, if it is generic.
+    /// Set the value of a field; returns false if it is not a generic argument.
     fn take(&mut self, name: &str, value: RawBsonRef<'_>) -> Result<()> {
         match name {
             "$db" => self.database = text(name, value)?,

@@ -1,4 +1,4 @@
-//! The arguments of commands: read once from the body of a message, and kept with the request.
+//! The arguments of commands: parsed once from the body of a message, and kept with the request.
 
 mod fields;
 mod generic;

@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(arguments.name(), "find");
         assert_eq!(arguments.target().as_str(), Some("c"));
         assert_eq!(arguments.long("limit").unwrap(), Some(3));
-        // Q1: the fields are views of the very bytes that came.
+        // Q1: the fields borrow the received bytes.
         let body = parsed.message().body().as_bytes().as_ptr_range();
         assert!(body.contains(&arguments.string("$db").unwrap().unwrap().as_ptr()));
         assert!(Parsed::of(message(doc! {})).is_err());

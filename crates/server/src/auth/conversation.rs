@@ -1,31 +1,31 @@
-//! An authentication under way on a connection, and the user that one ends in.
+//! An authentication in progress on a connection, and the resulting user.
 
 use bson::Bson;
 
 use super::scram::Exchange;
 use super::users::User;
 
-/// An authentication under way.
+/// An authentication in progress.
 pub(crate) struct Conversation {
     /// The messages of SCRAM.
     pub(crate) exchange: Exchange,
     /// The name of the user.
     pub(crate) name: String,
-    /// The database the name belongs to.
+    /// The database of the user.
     pub(crate) database: String,
     /// Whether the empty exchange at the end is left out.
     pub(crate) skip_empty: bool,
-    /// The proof was right: only the empty exchange is missing.
+    /// Set when the proof was correct: only the empty exchange is outstanding.
     pub(crate) proven: Option<Identity>,
 }
 
-/// The user a client proved to be.
+/// The authenticated user.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Identity {
     pub(crate) name: String,
-    /// The database the name belongs to.
+    /// The database of the user.
     pub(crate) database: String,
-    /// Tells it from a later user of the same name.
+    /// Distinguishes the user from a later user of the same name.
     pub(crate) id: Option<Bson>,
 }
 

@@ -1,4 +1,4 @@
-//! Custom roles, as `admin.system.roles` has them, and what roles inherit.
+//! Custom roles, from `admin.system.roles`, and the inheritance of roles.
 //!
 //! - R1. What a user may do follows roles as deep as they go, each once: documents that were
 //!   written past the commands may name each other in a circle.
@@ -12,22 +12,22 @@ use super::privilege::{Grant, joined};
 use super::restriction::Restrictions;
 use super::roles;
 
-/// A role's name and its database, or a user's.
+/// The name and database of a role or user.
 pub(crate) type Name = (String, String);
 
 #[derive(Debug, Clone)]
 pub(crate) struct Role {
     /// Its name and database.
     pub(crate) name: Name,
-    /// Roles whose privileges it has beside its own.
+    /// The roles that it inherits from.
     pub(crate) roles: Vec<Name>,
     /// Its own privileges.
     pub(crate) grants: Vec<Grant>,
-    /// From where those who have it may authenticate.
+    /// The addresses from which users with this role may authenticate.
     pub(crate) restrictions: Restrictions,
-    /// The same as it is stored.
+    /// The same restrictions in stored form.
     pub(crate) restricted: Vec<Bson>,
-    /// Whether it is built in and cannot be changed.
+    /// Whether it is built in and so cannot be changed.
     pub(crate) builtin: bool,
 }
 
@@ -42,12 +42,12 @@ pub(crate) fn collection() -> Namespace {
     }
 }
 
-/// `_id` of a user or a role.
+/// The `_id` of a user or a role.
 pub(crate) fn key(database: &str, name: &str) -> String {
     format!("{database}.{name}")
 }
 
-/// The roles a document lists; `None` when what it lists are none.
+/// The roles that a document lists; `None` if the list is invalid.
 pub(super) fn listed(document: &Document) -> Option<Vec<Name>> {
     let mut named = Vec::new();
     for role in document.get_array("roles").into_iter().flatten() {
@@ -59,7 +59,8 @@ pub(super) fn listed(document: &Document) -> Option<Vec<Name>> {
 }
 
 impl Role {
-    /// The role of a document; `None` when it is none. Unknown privileges grant nothing.
+    /// The role of a stored document; `None` if the document is invalid. Unknown privileges grant
+    /// nothing.
     pub(crate) fn of(document: &Document) -> Option<Role> {
         let (name, database) = (document.get_str("role").ok()?, document.get_str("db").ok()?);
         if document.get_str("_id").ok()? != key(database, name) {
@@ -105,8 +106,8 @@ impl Roles {
         own
     }
 
-    /// Roles with all they inherit, each once, in the order they are met. Names without a role are
-    /// among them.
+    /// Roles with all roles that they inherit, each once, in the order of their discovery. Names of
+    /// roles that do not exist are included.
     pub(crate) fn closure(&self, named: &[Name]) -> Vec<Name> {
         let mut seen: HashSet<Name> = HashSet::new();
         let mut found = Vec::new();
@@ -123,14 +124,14 @@ impl Roles {
         found
     }
 
-    /// The restrictions of roles and of all they inherit.
+    /// The restrictions of roles and of all roles that they inherit.
     pub(crate) fn restrictions(&self, named: &[Name]) -> Vec<Restrictions> {
         let all = self.closure(named).into_iter();
         let own = all.filter_map(|name| self.get(&name).map(|role| role.restrictions));
         own.filter(|own| !own.is_empty()).collect()
     }
 
-    /// The same as they are stored: a list for each role that has any.
+    /// The same in stored form: one list for each role that has restrictions.
     pub(crate) fn restricted(&self, named: &[Name]) -> Vec<Bson> {
         let all = self.closure(named).into_iter();
         let own = all.filter_map(|name| self.get(&name).map(|role| role.restricted));
@@ -138,7 +139,7 @@ impl Roles {
         own.map(Bson::Array).collect()
     }
 
-    /// What roles grant with all they inherit, one privilege for each resource.
+    /// The privileges of roles and of all roles that they inherit, one per resource.
     pub(crate) fn grants(&self, named: &[Name]) -> Vec<Grant> {
         let all = self.closure(named);
         joined(

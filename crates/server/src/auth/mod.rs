@@ -1,4 +1,4 @@
-//! Users, their roles, and what proves them. What a request may do with them is `access`'s.
+//! Users, their roles and their credentials. Module `access` decides what a request may do.
 //!
 //! - A1. A password is never stored, logged or compared: `scram` proves that both sides know it.
 

@@ -10,21 +10,21 @@ use query::{Error, Result};
 
 use crate::arguments::type_name;
 
-/// What a privilege is about.
+/// The resource of a privilege.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resource {
-    /// The deployment.
+    /// The cluster.
     Cluster,
-    /// A database and the collections in it but for `system.*`.
+    /// A database and its collections except `system.*`.
     Database(String),
-    /// Every database and the collections in it but for `system.*`.
+    /// Every database and its collections except `system.*`.
     Any,
-    /// Every database but `local` and `config`, as a user of all databases has them.
+    /// Every database except `local` and `config`, for the roles on all databases.
     Ordinary,
     /// A collection by its name, in every database.
     Named(Cow<'static, str>),
     Collection(String, Cow<'static, str>),
-    /// Whatever there is.
+    /// Every resource.
     Everything,
 }
 
@@ -35,10 +35,10 @@ pub(crate) struct Grant {
     pub(crate) actions: Cow<'static, [&'static str]>,
 }
 
-/// What is asked for.
+/// A required action on a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// An action on the deployment.
+    /// An action on the cluster.
     Cluster(&'static str),
     /// An action on a database.
     Database(String, &'static str),
@@ -48,7 +48,7 @@ pub(crate) enum Wanted {
     Everywhere(&'static str),
 }
 
-/// The action that is all actions.
+/// The action that includes all actions.
 const ANY: &str = "anyAction";
 
 /// Every action that MongoDB's manual lists for this kind of deployment.
@@ -177,7 +177,7 @@ const ACTIONS: &[&str] = &[
 ];
 
 impl Resource {
-    /// As privileges show it.
+    /// The form in privilege documents.
     pub(crate) fn to_document(&self) -> Document {
         match self {
             Resource::Cluster => doc! {"cluster": true},
@@ -191,7 +191,7 @@ impl Resource {
         }
     }
 
-    /// The resource a privilege names.
+    /// Parse the resource of a privilege.
     ///
     /// # Errors
     /// `FailedToParse`, saying what is wrong.
@@ -224,7 +224,7 @@ impl Resource {
         })
     }
 
-    /// The database it is in, if it is in one.
+    /// Its database, if it belongs to one.
     pub(crate) fn database(&self) -> Option<&str> {
         match self {
             Resource::Database(database) | Resource::Collection(database, _) => Some(database),
@@ -269,20 +269,20 @@ impl Wanted {
 }
 
 impl Grant {
-    /// Whether it allows something.
+    /// Whether it allows the required action.
     pub(crate) fn allows(&self, wanted: &Wanted) -> bool {
         let action = wanted.action();
         let named = |own: &&str| *own == action || *own == ANY;
         self.resource.is_of(wanted) && self.actions.iter().any(named)
     }
 
-    /// As roles show it.
+    /// The form in role documents.
     pub(crate) fn to_document(&self) -> Document {
         let actions: Vec<Bson> = self.actions.iter().map(|action| (*action).into()).collect();
         doc! {"resource": self.resource.to_document(), "actions": actions}
     }
 
-    /// The privilege of a document: `{resource, actions}`.
+    /// Parse a privilege: `{resource, actions}`.
     ///
     /// # Errors
     /// `FailedToParse`, `BadValue` for an unknown action.
@@ -323,7 +323,7 @@ impl Grant {
     }
 }
 
-/// Privileges with one for each resource, as roles keep them.
+/// Merge privileges into one per resource, as roles store them.
 pub(crate) fn joined(grants: impl IntoIterator<Item = Grant>) -> Vec<Grant> {
     let mut all: Vec<Grant> = Vec::new();
     for grant in grants {
@@ -344,7 +344,7 @@ pub(crate) fn joined(grants: impl IntoIterator<Item = Grant>) -> Vec<Grant> {
     all
 }
 
-/// Privileges less others, resource by resource.
+/// Remove privileges from others, resource by resource.
 pub(crate) fn without(grants: Vec<Grant>, taken: &[Grant]) -> Vec<Grant> {
     let less = grants.into_iter().map(|mut grant| {
         let taken = taken.iter().filter(|t| t.resource == grant.resource);

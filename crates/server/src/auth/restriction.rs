@@ -10,14 +10,14 @@ use std::net::{IpAddr, SocketAddr};
 use bson::{Bson, Document};
 use query::{Code, Error, Result};
 
-/// Addresses that share their first bits: `10.0.0.0/8`, `::1`.
+/// A network: addresses with the same leading bits, such as `10.0.0.0/8` or `::1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
     bits: u32,
 }
 
-/// One restriction. What is missing restricts nothing.
+/// One restriction. A missing part restricts nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Restriction {
     /// `clientSource`.
@@ -26,7 +26,7 @@ struct Restriction {
     server: Option<Vec<Network>>,
 }
 
-/// The restrictions of a user or of a role: of several one must hold.
+/// The restrictions of a user or role; one of them must be satisfied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Restrictions(Vec<Restriction>);
 
@@ -105,7 +105,7 @@ impl Restriction {
 }
 
 impl Restrictions {
-    /// Those of a list.
+    /// Parse a list of restrictions.
     ///
     /// # Errors
     /// What is none: `BadValue`, `TypeMismatch`, `UnsupportedFormat`.
@@ -122,7 +122,7 @@ impl Restrictions {
             .map(Restrictions)
     }
 
-    /// Those of a stored user or role (W2).
+    /// Parse the restrictions of a stored user or role (W2).
     pub(crate) fn of(document: &Document) -> Restrictions {
         let none = || {
             Restrictions(vec![Restriction {
@@ -137,7 +137,7 @@ impl Restrictions {
         }
     }
 
-    /// Whether they say anything.
+    /// Whether there are no restrictions.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -145,7 +145,7 @@ impl Restrictions {
     /// Whether one of them lets a connection in. A client of a Unix socket has no address, so no
     /// restriction holds for it.
     pub(crate) fn permit(&self, peer: Option<SocketAddr>, local: Option<SocketAddr>) -> bool {
-        // A socket of both families shows IPv4 addresses in the clothes of IPv6.
+        // A dual-stack socket reports IPv4 addresses as mapped IPv6 addresses.
         let plain = |address: SocketAddr| address.ip().to_canonical();
         let holds = |client: SocketAddr| {
             let (client, server) = (plain(client), local.map(plain));
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    /// W1: one of a list must hold.
+    /// W1: one restriction of a list must be satisfied.
     #[test]
     fn one_restriction_must_hold_in_all_it_says() {
         let both = doc! {"clientSource": ["10.0.0.1"], "serverAddress": ["10.0.0.9", "::1"]};
@@ -204,7 +204,7 @@ mod tests {
         assert!(permit(&[], "a Unix socket", "a Unix socket"));
     }
 
-    /// W2: what cannot be read admits no client.
+    /// W2: a restriction that cannot be parsed admits no client.
     #[test]
     fn what_is_no_restriction_is_refused_and_lets_nobody_in() {
         for bad in [

@@ -1,5 +1,5 @@
-//! The built-in roles, as data: a role is actions on resources. Sets of actions are MongoDB's,
-//! without actions on what is not there (sharding).
+//! The built-in roles, as data: a role is a set of actions on resources. The sets are MongoDB's,
+//! without actions of unsupported features (sharding).
 
 use std::borrow::Cow;
 
@@ -199,12 +199,12 @@ pub(crate) const OF_ADMIN: &[&str] = &[
     "__system",
 ];
 
-/// Whether there is a role of this name in a database.
+/// Whether a built-in role of this name exists in a database.
 pub(crate) fn exists(role: &str, database: &str) -> bool {
     OF_DATABASES.contains(&role) || (database == "admin" && OF_ADMIN.contains(&role))
 }
 
-/// What a role grants; nothing when there is no such role.
+/// The privileges of a built-in role; empty if the role does not exist.
 pub(crate) fn grants(role: &str, database: &str) -> Vec<Grant> {
     if !exists(role, database) {
         return Vec::new();
@@ -255,7 +255,7 @@ fn of_database(role: &str, database: &str, grants: &mut Vec<Grant>) {
     }
 }
 
-/// The roles that are other roles together.
+/// The roles that a composite role consists of.
 fn parts(role: &str) -> &'static [&'static str] {
     match role {
         "clusterAdmin" => &["clusterMonitor", "clusterManager", "hostManager"],
@@ -318,7 +318,7 @@ fn of_admin(role: &str, grants: &mut Vec<Grant>) {
             add(grants, &Resource::Any, &[RESTORE]);
             add(grants, cluster, &[&["getParameter"]]);
             add_admin(grants, OF_USERS, &["find"]);
-            // `mongorestore` puts users and roles there first.
+            // `mongorestore` first restores users and roles to these collections.
             add_admin(grants, &["tempusers", "temproles"], &["find"]);
         }
         "__system" => add(grants, &Resource::Everything, &[&["anyAction"]]),

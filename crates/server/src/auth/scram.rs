@@ -1,6 +1,6 @@
-//! SCRAM (RFC 5802, RFC 7677), the server's side: what is stored of a password, and the exchange
-//! that proves it. No password is ever stored, and a user that is not there is refused after the
-//! same messages and the same work as one whose password is wrong.
+//! The server side of SCRAM (RFC 5802, RFC 7677): the stored credential of a password, and the
+//! exchange that proves knowledge of the password. No password is ever stored, and an unknown user
+//! is refused after the same messages and the same work as a wrong password.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -10,7 +10,7 @@ use sha2::Digest as _;
 use subtle::ConstantTimeEq as _;
 use zeroize::{Zeroize as _, Zeroizing};
 
-/// The longest message of a client that is read.
+/// Maximum size of a client message, in bytes.
 const LONGEST: usize = 4_096;
 
 /// Bytes that are overwritten when they are dropped.
@@ -24,20 +24,20 @@ pub(crate) enum Mechanism {
     Sha256,
 }
 
-/// What is stored of a password.
+/// The stored credential of a password.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Credential {
-    /// How often the password is digested.
+    /// Number of iterations of the password digest.
     pub(crate) iterations: u32,
     pub(crate) salt: Vec<u8>,
-    /// Proves a client.
+    /// Verifies the client's proof.
     pub(crate) stored_key: Secret,
-    /// Proves the server.
+    /// Computes the server's proof.
     pub(crate) server_key: Secret,
 }
 
 impl Mechanism {
-    /// All, the best first.
+    /// All mechanisms, the preferred one first.
     pub(crate) const ALL: [Mechanism; 2] = [Mechanism::Sha256, Mechanism::Sha1];
 
     /// Its registered name.
@@ -52,7 +52,7 @@ impl Mechanism {
         Mechanism::ALL.into_iter().find(|m| m.name() == name)
     }
 
-    /// Bytes of a salt: so that salt and counter fill one block of the digest, as MongoDB's do.
+    /// Size of a salt in bytes. Salt and counter fill one block of the digest, as in MongoDB.
     pub(crate) fn salt_bytes(self) -> usize {
         match self {
             Mechanism::Sha1 => 16,
@@ -60,7 +60,7 @@ impl Mechanism {
         }
     }
 
-    /// Rounds of the digest for new passwords: MongoDB's defaults.
+    /// Default number of iterations for new passwords: MongoDB's values.
     pub(crate) fn iterations(self) -> u32 {
         match self {
             Mechanism::Sha1 => 10_000,
@@ -68,7 +68,7 @@ impl Mechanism {
         }
     }
 
-    /// The parameter of the server that says otherwise.
+    /// The server parameter that overrides the number of iterations.
     pub(crate) fn rounds_parameter(self) -> &'static str {
         match self {
             Mechanism::Sha1 => "scramIterationCount",
@@ -116,7 +116,7 @@ impl Mechanism {
         out
     }
 
-    /// What is stored of a password.
+    /// Compute the credential of a password.
     ///
     /// # Errors
     /// A password that SASLprep does not take, for SCRAM-SHA-256.
@@ -149,8 +149,8 @@ impl Mechanism {
         }
     }
 
-    /// The credential of a user that does not exist: always the same for a database and a name, and
-    /// with a salt like that of a user. No password fits it.
+    /// The credential of a user that does not exist: always the same for a database and a name,
+    /// with a salt like that of a real user. No password matches it.
     pub(crate) fn decoy(
         self,
         secret: &[u8],
@@ -175,7 +175,7 @@ impl Mechanism {
 fn mongo_digest(user: &str, password: &str) -> Zeroizing<String> {
     let plain = Zeroizing::new(format!("{user}:mongo:{password}"));
     let digest = moved(&mut md5::Md5::digest(plain.as_bytes()));
-    // As long as it becomes: a string that grows leaves its beginning behind.
+    // Allocated in its final size: a string that grows would leave copies of its content behind.
     let mut hex = Zeroizing::new(String::with_capacity(2 * digest.len()));
     for byte in digest.iter() {
         for half in [byte >> 4, byte & 0xF] {
@@ -185,14 +185,14 @@ fn mongo_digest(user: &str, password: &str) -> Zeroizing<String> {
     hex
 }
 
-/// Bytes on the heap, in place of those on the stack.
+/// Move bytes from the stack to the heap, and overwrite the original.
 fn moved(bytes: &mut [u8]) -> Secret {
     let moved = Zeroizing::new(bytes.to_vec());
     bytes.zeroize();
     moved
 }
 
-/// The one error of authentication: it does not tell what was wrong.
+/// The only error of authentication: it does not reveal what was wrong.
 pub(crate) fn failed() -> Error {
     Error::new(Code::AUTHENTICATION_FAILED, "Authentication failed.")
 }
@@ -221,8 +221,8 @@ impl ClientFirst {
     /// Anything that is not a first message without channel binding.
     pub(crate) fn parse(payload: &[u8]) -> Result<ClientFirst> {
         let message = text(payload)?;
-        // Channel binding: "n" knows none, "y" thinks that we know none; an identity to act as is
-        // not taken.
+        // Channel binding: "n" means that the client does not support it, "y" that it believes the
+        // server does not. An authorization identity is not accepted.
         let header = ["n,,", "y,,"]
             .into_iter()
             .find(|header| message.starts_with(header))
@@ -244,7 +244,7 @@ impl ClientFirst {
     }
 }
 
-/// A name as it is in a message: commas and equal signs are written in another way.
+/// Decode a user name, in which commas and equal signs are escaped.
 fn unescape(name: &str) -> Result<String> {
     let mut parts = name.split('=');
     let mut plain = parts.next().unwrap_or_default().to_owned();
@@ -296,7 +296,7 @@ impl Exchange {
         }
     }
 
-    /// Check the client's proof. The server's own proof.
+    /// Verify the client's proof and return the server's proof.
     ///
     /// # Errors
     /// `AuthenticationFailed`, whatever is wrong.
@@ -371,7 +371,7 @@ mod tests {
         assert_eq!(done.unwrap(), "v=rmF9pqV8S7suAoZWja4dJRkFsKQ=");
     }
 
-    /// A1: only a proof of the password is taken.
+    /// A1: only a proof of the right password is accepted.
     #[test]
     fn whatever_is_wrong_it_fails_in_the_same_way() {
         let right = exchange("pencil");
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(right.finish(other.as_bytes()).unwrap_err(), failed());
         let bound = FINAL.replace("c=biws", "c=eSws");
         assert_eq!(right.finish(bound.as_bytes()).unwrap_err(), failed());
-        // The same proof proves nothing to another challenge.
+        // A proof is valid for one challenge only.
         let salt = right.credential.clone();
         let first = ClientFirst::parse(FIRST).unwrap();
         let again = Exchange::new(Mechanism::Sha256, salt, first, "another");
@@ -419,7 +419,7 @@ mod tests {
         let one = decoy("a", "x");
         assert_eq!(one, decoy("a", "x"));
         assert_eq!(one.salt.len(), 28);
-        // Otherwise equal salts tell which names are not those of users.
+        // Equal salts would reveal which names do not belong to users.
         let other = Mechanism::Sha1.decoy(b"secret", ("a", "x"), 9_000);
         let secret = mechanism.decoy(b"another", ("a", "x"), 9_000);
         for other in [

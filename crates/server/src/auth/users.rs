@@ -37,19 +37,19 @@ pub(crate) struct User {
     /// Tells a user from a later one of the same name.
     pub(crate) id: Option<Bson>,
     pub(crate) roles: Vec<Name>,
-    /// The roles and those they inherit, as `$$USER_ROLES` shows them.
+    /// The roles including inherited ones, as `$$USER_ROLES` shows them.
     pub(crate) shown: Arc<Bson>,
-    /// What the roles grant, with what they inherit.
+    /// The privileges of the roles, including inherited ones.
     pub(crate) grants: Vec<Grant>,
-    /// From where they may authenticate, by themselves and by each role.
+    /// The addresses from which the user may authenticate, according to the user and to each role.
     pub(crate) restrictions: Vec<Restrictions>,
-    /// What proves it.
+    /// The credentials, by mechanism.
     pub(crate) credentials: Vec<(Mechanism, Credential)>,
-    /// The document.
+    /// The stored document.
     stored: Stored,
 }
 
-/// A document with keys in it, which are overwritten when it is dropped.
+/// A stored document that contains keys, which are overwritten when it is dropped.
 #[derive(Debug, Clone)]
 struct Stored(RawDocumentBuf);
 
@@ -59,7 +59,7 @@ impl Drop for Stored {
     }
 }
 
-/// Which content of the two collections is known.
+/// The versions of the two collections whose content is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Versions {
     users: Option<ContentVersion>,
@@ -68,7 +68,7 @@ struct Versions {
 
 impl Versions {
     fn of(store: &Store) -> Versions {
-        // After every write: names that are made once.
+        // Built once, because they are needed after every write.
         static NAMES: OnceLock<[Namespace; 2]> = OnceLock::new();
         let [users, roles] = NAMES.get_or_init(|| [collection(), custom::collection()]);
         Versions {
@@ -89,12 +89,12 @@ struct Known {
 #[derive(Default)]
 pub(crate) struct Users {
     known: RwLock<Arc<Known>>,
-    /// Held while the collections are read, so that what was read last is known; lookups do not
-    /// wait for it.
+    /// Held while the collections are read, so that an older read does not replace a newer one.
+    /// Lookups do not wait for it.
     turn: Mutex<()>,
-    /// How often the collections were read.
+    /// Number of times that the collections were read.
     pub(crate) reads: Counter,
-    /// How often what a user may do was computed from its document.
+    /// Number of users whose privileges were computed from their documents.
     pub(crate) computed: Counter,
 }
 
@@ -115,7 +115,7 @@ impl Users {
         self.read(store, &Known::default())
     }
 
-    /// Read what has changed since it was read last (U1).
+    /// Read what has changed since the last read (U1).
     ///
     /// # Errors
     /// Those of storage; the users stay as they were known.
@@ -125,17 +125,17 @@ impl Users {
         }
         let _turn = self.turn.lock();
         let known = Arc::clone(&self.known.read());
-        // Another thread may have read them meanwhile.
+        // Another thread may have read the collections in the meantime.
         match known.versions == Versions::of(store) {
             true => Ok(()),
             false => self.read(store, &known),
         }
     }
 
-    /// Read both collections, and keep of `before` what is the same.
+    /// Read both collections; reuse the users of `before` that are unchanged.
     fn read(&self, store: &Store, before: &Known) -> Result<()> {
         self.reads.one();
-        // First the versions: what is written from now on makes others.
+        // Read the versions first: later writes produce other versions.
         let versions = Versions::of(store);
         let same_roles = before.versions.roles == versions.roles && versions.roles.is_some();
         let roles = match same_roles {
@@ -176,7 +176,7 @@ impl Users {
         self.known.read().users.get(&key(database, name)).cloned()
     }
 
-    /// All, in order of their `_id`.
+    /// All users, in the order of their `_id`.
     pub(crate) fn list(&self) -> Vec<Arc<User>> {
         let known = Arc::clone(&self.known.read());
         let mut list: Vec<(&String, &Arc<User>)> = known.users.iter().collect();
@@ -224,7 +224,7 @@ fn credential(document: &RawDocument) -> Option<Credential> {
     })
 }
 
-/// A credential as it is stored.
+/// The stored form of a credential.
 pub(crate) fn stored(credential: &Credential) -> Document {
     doc! {
         "iterationCount": i32::try_from(credential.iterations).unwrap_or(i32::MAX),
@@ -235,7 +235,7 @@ pub(crate) fn stored(credential: &Credential) -> Document {
 }
 
 impl User {
-    /// The user of a document; `None` when it is none.
+    /// The user of a stored document; `None` if the document is invalid.
     ///
     /// # Errors
     /// Bytes that are no BSON.
@@ -274,7 +274,7 @@ impl User {
         }))
     }
 
-    /// The document but for the credentials.
+    /// The stored document without the credentials.
     ///
     /// # Errors
     /// Bytes that are no BSON.
@@ -282,7 +282,7 @@ impl User {
         without_credentials(&self.stored.0)
     }
 
-    /// The credentials as they are stored, if there are any.
+    /// The credentials in stored form, if there are any.
     ///
     /// # Errors
     /// Bytes that are no BSON.
@@ -305,14 +305,14 @@ impl User {
         grants.any(|grant| grant.actions.iter().any(|action| grant.allows(&on(action))))
     }
 
-    /// What proves this user by a mechanism.
+    /// The user's credential for a mechanism.
     pub(crate) fn credential(&self, mechanism: Mechanism) -> Option<Credential> {
         let found = self.credentials.iter().find(|(kind, _)| *kind == mechanism);
         found.map(|(_, credential)| credential.clone())
     }
 }
 
-/// A document of a user, but for the credentials: owned values are not overwritten when dropped.
+/// A stored user document without the credentials: owned values are not overwritten when dropped.
 fn without_credentials(stored: &RawDocument) -> Result<Document> {
     let mut document = Document::new();
     for field in stored {

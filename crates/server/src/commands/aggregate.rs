@@ -46,7 +46,7 @@ pub(super) const ROWS: &[Row] = &[
         .own(needs),
 ];
 
-/// The collection, or the whole database.
+/// The target: a collection or the whole database.
 ///
 /// # Errors
 /// `InvalidNamespace`, `FailedToParse` for what names neither.
@@ -64,7 +64,7 @@ fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
     }
 }
 
-/// The request of an `aggregate`; only an explained one needs no cursor.
+/// Parse the request of an `aggregate`; an explained one need not specify a cursor.
 ///
 /// # Errors
 /// Arguments that are not right.
@@ -122,7 +122,7 @@ fn no_cursor() -> Error {
     Error::parse(message)
 }
 
-/// The stage at the end of a pipeline that writes what comes out of it.
+/// The last stage of a pipeline, if it writes the result to a collection.
 fn written(body: &RawDocument) -> Option<&'static str> {
     let last = body.get_array("pipeline").ok()?.into_iter().last()?.ok()?;
     let (name, _) = last.as_document()?.iter().next()?.ok()?;
@@ -160,7 +160,7 @@ fn check_search(stages: &RawArray) -> Result<()> {
     Ok(())
 }
 
-/// `$currentOp` is about the server, not about a collection or another database.
+/// `$currentOp` reports on the server: refuse it on a collection or another database.
 fn check_current_op(request: &Call<'_>, ns: &Namespace) -> Result<()> {
     if ns.db == "admin" && ns.is_collectionless() {
         return Ok(());
@@ -179,7 +179,7 @@ fn check_current_op(request: &Call<'_>, ns: &Namespace) -> Result<()> {
     Ok(())
 }
 
-/// Refuse stages outside of the stable API to clients with `apiStrict`.
+/// Refuse stages that are not part of the stable API to clients with `apiStrict`.
 fn check_stages(request: &Call<'_>) -> Result<()> {
     let Ok(stages) = request.body().get_array("pipeline") else {
         return Ok(());
@@ -190,7 +190,7 @@ fn check_stages(request: &Call<'_>) -> Result<()> {
             continue;
         };
         let (name, value) = first?;
-        // The count of a collection is what drivers use it for.
+        // Drivers use `$collStats` for the count of a collection.
         let counts = name == "$collStats"
             && value.as_document().is_some_and(|options| {
                 options
@@ -230,7 +230,7 @@ fn report(request: &Call<'_>, ns: &Namespace, what: &Statistics) -> Result<Vec<D
     }
 }
 
-/// How long commands on the collection took.
+/// Latencies of the commands on the collection.
 fn latencies(request: &Call<'_>, ns: &Namespace) -> Document {
     let usage = request.server.usages.get(&ns.db, &ns.coll);
     let usage = usage.unwrap_or_default();

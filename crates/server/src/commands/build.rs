@@ -106,7 +106,7 @@ fn list_commands(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Nothing of collections and views that this server takes is outside of version 1 of the API.
+/// All options of collections and views that this server accepts are part of version 1 of the API.
 fn validate_metadata(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = call.arguments();
     let parameters = arguments.need_document("apiParameters")?;

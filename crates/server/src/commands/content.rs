@@ -47,7 +47,7 @@ fn size_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     Ok(())
 }
 
-/// Read what a request finds, document by document, until `visit` says that it is enough.
+/// Call `visit` with each document that a request finds, until it returns false.
 fn scan(
     call: &Call<'_>,
     ns: &Namespace,
@@ -112,7 +112,7 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
                     true => mean,
                     false => u64::try_from(document.as_bytes().len()).unwrap_or(0),
                 };
-                // As MongoDB counts: what exceeds the limit is in the sums.
+                // As in MongoDB, the document that exceeds the limit is included in the sums.
                 reached = most_bytes.is_some_and(|most| most < size)
                     || most.is_some_and(|most| most < documents);
                 !reached
@@ -171,7 +171,7 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let Some(collection) = named.collection() else {
             continue;
         };
-        // As MongoDB: what a member keeps for itself is no part of what members have in common.
+        // As in MongoDB, collections that each member keeps for itself are excluded.
         let own = ns.coll.starts_with("system.") && ns.coll != "system.users";
         if own || (!only.is_empty() && !only.contains(&ns.coll)) {
             continue;

@@ -64,8 +64,8 @@ impl Shown {
                 "idleConnections" => &mut shown.idle_connections,
                 "idleSessions" => &mut shown.idle_sessions,
                 "idleCursors" => &mut shown.idle_cursors,
-                // About other members, of which there are none, and about commands in whole:
-                // long ones are always shown in part.
+                // These options concern other members, which do not exist, and whole commands: long
+                // commands are always truncated.
                 "localOps" | "truncateOps" => &mut unused,
                 _ => {
                     let message = format!("Unrecognized option '{name}' in $currentOp stage.");
@@ -84,7 +84,7 @@ impl Shown {
     }
 }
 
-/// Whether `currentOp` is asked for the client's own commands only, which needs no privilege.
+/// Whether `currentOp` shows only the client's own commands, which requires no privilege.
 ///
 /// # Errors
 /// `TypeMismatch`.
@@ -100,7 +100,7 @@ fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     Ok(())
 }
 
-/// The operations that are shown.
+/// The operations to show.
 pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
     let server = &request.server;
     let all = shown.all_users || !server.config.authorization;
@@ -132,7 +132,7 @@ pub(super) fn list(request: &Request, shown: Shown) -> Vec<Document> {
     listed
 }
 
-/// The fields of a connection, with which entries begin.
+/// The fields that describe a connection, which come first in an entry.
 fn of_client(request: &Request, client: &Client, active: bool) -> Document {
     let state = client.state.lock();
     let metadata = state.metadata.clone().unwrap_or_default();
@@ -195,7 +195,7 @@ fn describe(request: &Request, operation: &Operation) -> Document {
 /// The progress of a command.
 fn progress(stage: Stage) -> Document {
     let Stage { what, done, total } = stage;
-    // `done` may exceed `total` by documents inserted meanwhile.
+    // Documents inserted in the meantime may increase `done` beyond `total`.
     let total = total.max(done);
     let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
     let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -271,7 +271,7 @@ fn lsid(session: &SessionId) -> Document {
     }
 }
 
-/// The conditions on what is listed: every field that is no option.
+/// The filter of the list: every field that is not an option.
 fn filter(request: &Request) -> Result<Filter> {
     let mut conditions = RawDocumentBuf::new();
     for element in request.body().iter().skip(1) {

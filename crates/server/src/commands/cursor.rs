@@ -17,7 +17,7 @@ use crate::request::{Call, Request, shown};
 use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
-    // The privileges that a cursor needs are kept with it.
+    // The privileges of the command that opened a cursor are kept with the cursor.
     Row::new("getMore", get_more, "Return the next batch of a cursor")
         .lane(Lane::Storage)
         .class(Class::Read)
@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         .lane(Lane::Reserved)
         .flags(API | TRANSACTION)
         .fields(&["cursors"])
-        // The command checks who opened the cursors.
+        // The command checks the owners of the cursors.
         .own(|_, _| Ok(())),
 ];
 
@@ -60,7 +60,7 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
         .store(batch.id != 0 && name == "nextBatch", Ordering::Relaxed);
 }
 
-/// Keep the command that opened a cursor with the cursor, if it stays open.
+/// Record with a cursor the command that opened it, if the cursor stays open.
 fn opened(request: &Call<'_>, batch: &Batch) {
     if batch.id != 0 {
         let origin = Origin {
@@ -75,7 +75,7 @@ fn opened(request: &Call<'_>, batch: &Batch) {
     }
 }
 
-/// Append the first batch of a list, with the fields in the order lists have them.
+/// Append the first batch of a list, with the fields in MongoDB's order for lists.
 pub(super) fn answer_list(request: &Call<'_>, reply: &mut Builder, batch: &Batch) {
     opened(request, batch);
     reply.open_document("cursor").long("id", batch.id);
@@ -84,14 +84,14 @@ pub(super) fn answer_list(request: &Call<'_>, reply: &mut Builder, batch: &Batch
     reply.documents("firstBatch", documents).close();
 }
 
-/// Append the time of the moment that was read.
+/// Append the time of the snapshot that was read.
 pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
     if let Some(held) = request.op().held {
         reply.timestamp("atClusterTime", held.time());
     }
 }
 
-/// The cursor id of a value of a type that ids may have.
+/// The cursor id in a value of any type that MongoDB accepts for ids.
 pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int64(id) => Some(id),
@@ -100,7 +100,8 @@ pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
     }
 }
 
-/// The collection of a cursor; also those that are no collections, as of `listCollections`.
+/// The namespace of a cursor, including names that are not collections, such as that of
+/// `listCollections`.
 fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
     if collection.starts_with("$cmd.") {
         return Ok(Namespace {
@@ -111,7 +112,7 @@ fn namespace(request: &Request, collection: &str) -> Result<Namespace> {
     Namespace::new(request.database(), collection)
 }
 
-/// Check that the user of a cursor is still allowed what it was opened for.
+/// Check that the user still has the privileges that the cursor's command required.
 ///
 /// # Errors
 /// `Unauthorized`. A cursor of another user is refused where it is used.
@@ -156,8 +157,8 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         await_time: request.generic.max_time,
     };
     let batch = request.with_store(|store, op| {
-        // Its own time limit bounds the wait for data; the deadline was set when the cursor was
-        // opened.
+        // The time limit of `getMore` only limits the wait for data; the deadline was set when the
+        // cursor was opened.
         let left = store.cursor_left(id);
         if let Some(origin) = store.cursor_origin(op, id) {
             request.origin.get_or_init(|| origin);
@@ -181,8 +182,8 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Whether a client may end a cursor on `ns`, whatever namespace the command names: its own, or any
-/// with the privilege to.
+/// Whether a client may close a cursor on `ns`, whatever namespace the command names: its own
+/// cursor, or any cursor if it has the privilege.
 fn may_kill(request: &Request, ns: &Namespace, owner: &Owner) -> bool {
     let action = "killAnyCursor";
     let on = Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);

@@ -18,7 +18,7 @@ use crate::row::Row;
 pub(super) const ROWS: &[Row] = &[
     Row::new("create", create, "Create a collection or a view")
         .lane(Lane::Storage)
-        // The parser of the options knows their names.
+        // The parser of the options checks their names.
         .flags(API | WRITES | LOOSE | TRANSACTION)
         .privilege(Privilege::Collection("createCollection"))
         .also(create_needs),
@@ -55,7 +55,7 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Collection("convertToCapped")),
 ];
 
-/// The arguments of a command that are its own, owned.
+/// The arguments that are specific to a command, as owned values.
 fn own_fields(arguments: &Arguments<'_>) -> Result<RawDocumentBuf> {
     let mut fields = RawDocumentBuf::new();
     for (name, value) in arguments.iter().skip(1) {
@@ -70,7 +70,7 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<RawDocumentBuf> {
     Ok(fields)
 }
 
-/// The view that `create` makes, if it makes one.
+/// The view that a `create` defines; `None` for a collection.
 ///
 /// # Errors
 /// Options that are not right.
@@ -78,8 +78,8 @@ fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
     Ok(CollectionOptions::parse_raw(&own_fields(arguments)?)?.view)
 }
 
-/// The view that `collMod` makes, if it changes one. Both parts are required: with one part of the
-/// old view the user would define a view over collections it cannot read.
+/// The view that a `collMod` redefines. Both parts are required: with one part of the old view the
+/// user could define a view over collections that it cannot read.
 ///
 /// # Errors
 /// `InvalidOptions`; options that are not right.
@@ -127,7 +127,7 @@ fn rename_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     if from.db == to.db {
         let action = "renameCollectionSameDB";
         needed.extend([on(&from, action), on(&to, action)]);
-        // A rename must not give a user a collection to read that they could not read before.
+        // A rename must not let users read a collection that they could not read before.
         if asked.user.may(&on(&to, "find")) {
             needed.push(on(&from, "find"));
         }
@@ -156,7 +156,8 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     request.with_store(|store, op| store.create(op, &ns, options))
 }
 
-/// Whether a collection may be dropped: of system collections only those that the server recreates.
+/// Check that a collection may be dropped: of the system collections only those that the server
+/// recreates.
 fn check_drop(ns: &Namespace) -> Result<()> {
     let Some(rest) = ns.coll.strip_prefix("system.") else {
         return Ok(());

@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[Row::new("delete", delete, "Delete documents")
     ])
     .privilege(Privilege::Collection("remove"))];
 
-/// The one statement of a command that is explained.
+/// The statement of a command that is explained, which must be the only one.
 ///
 /// # Errors
 /// `InvalidLength` for more or none; what is no statement.

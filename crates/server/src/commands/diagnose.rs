@@ -33,7 +33,7 @@ fn kill_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let number = request.arguments().long("op")?;
     let number = number.and_then(|number| i32::try_from(number).ok());
     let number = number.ok_or_else(|| Error::location(26, "Did not provide \"op\" field"))?;
-    // As MongoDB: success does not say that there was such an operation.
+    // As in MongoDB, the command succeeds even if the operation does not exist.
     request.server.operations.kill(number);
     reply.string("info", "attempting to kill op");
     Ok(())

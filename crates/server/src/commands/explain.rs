@@ -48,7 +48,7 @@ enum Command {
 }
 
 impl Explained {
-    /// Parse a command on `database`.
+    /// Parse a command to be explained on `database`.
     ///
     /// # Errors
     /// `InvalidNamespace`, `CommandNotFound` for what is not explained; arguments that are not
@@ -86,7 +86,7 @@ impl Explained {
     }
 }
 
-/// The privileges of an `explain`: those of its command.
+/// The privileges of an `explain`: those of the explained command.
 fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let RawBsonRef::Document(inner) = asked.sent.arguments.target() else {
         return Ok(());

@@ -90,7 +90,7 @@ fn owned(document: Option<&RawDocument>) -> Option<RawDocumentBuf> {
     document.map(ToOwned::to_owned)
 }
 
-/// An owned tree of a small document.
+/// A small document as owned values.
 pub(super) fn tree(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
     Ok(document.map(TryInto::try_into).transpose()?)
 }
@@ -136,7 +136,7 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
     Ok(request)
 }
 
-/// The collation; an empty one is none.
+/// The collation; `None` if it is missing or empty.
 pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentBuf>> {
     Ok(owned(
         arguments
@@ -182,7 +182,7 @@ fn find(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// A number as MongoDB writes counts: as small as fits.
+/// Append a count in MongoDB's form: an int32 where it fits.
 pub(super) fn number(reply: &mut Builder, name: &str, n: u64) {
     match (i32::try_from(n), i64::try_from(n)) {
         (Ok(n), _) => reply.int(name, n),

@@ -1,5 +1,5 @@
-//! The roles and privileges that commands about users and roles list, and what a user must be
-//! allowed to do to give or take them: an action where each of them holds.
+//! The roles and privileges that commands about users and roles list, and the privileges that a
+//! user needs to grant or revoke them.
 
 use bson::{Document, RawBsonRef};
 use query::pipeline::distinct;
@@ -10,7 +10,7 @@ use crate::arguments::Arguments;
 use crate::auth::custom::Name;
 use crate::auth::privilege::{Grant, Wanted, joined};
 
-/// The roles an argument lists: name and database.
+/// The roles that an argument lists, as name and database.
 ///
 /// # Errors
 /// A value that is no role.
@@ -40,7 +40,7 @@ pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Nam
     Ok(listed)
 }
 
-/// The privileges an argument lists, one for each resource.
+/// The privileges that an argument lists, one per resource.
 ///
 /// # Errors
 /// A value that is no privilege.
@@ -59,7 +59,7 @@ pub(super) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
     Ok(joined(grants))
 }
 
-/// Add the action on the database of each role that is listed.
+/// Require an action on the database of each listed role.
 fn roles_need(
     arguments: &Arguments<'_>,
     database: &str,
@@ -72,7 +72,7 @@ fn roles_need(
     Ok(())
 }
 
-/// Add the action on the database of each privilege that is listed.
+/// Require an action on the database of each listed privilege.
 fn privileges_need(
     arguments: &Arguments<'_>,
     action: &'static str,
@@ -85,8 +85,8 @@ fn privileges_need(
     Ok(())
 }
 
-/// Add the privileges of a command that gives or takes what it lists: `own`, and `action` where
-/// each of them holds.
+/// Require the privileges of a command that grants or revokes roles or privileges: `own`, and
+/// `action` on the database of each.
 fn change(
     asked: &Asked<'_>,
     needed: &mut Needed,
@@ -164,7 +164,7 @@ pub(super) fn revoke_from_role(asked: &Asked<'_>, needed: &mut Needed) -> Result
     )
 }
 
-/// `updateUser`: an action for each part of the user that changes.
+/// `updateUser`: one action for each changed part of the user.
 pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
     let arguments = sent.arguments;
@@ -179,7 +179,7 @@ pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> 
     if arguments.get("authenticationRestrictions").is_some() {
         wanted.push(sent.on_database("setAuthenticationRestriction"));
     }
-    // Mechanisms without a password leave credentials out: a change of them as well.
+    // A change of the mechanisms removes credentials, so it counts as a change of them.
     if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()
     {
         wanted.push(sent.on_database("changePassword"));

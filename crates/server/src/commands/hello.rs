@@ -20,7 +20,7 @@ use crate::server::Server;
 use crate::state::clock;
 use crate::version::WIRE;
 
-/// Both names are rows of their own, because faults and replies tell them apart.
+/// Each name has its own row, because failpoints and replies distinguish them.
 pub(super) const ROWS: &[Row] = &[
     Row::new(
         "hello",
@@ -43,7 +43,7 @@ pub(crate) struct Awaited {
 }
 
 impl Awaited {
-    /// Wait for the change, the time, or the end of the server.
+    /// Wait for a change, the time limit, or the shutdown of the server.
     pub(crate) async fn wait(mut self, server: &Server) {
         let mut stopping = server.stopping();
         tokio::select! {
@@ -54,8 +54,8 @@ impl Awaited {
     }
 }
 
-/// Whether a greeting waits, and for what. `seen` is the state that was sent last in a stream
-/// of replies; for the first reply the greeting names it.
+/// The change that a greeting waits for; `None` if it does not wait. `seen` is the topology counter
+/// in the last reply of a stream; the first reply uses the one in the greeting.
 ///
 /// # Errors
 /// When only one of the two arguments is there, or they are no numbers; a greeting that waits and
@@ -93,7 +93,7 @@ pub(crate) fn awaited(request: &Request, seen: Option<i64>) -> Result<Option<Awa
         );
         return Err(Error::location(31_382, message));
     }
-    // Another process, or an older state: answered at once, by a wait that is over.
+    // The client knows another process or an older state: return a wait that has already ended.
     let known = if process == topology.process {
         counter
     } else {
@@ -126,7 +126,8 @@ fn is_master(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     answer(request, "ismaster", reply)
 }
 
-/// Answer a greeting; `primary` is the field that says whether the server takes writes.
+/// Answer a greeting; `primary` is the name of the field that states whether the server accepts
+/// writes.
 fn answer(request: &Call<'_>, primary: &str, reply: &mut Builder) -> Result<()> {
     let compressors = greet(request)?;
     let arguments = request.arguments();
@@ -165,9 +166,10 @@ fn answer(request: &Call<'_>, primary: &str, reply: &mut Builder) -> Result<()> 
     Ok(())
 }
 
-/// How a user may authenticate. A name without a user is answered as one whose user was made
-/// without naming mechanisms: the answer does not reveal whether the user exists. Only a user
-/// with fewer mechanisms can be recognised, because its driver would choose one it does not have.
+/// The mechanisms by which a user can authenticate. For an unknown name the answer is that for a
+/// user created without naming mechanisms, so it does not reveal whether the user exists. Only a
+/// user with fewer mechanisms can be recognized, because its driver would otherwise choose one that
+/// the user does not have.
 fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     let Some((database, name)) = name.split_once('.') else {
         return;
@@ -186,14 +188,14 @@ fn mechanisms(request: &Request, name: &str, reply: &mut Builder) {
     reply.strings("saslSupportedMechs", known);
 }
 
-/// Start to authenticate within the greeting. On an error the reply says nothing of it, and the
-/// client starts again.
+/// Start an authentication within the greeting. An error is not reported: the client then starts
+/// again.
 fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
     let Ok(arguments) = Arguments::of("speculativeAuthenticate", first) else {
         return;
     };
     if arguments.get("authenticate").is_some() {
-        // The database is that of all users of certificates by default.
+        // The default is the database of all users with certificates.
         let database = arguments.string("db").ok().flatten();
         let database = database.unwrap_or(x509::DATABASE);
         if let Ok(user) = x509::authenticate(request, &arguments, database) {
@@ -240,7 +242,7 @@ fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
     reply.close();
 }
 
-/// Keep the metadata of the client. Returns the compressors that both sides support.
+/// Store the client's metadata. Returns the compressors that both sides support.
 fn greet(request: &Request) -> Result<Vec<Compressor>> {
     let arguments = request.arguments();
     let mut state = request.client.state.lock();
@@ -274,7 +276,7 @@ fn greet(request: &Request) -> Result<Vec<Compressor>> {
     Ok(Vec::new())
 }
 
-/// The name of the application in the metadata of a client; empty if there is none.
+/// The application name in a client's metadata; empty if there is none.
 fn application(metadata: &RawDocument) -> Result<&str> {
     let application = metadata.get("application")?;
     let application = application.and_then(RawBsonRef::as_document);
@@ -283,14 +285,14 @@ fn application(metadata: &RawDocument) -> Result<&str> {
     Ok(name.and_then(RawBsonRef::as_str).unwrap_or_default())
 }
 
-/// The application that a request comes from, also when it is the greeting that names it.
+/// The application that sent a request, even if the request is the greeting that names it.
 pub(crate) fn application_of(request: &Request) -> String {
     let known = request.client.state.lock().application.clone();
     if !known.is_empty() || !request.command.has(GREETS) {
         return known;
     }
     let metadata = request.body().get_document("client").ok();
-    // The greeting itself reports what is malformed.
+    // The greeting itself reports malformed metadata.
     let named = metadata.and_then(|metadata| application(metadata).ok());
     named.unwrap_or_default().to_owned()
 }

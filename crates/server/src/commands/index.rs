@@ -43,7 +43,7 @@ fn no_search(_: &Call<'_>, _: &mut Builder) -> Result<()> {
     Err(search_not_enabled())
 }
 
-/// MongoDB's error where the search engine is missing.
+/// MongoDB's error where the search engine is not available.
 pub(super) fn search_not_enabled() -> Error {
     Error::new(
         Code::SEARCH_NOT_ENABLED,
@@ -53,7 +53,7 @@ pub(super) fn search_not_enabled() -> Error {
     )
 }
 
-/// Options that are dropped with `ignoreUnknownIndexOptions`: all but these.
+/// The index options that `ignoreUnknownIndexOptions` keeps; all others are dropped.
 const OPTIONS: &[&str] = &[
     "v",
     "key",
@@ -108,7 +108,7 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Clients name the indexes that they create.
+/// Check that the client gave the index a name.
 fn check_name(spec: &RawDocument) -> Result<()> {
     if spec.get("name")?.is_some() {
         return Ok(());

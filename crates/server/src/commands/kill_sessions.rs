@@ -43,18 +43,18 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Cluster("killAnySession")),
 ];
 
-/// The digest of an empty name, under which MongoDB has the sessions of clients without a user.
+/// The digest of an empty name, which MongoDB uses for the sessions of unauthenticated clients.
 const UNNAMED: [u8; 32] = [
     0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4, 0xc8, 0x99, 0x6f, 0xb9, 0x24,
     0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b, 0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55,
 ];
 
-/// Which sessions to end.
+/// The sessions to end.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Pattern {
-    /// Their UUID.
+    /// The UUID of the session.
     id: Option<[u8; 16]>,
-    /// Digests, one of which is their owner's.
+    /// The digests of the owners.
     owners: Option<Vec<[u8; 32]>>,
 }
 
@@ -65,7 +65,7 @@ impl Pattern {
             && owners.is_none_or(|owners| owners.contains(&session.uid))
     }
 
-    /// Add a condition on the owner; all of them must hold.
+    /// Restrict the pattern to these owners, in addition to earlier restrictions.
     fn narrow(&mut self, owners: Vec<[u8; 32]>) {
         match &mut self.owners {
             Some(before) => before.retain(|owner| owners.contains(owner)),
@@ -74,7 +74,7 @@ impl Pattern {
     }
 }
 
-/// The documents of the command's first argument.
+/// The documents in the first argument of the command.
 fn listed<'a>(request: &'a Call<'_>) -> Result<Vec<&'a RawDocument>> {
     let name = request.command.name;
     let arguments = request.arguments();
@@ -86,7 +86,7 @@ fn listed<'a>(request: &'a Call<'_>) -> Result<Vec<&'a RawDocument>> {
     }
 }
 
-/// The digest of an owner in a field, if it is there.
+/// The owner's digest in the field `uid`, if it exists.
 fn uid(document: &RawDocument) -> Result<Option<[u8; 32]>> {
     let Some(value) = document.get("uid")? else {
         return Ok(None);
@@ -99,7 +99,7 @@ fn uid(document: &RawDocument) -> Result<Option<[u8; 32]>> {
     }
 }
 
-/// The name and the database in documents like `{user, db}`.
+/// The name and the database in a document such as `{user, db}`.
 fn named<'a>(
     list: Vec<&'a RawDocument>,
     place: &'static str,
@@ -121,7 +121,7 @@ fn of_user([name, database]: [&str; 2]) -> [u8; 32] {
     }
 }
 
-/// A pattern of `killAllSessionsByPattern`.
+/// Parse a pattern of `killAllSessionsByPattern`.
 fn pattern(request: &Call<'_>, document: &RawDocument) -> Result<Pattern> {
     let place = "KillAllSessionsByPattern";
     let fields = Arguments::of(place, document)?;
@@ -157,7 +157,7 @@ fn pattern(request: &Call<'_>, document: &RawDocument) -> Result<Pattern> {
     Ok(pattern)
 }
 
-/// The session of a cursor, which keeps it in bytes.
+/// The session of a cursor, which stores it as bytes.
 pub(super) fn session_of(bytes: &[u8]) -> Option<SessionId> {
     let (id, uid) = bytes.split_first_chunk()?;
     let uid = uid.try_into().ok()?;

@@ -25,7 +25,7 @@ pub(super) const ROWS: &[Row] = &[
         .class(Class::Read)
         .flags(ADMIN | API)
         .fields(&["nameOnly", "filter", "authorizedDatabases"])
-        // The command lists what its user may see.
+        // The command lists only what its user may see.
         .own(|_, _| Ok(())),
     Row::new(
         "listCollections",
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Collection("listIndexes")),
 ];
 
-/// Those documents that match the argument `filter`.
+/// The documents that match the argument `filter`.
 fn chosen(request: &Request, documents: Vec<RawDocumentBuf>) -> Result<Vec<RawDocumentBuf>> {
     let filter = match request.arguments().document("filter")? {
         Some(filter) => Some(Filter::parse(filter, &Settings::default())?),
@@ -125,8 +125,8 @@ fn describe(ns: &Namespace, named: &Named, name_only: bool) -> Result<RawDocumen
     Ok(shown)
 }
 
-/// Whether names are asked for of collections that the client may do anything with, which needs no
-/// privilege.
+/// Whether only names are requested, of collections on which the client has any privilege: that
+/// requires no further privilege.
 ///
 /// # Errors
 /// `TypeMismatch`.
@@ -134,7 +134,7 @@ fn is_own(arguments: &Arguments<'_>) -> Result<bool> {
     Ok(arguments.is_on("authorizedCollections")? && arguments.is_on("nameOnly")?)
 }
 
-/// The privileges of `listCollections`: none for collections that the client may do anything with.
+/// The privileges of `listCollections`; none if [`is_own`].
 fn collections_need(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     if !is_own(asked.sent.arguments)? {
         needed.push(asked.sent.on_database("listCollections"));

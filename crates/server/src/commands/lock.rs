@@ -30,7 +30,7 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Cluster("unlock")),
 ];
 
-/// How long a lock waits for writes under way, unless the command says: MongoDB's default.
+/// Default time that a lock waits for running writes: MongoDB's value.
 const WAIT: Duration = Duration::from_secs(90);
 
 fn fsync(request: &Call<'_>, reply: &mut Builder) -> Result<()> {

@@ -27,7 +27,7 @@ pub(super) const ROWS: &[Row] = &[
         .privilege(Privilege::Database("enableProfiler")),
 ];
 
-/// How `profile` changes the filter of the profiler.
+/// The change of the profiler's filter that `profile` requests.
 enum Asked {
     /// Keep the filter.
     Keep,
@@ -49,7 +49,7 @@ fn conditions(arguments: &Arguments<'_>) -> Result<Asked> {
     }
 }
 
-/// The share of the slow commands that is logged.
+/// The sample rate of slow commands.
 fn rate(arguments: &Arguments<'_>) -> Result<Option<f64>> {
     let rate = match arguments.get("sampleRate") {
         None => return Ok(None),

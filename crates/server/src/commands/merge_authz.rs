@@ -1,5 +1,4 @@
-//! `_mergeAuthzCollections`: restores users and roles of a dump from temporary collections, over
-//! those that exist.
+//! `_mergeAuthzCollections`: restores users and roles of a dump from temporary collections.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use query::{Error, Namespace, Result};
@@ -25,7 +24,7 @@ pub(super) const ROWS: &[Row] = &[Row::new(
 .own(needs)
 .fields(&["tempUsersCollection", "tempRolesCollection", "db", "drop"])];
 
-/// The collection an argument names, if it names one.
+/// The collection that an argument names, if any.
 fn source(arguments: &Arguments<'_>, name: &str) -> Result<Option<Namespace>> {
     match arguments.string(name)? {
         None | Some("") => Ok(None),
@@ -33,7 +32,7 @@ fn source(arguments: &Arguments<'_>, name: &str) -> Result<Option<Namespace>> {
     }
 }
 
-/// Its privileges: to create and drop users and roles everywhere, and to read the temporary
+/// Its privileges: to create and drop users and roles on every database, and to read the temporary
 /// collections.
 fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let arguments = asked.sent.arguments;
@@ -51,7 +50,7 @@ fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     Ok(())
 }
 
-/// The documents of a temporary collection, of one database or all.
+/// The documents of a temporary collection, for one database or for all.
 fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Document>> {
     let filter = match database {
         "" => doc! {},
@@ -60,7 +59,7 @@ fn waiting(request: &Call<'_>, ns: &Namespace, database: &str) -> Result<Vec<Doc
     request.with_store(|store, op| own::find(store, op, ns, &filter))
 }
 
-/// Drop the documents that are not among `kept`, of one database or all.
+/// Delete the existing documents, of one database or of all, that are not in `kept`.
 fn drop_others(
     request: &Call<'_>,
     ns: &Namespace,

@@ -94,7 +94,7 @@ pub(crate) fn rows() -> impl Iterator<Item = &'static Row> {
     FAMILIES.iter().flat_map(|family| family.iter())
 }
 
-/// The command of a name.
+/// The row of the command with this name.
 pub(crate) fn find(name: &str) -> Option<&'static Row> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Row>> = OnceLock::new();
     let make = || {
@@ -122,7 +122,7 @@ mod tests {
     };
     use crate::request::is_secret;
 
-    /// The names of the commands that something holds for.
+    /// The names of the commands for which `holds` returns true.
     fn named(holds: impl Fn(&Row) -> bool) -> BTreeSet<&'static str> {
         let rows = rows().filter(|row| holds(row));
         rows.map(|row| row.name).collect()
@@ -224,7 +224,7 @@ mod tests {
             set(&["aggregate"])
         );
         assert_eq!(named(|row| !row.outside_advice.is_empty()), set(&["count"]));
-        // A command that always writes needs no stage that does.
+        // A command that always writes needs no function that finds a writing stage.
         assert!(named(|row| row.has(WRITES) && row.writing_stage.is_some()).is_empty());
     }
 
@@ -265,7 +265,7 @@ mod tests {
         assert!(is_secret(doc! {"hello": 1, "speculativeAuthenticate": {}}));
         assert!(!is_secret(doc! {"hello": 1}));
         assert!(!is_secret(doc! {"insert": "pwd"}));
-        // A command that does not exist is refused, and its arguments are its own.
+        // An unknown command is refused, so its arguments are not secret.
         assert!(!is_secret(doc! {"copydbsaslstart": "x", "a": 1}));
         assert!(!is_secret(doc! {}));
     }

@@ -1,5 +1,4 @@
-//! `getParameter`, `setParameter`, and the commands about faults and compatibility that go the
-//! same way.
+//! `getParameter`, `setParameter`, `configureFailPoint` and `setFeatureCompatibilityVersion`.
 
 use bson::{Bson, RawBsonRef, doc};
 use query::{Code, Error, Result};

@@ -56,7 +56,8 @@ pub(super) fn authorized<'a>(
     })
 }
 
-/// Add the privileges of accesses. With `bypass` written documents need not be valid.
+/// Add the privileges of accesses. With `bypass` the pipeline may write documents that a validator
+/// rejects.
 ///
 /// # Errors
 /// Options of `$currentOp` that are none.

@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
     .privilege(Privilege::Collection("planCacheIndexFilter")),
 ];
 
-/// The whole cache is cleared, whichever shape is named: the next queries fill it again.
+/// The whole cache is cleared, whichever shape the command names: later queries fill it again.
 fn clear(call: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ns = call.namespace()?;
     call.server.store.clear_plans(&ns);

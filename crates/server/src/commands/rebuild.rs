@@ -1,4 +1,4 @@
-//! Collections and indexes that are rebuilt: `reIndex`, `cloneCollectionAsCapped`.
+//! Commands that rebuild collections and indexes: `reIndex`, `cloneCollectionAsCapped`.
 
 use bson::doc;
 use docdb::{CollectionOptions, FindRequest, IndexNames, IndexSpec, InsertOptions};
@@ -35,7 +35,7 @@ fn clone_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     Ok(())
 }
 
-/// Rebuild all indexes but the one on `_id`, which lives as long as its collection.
+/// Rebuild all indexes except the one on `_id`, which exists as long as its collection.
 fn re_index(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     if call.server.topology.is_replica_set() {
         let message = "reIndex is only allowed on a standalone mongod instance.";

@@ -90,7 +90,7 @@ fn refused(message: String) -> Error {
     Error::new(Code::INVALID_ROLE_MODIFICATION, message)
 }
 
-/// The role a command changes.
+/// The role that a command changes, which must not be built in.
 fn changed(request: &Call<'_>) -> Result<Role> {
     let name = named(request)?;
     let found = request.server.users.roles().get(&name);
@@ -107,7 +107,7 @@ fn changed(request: &Call<'_>) -> Result<Role> {
     }
 }
 
-/// A role outside of `admin` holds for its own database only.
+/// Check that a role outside of `admin` concerns only its own database.
 fn within(database: &str, grants: &[Grant], roles: &[Name]) -> Result<()> {
     if database == "admin" {
         return Ok(());
@@ -127,7 +127,7 @@ fn within(database: &str, grants: &[Grant], roles: &[Name]) -> Result<()> {
     Ok(())
 }
 
-/// No role inherits from itself.
+/// Check that a role does not inherit from itself.
 fn acyclic(known: &Roles, role: &Name, parts: &[Name]) -> Result<()> {
     for part in parts {
         if known.closure(std::slice::from_ref(part)).contains(role) {
@@ -264,7 +264,7 @@ fn revoke_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     set(request, &role, doc! {"roles": shown(&roles)})
 }
 
-/// Drop roles, after removing them from users and roles that have them.
+/// Drop roles, after removing them from the users and roles that have them.
 fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Result<i64> {
     let has = doc! {"roles": {"$elemMatch": held.clone()}};
     let pull = doc! {"$pull": {"roles": held.clone()}};
@@ -287,7 +287,7 @@ fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let database = request.database();
-    // Users keep built-in roles of the same database.
+    // Users keep the built-in roles of the same database.
     let own = request.server.users.roles().of(database);
     let own: Vec<Bson> = own.into_iter().map(|role| role.name.0.into()).collect();
     let held = doc! {"db": database, "role": {"$in": own}};
@@ -300,12 +300,12 @@ fn invalidate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     request.server.users.load(&request.server.store)
 }
 
-/// Which roles `rolesInfo` is about; `None` for those of the database.
+/// The roles that `rolesInfo` names; `None` for all roles of the database.
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<Option<Vec<Name>>> {
     users::asked(arguments.need("rolesInfo")?, "rolesInfo", "role", database)
 }
 
-/// The privileges of `rolesInfo`: users may see roles they have.
+/// The privileges of `rolesInfo`: users may view the roles that they have.
 fn viewed(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
     let held = asked.server.users.roles().closure(&asked.user.roles);

@@ -33,7 +33,7 @@ pub(super) const ROWS: &[Row] = &[
         .flags(LOOSE),
 ];
 
-/// Append a message of the server.
+/// Append the server's message of an authentication.
 pub(super) fn answer(reply: &mut Builder, step: Step) {
     reply.int("conversationId", 1).boolean("done", step.done);
     let payload = Binary {

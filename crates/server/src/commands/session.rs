@@ -34,7 +34,7 @@ fn id_of(request: &Call<'_>, bytes: [u8; 16]) -> SessionId {
     }
 }
 
-/// The sessions a command lists.
+/// The sessions that a command lists.
 fn listed(request: &Call<'_>) -> Result<Vec<SessionId>> {
     let RawBsonRef::Array(list) = request.target() else {
         let name = request.name();
@@ -94,8 +94,7 @@ fn finish(request: &Call<'_>, ids: &[SessionId]) -> Result<()> {
 
 fn end(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let ids = listed(request)?;
-    // Clients that have not authenticated have no sessions to end, and must not make the store
-    // write.
+    // Unauthenticated clients have no sessions to end, and must not cause the store to write.
     if request.server.config.authorization && !request.client.is_authenticated() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! The sizes of collections and databases, and checks of their integrity: `collStats`, `dbStats`,
-//! `validate`, `compact`.
+//! Sizes of collections and databases, and integrity checks: `collStats`, `dbStats`, `validate`,
+//! `compact`.
 
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -63,7 +63,7 @@ fn scale(arguments: &Arguments<'_>) -> Result<i64> {
     }
 }
 
-/// Append statistics, with the sizes among them in units of `scale`.
+/// Append statistics, with sizes in units of `scale` bytes.
 fn answer(reply: &mut Builder, mut stats: bson::Document, scale: i64) {
     docdb::scale_sizes(&mut stats, scale);
     stats.remove("ok");
@@ -97,7 +97,7 @@ fn db_stats(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let scale = scale(arguments)?;
     let free = arguments.is_on("freeStorage")?;
     let mut stats = request.server.store.db_stats(request.database(), free);
-    // An engine in memory has no files, and its path may be nowhere.
+    // An in-memory engine has no files, and its path may not exist.
     if let Ok(whole) = vfs::file_system(&request.server.config.db_path) {
         #[expect(clippy::cast_precision_loss, reason = "an approximate statistic")]
         let size = |bytes: u64| bytes as f64;
@@ -124,7 +124,7 @@ fn validate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that compaction of a collection may free: those its trees take in files but do not need.
+/// Bytes that compaction of a collection may free: allocated to its trees but not used.
 ///
 /// # Errors
 /// `CommandNotSupported` when the engine cannot say.

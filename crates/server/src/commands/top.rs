@@ -1,4 +1,4 @@
-//! `top`: how each collection is used.
+//! `top`: usage of each collection.
 
 use query::Result;
 use wire::Builder;

@@ -97,7 +97,7 @@ pub(super) fn refuse_supplied(arguments: &Arguments<'_>) -> Result<()> {
     Ok(())
 }
 
-/// An unknown stage is an error of the whole command, not of its statement.
+/// An unknown stage is an error of the whole command and not of its statement.
 fn check_stages(update: &RawBson) -> Result<()> {
     let unknown = |code: Code| code.0 == 40_324;
     if !matches!(update, RawBson::Array(_)) {
@@ -109,7 +109,7 @@ fn check_stages(update: &RawBson) -> Result<()> {
     }
 }
 
-/// The one statement of a command that is explained.
+/// The statement of a command that is explained, which must be the only one.
 ///
 /// # Errors
 /// `InvalidLength` for more or none; what is no statement.
@@ -187,7 +187,7 @@ fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// A count, as small as fits.
+/// Append a count as an int32 where it fits.
 pub(super) fn integer(reply: &mut Builder, name: &str, n: i64) {
     match i32::try_from(n) {
         Ok(n) => reply.int(name, n),

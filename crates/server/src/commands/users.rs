@@ -62,7 +62,7 @@ pub(super) const ROWS: &[Row] = &[
         .own(viewed),
 ];
 
-/// The roles an argument lists, each of which must exist.
+/// The roles that an argument lists, each of which must exist.
 ///
 /// # Errors
 /// `RoleNotFound`; what is no role.
@@ -85,7 +85,7 @@ pub(super) fn shown(roles: &[Name]) -> Bson {
     Bson::Array(roles.map(Bson::Document).collect())
 }
 
-/// The mechanisms an argument lists; all by default.
+/// The mechanisms that an argument lists; all by default.
 fn mechanisms(arguments: &Arguments<'_>) -> Result<Vec<Mechanism>> {
     let Some(array) = arguments.array("mechanisms")? else {
         return Ok(Mechanism::ALL.to_vec());
@@ -132,7 +132,7 @@ fn credentials(
     Ok(Some(credentials))
 }
 
-/// The address restrictions an argument lists, checked.
+/// The address restrictions that an argument lists, after validation.
 ///
 /// # Errors
 /// What is none.
@@ -217,7 +217,7 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     })
 }
 
-/// Change the document of a user by operators.
+/// Update the stored document of a user.
 fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
     let database = request.database();
     let filter = doc! {"_id": key(database, name)};
@@ -300,7 +300,7 @@ fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-/// Which users `usersInfo` shows.
+/// The users that `usersInfo` shows.
 enum About {
     Database,
     AllDatabases,
@@ -317,8 +317,8 @@ fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
     }
 }
 
-/// The users or roles (`kind`) that `usersInfo` or `rolesInfo` names: one or a list of names and
-/// documents; `None` where it names none.
+/// The users or roles (`kind`) that `usersInfo` or `rolesInfo` names, as one value or a list, each
+/// a name or a document; `None` if it names none.
 ///
 /// # Errors
 /// What is neither.
@@ -350,7 +350,7 @@ pub(super) fn asked(
     }
 }
 
-/// The privileges of `usersInfo`: users may see themselves, but for their credentials.
+/// The privileges of `usersInfo`: users may view themselves, without their credentials.
 fn viewed(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let (sent, user) = (&asked.sent, asked.user);
     let credentials = sent.arguments.is_on("showCredentials")?;
@@ -367,7 +367,7 @@ fn viewed(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     Ok(())
 }
 
-/// Which parts of users `usersInfo` shows.
+/// The parts of users that `usersInfo` shows.
 struct Shown {
     credentials: bool,
     privileges: bool,

@@ -1,5 +1,5 @@
-//! Shared by the commands that write: statements from a sequence or the body, and errors of single
-//! statements in the reply.
+//! Shared by the write commands: statements from a document sequence or the body, and errors of
+//! single statements in the reply.
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,7 @@ use wire::{Builder, limits};
 use crate::arguments::Arguments;
 use crate::request::{Request, failure};
 
-/// The documents of an argument that comes in a sequence, or in the body.
+/// The documents of an argument that is in a document sequence or in the body.
 pub(super) fn statements<'a>(
     request: &'a Request,
     arguments: &Arguments<'a>,
@@ -37,7 +37,7 @@ pub(super) fn statements<'a>(
     Ok(statements)
 }
 
-/// The only statement of an argument, of a write that is explained.
+/// The only statement in an argument of a write that is explained.
 ///
 /// # Errors
 /// `InvalidLength`, `TypeMismatch`.
@@ -72,8 +72,8 @@ pub(super) fn errors(request: &Request, reply: &mut Builder, errors: &[WriteErro
     reply.close();
 }
 
-/// Refuse an error that concerns the whole command and not one statement, so that drivers see it
-/// as such and retry: those of the state of the server, and everything in a transaction.
+/// Return an error that concerns the whole command and not one statement as the command's error, so
+/// that drivers retry: errors of the server's state, and every error in a transaction.
 pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<()> {
     let whole = |code: Code| {
         matches!(
@@ -94,7 +94,7 @@ pub(super) fn command_error(request: &Request, errors: &[WriteError]) -> Result<
     }
 }
 
-/// Append the numbers of statements that an earlier attempt has done.
+/// Append the numbers of statements that an earlier attempt executed.
 pub(super) fn retried(request: &Request, reply: &mut Builder, statements: &[i32]) {
     if statements.is_empty() {
         return;

@@ -1,4 +1,5 @@
-//! The sections of engines: `storage.betree.*` and its like, and what an engine is opened with.
+//! The configuration sections of engines, `storage.betree.*` and similar, and the options that an
+//! engine is opened with.
 //!
 //! A section has the engine's own options under their names, and MongoDB's groups `engineConfig`,
 //! `collectionConfig`, `indexConfig`. Files often keep a section of an engine that is not the one
@@ -25,23 +26,23 @@ const SECTIONS: &[(&str, &str)] = &[
 /// The section of files made for MongoDB. Its cache size is used for every engine.
 const MONGODB: &str = "wiredTiger";
 
-/// Why settings for separate folders do nothing.
+/// The reason why settings for separate directories have no effect.
 pub(super) const ONE_FOLDER: &str = "an engine keeps all its data in one folder";
 
 /// Codecs that any engine may have.
 const CODECS: &[&str] = &["none", "snappy", "lz4", "zlib", "zstd"];
 
-/// What an engine is opened with.
+/// The options that an engine is opened with.
 #[derive(Debug, Clone)]
 pub struct EngineSetup {
     /// The options.
     pub options: EngineOptions,
-    /// Settings that do nothing, each in a sentence.
+    /// Settings without effect, each described in a sentence.
     pub warnings: Vec<String>,
 }
 
 impl Config {
-    /// Apply a setting of a section. Returns whether it is one.
+    /// Apply a setting of an engine's section. Returns false if the name is not in such a section.
     pub(super) fn set_engine(&mut self, setting: &str, value: &str) -> Result<bool, String> {
         let Some((section, name)) = setting
             .strip_prefix("storage.")
@@ -98,7 +99,7 @@ impl Config {
         Ok(true)
     }
 
-    /// The cache of the engine in bytes, as its settings say.
+    /// The cache size of the engine in bytes, according to its settings.
     #[must_use]
     pub fn cache(&self, memory: &Memory) -> u64 {
         let own = self.engine_settings.iter().rev();
@@ -115,7 +116,7 @@ impl Config {
         named.into_iter().next().unwrap_or_else(general)
     }
 
-    /// What the engine is opened with.
+    /// The options to open the engine with.
     ///
     /// # Errors
     /// Every option that the engine does not know, and every value it cannot have, each in a

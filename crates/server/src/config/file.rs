@@ -5,7 +5,7 @@ use saphyr::{LoadableYamlNode as _, ScalarOwned, YamlOwned};
 /// Levels of the file. MongoDB's deepest name has five parts.
 const DEPTH: usize = 10;
 
-/// The settings of a file, in order: `net.port` and `27017`.
+/// The settings of a file, in order, such as `net.port` and `27017`.
 ///
 /// # Errors
 /// What is no YAML, with its place; what is no settings.
@@ -50,7 +50,7 @@ fn walk(
             settings.push((path, values.join(",")));
             Ok(())
         }
-        // A section that is there and empty.
+        // An empty section.
         YamlOwned::Value(ScalarOwned::Null) => Ok(()),
         other => match scalar(other) {
             Some(value) if !path.is_empty() => {

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 const MIB: u64 = 1 << 20;
 
-/// The smallest cache, and the memory left to everything else before the rest is halved: MongoDB's
-/// rule.
+/// The minimum cache size, and the memory reserved for everything else before the rest is halved:
+/// MongoDB's rule.
 const LEAST: u64 = 256 * MIB;
 const OTHERS: u64 = 1_024 * MIB;
 
-/// The smallest budget of queries: a sort of a few documents must work on any machine.
+/// The minimum memory for queries: a sort of a few documents must work on any machine.
 const LEAST_QUERIES: u64 = 32 * MIB;
 
-/// The memory of the machine, and what of it this process may use.
+/// The memory of the machine, and the part that this process may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// Bytes of the machine.
@@ -81,7 +81,7 @@ fn lower(memory: &mut Memory, root: &Path, path: &str, file: &str) {
     loop {
         let place = root.join(&group).join(file);
         let limit = fs::read_to_string(&place).unwrap_or_default();
-        // No limit is the word `max`, or a number beyond all memory.
+        // No limit is written as `max` or as a number larger than any memory.
         if let Ok(limit) = limit.trim().parse::<u64>()
             && (limit < memory.limit || memory.limit == 0)
         {

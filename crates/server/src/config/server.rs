@@ -21,13 +21,13 @@ pub struct Config {
     /// `storage.cacheSizeGB`: memory of the engine in bytes, or the default of
     /// [`Memory`](super::Memory).
     pub cache_bytes: Option<u64>,
-    /// `storage.betree.*` and its like: settings of engines, in order.
+    /// `storage.betree.*` and similar: settings of engines, in order.
     pub engine_settings: Vec<EngineSetting>,
     /// `storage.engineOptions`: options of the engine in use, by name. They win over the section
     /// of the engine.
     pub engine_options: Vec<(String, String)>,
-    /// `storage.journal.commitIntervalMs` (default 100): the most a write without `j: true` may
-    /// lose when the machine fails.
+    /// `storage.journal.commitIntervalMs` (default 100): the maximum time span of writes without
+    /// `j: true` that a machine failure can lose.
     pub commit_interval_ms: u64,
     /// `storage.syncPeriodSecs` (default 60): the time between checkpoints of the engine.
     pub checkpoint_seconds: u64,
@@ -47,8 +47,8 @@ pub struct Config {
     pub unix_socket: UnixSocket,
     /// `net.maxIncomingConnections`.
     pub max_connections: usize,
-    /// How long what a client began may stand still (default [`limits::STALL`]). No setting of the
-    /// file; tests use shorter limits.
+    /// Maximum time that a client may pause within a message (default [`limits::STALL`]). Not a
+    /// setting of the file; tests use shorter limits.
     pub stall: Duration,
     /// `net.compression.compressors` (default snappy, zstd, zlib).
     pub compressors: Vec<Compressor>,
@@ -83,7 +83,7 @@ pub struct Config {
     pub quiet: bool,
     /// `processManagement.fork`: continue in the background once it listens.
     pub fork: bool,
-    /// Settings that do nothing, each in a sentence; the log says them at the start.
+    /// Settings without effect, each described in a sentence, which the log lists at the start.
     pub warnings: Vec<String>,
     /// `processManagement.pidFilePath`.
     pub pid_file: Option<PathBuf>,
@@ -161,7 +161,7 @@ impl Default for Config {
 pub struct EngineSetting {
     /// Its whole name in the file.
     pub setting: String,
-    /// The engine it is about.
+    /// The engine that the setting belongs to.
     pub engine: &'static str,
     /// The name of the option.
     pub name: String,

@@ -481,7 +481,7 @@ fn always_on(_: &mut Config, value: &str) -> Result<(), String> {
     }
 }
 
-/// Folders for databases or indexes.
+/// Check a setting for separate directories of databases or indexes.
 fn folders(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
     if boolean(value)? {
         config.does_nothing(name, ONE_FOLDER);

@@ -2,45 +2,47 @@
 
 use std::path::PathBuf;
 
-/// `net.tls.mode`: which connections are taken.
+/// `net.tls.mode`: which connections are accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsMode {
-    /// Plain ones only.
+    /// Only plain connections.
     #[default]
     Disabled,
-    /// Both. `allowTLS` and `preferTLS` differ in what a server does towards other servers.
+    /// Both kinds. In MongoDB `allowTLS` and `preferTLS` differ in connections to other servers.
     Allowed,
-    /// Encrypted ones only.
+    /// Only encrypted connections.
     Required,
 }
 
-/// The settings of TLS. With a mode but `disabled` a certificate is needed.
+/// The settings of TLS. Every mode except `disabled` requires a certificate.
 #[derive(Debug, Clone, Default)]
 pub struct TlsConfig {
-    /// `net.tls.mode` (default disabled).
+    /// `net.tls.certificateKeyFile`: PEM with the server's certificate, any intermediate
+    /// certificates, and the unencrypted private key.
     pub mode: TlsMode,
     /// `net.tls.certificateKeyFile`: PEM with the server's certificate, those between it and the
     /// root, and its key without a password.
     pub certificate_key_file: Option<PathBuf>,
-    /// `net.tls.CAFile`: PEM with the roots that certificates of clients come from. Without it no
-    /// client is asked for one.
+    /// `net.tls.CAFile`: PEM with the root certificates for clients. Without it clients are not
+    /// asked for a certificate.
     pub ca_file: Option<PathBuf>,
-    /// `net.tls.CRLFile`: PEM with certificates of clients that are revoked.
+    /// `net.tls.CRLFile`: PEM with a list of revoked client certificates.
     pub crl_file: Option<PathBuf>,
-    /// `net.tls.allowConnectionsWithoutCertificates` (default false): with a `CAFile`, take clients
-    /// that show none. Those that show one must show a good one.
+    /// `net.tls.allowConnectionsWithoutCertificates` (default false): with a `CAFile`, accept
+    /// clients without a certificate. A certificate that is presented must be valid.
     pub allow_without_certificates: bool,
-    /// `net.tls.allowInvalidCertificates` (default false): take clients whose certificate is not
-    /// good. It does not authenticate them.
+    /// `net.tls.allowInvalidCertificates` (default false): accept clients with an invalid
+    /// certificate, which does not authenticate them.
     pub allow_invalid_certificates: bool,
-    /// `net.tls.disabledProtocols`: no TLS 1.2. What is older than 1.2 is never spoken.
+    /// `net.tls.disabledProtocols`: whether TLS 1.2 is disabled. Earlier versions are not
+    /// supported.
     pub without_tls12: bool,
-    /// `net.tls.disabledProtocols`: no TLS 1.3.
+    /// `net.tls.disabledProtocols`: whether TLS 1.3 is disabled.
     pub without_tls13: bool,
 }
 
 impl TlsConfig {
-    /// Take `net.tls.mode`.
+    /// Parse `net.tls.mode`.
     pub(super) fn set_mode(&mut self, value: &str) -> Result<(), String> {
         self.mode = match value {
             "disabled" => TlsMode::Disabled,
@@ -51,7 +53,7 @@ impl TlsConfig {
         Ok(())
     }
 
-    /// Take `net.tls.disabledProtocols`.
+    /// Parse `net.tls.disabledProtocols`.
     pub(super) fn set_disabled(&mut self, value: &str) -> Result<(), String> {
         (self.without_tls12, self.without_tls13) = (false, false);
         for name in value.split(',').map(str::trim) {
@@ -68,7 +70,7 @@ impl TlsConfig {
         }
     }
 
-    /// Check that the settings fit together.
+    /// Check that the settings are complete.
     ///
     /// # Errors
     /// The setting that is missing.

@@ -1,6 +1,6 @@
 //! Values of settings, read from their text.
 
-/// A switch.
+/// Parse a boolean.
 pub(super) fn boolean(value: &str) -> Result<bool, String> {
     match value {
         "true" | "yes" | "on" | "1" => Ok(true),
@@ -9,7 +9,7 @@ pub(super) fn boolean(value: &str) -> Result<bool, String> {
     }
 }
 
-/// A number between two, both included.
+/// Parse a number between two bounds, both included.
 pub(super) fn within<T>(value: &str, least: T, most: T) -> Result<T, String>
 where
     T: std::str::FromStr + PartialOrd + std::fmt::Display,
@@ -18,7 +18,7 @@ where
     number.ok_or_else(|| format!("must be a number from {least} to {most}"))
 }
 
-/// Gigabytes in bytes.
+/// Parse gigabytes; returns bytes.
 pub(super) fn gigabytes(value: &str) -> Result<u64, String> {
     let gigabytes: f64 = within(value, 0.0, 1e6)?;
     #[expect(

@@ -82,7 +82,7 @@ fn transaction(
         return Ok(());
     }
     if !server.topology.is_replica_set() {
-        // Drivers match this text.
+        // Drivers compare this text.
         let message = "Transaction numbers are only allowed on a replica set member or mongos";
         return Err(Error::new(Code::ILLEGAL_OPERATION, message));
     }
@@ -116,7 +116,7 @@ fn transaction(
     Ok(())
 }
 
-/// Whether a command and the namespace it names may be part of a transaction.
+/// Check that a command, and the namespace it names, are allowed in a transaction.
 fn place(command: &Command, generic: &Generic, arguments: &Arguments<'_>) -> Result<()> {
     if !command.has(TRANSACTION) {
         let (name, advice) = (command.name, command.outside_advice);
@@ -126,7 +126,7 @@ fn place(command: &Command, generic: &Generic, arguments: &Arguments<'_>) -> Res
             message,
         ));
     }
-    // Commands of `admin` name their collections otherwise: see `bulkWrite`.
+    // Commands on `admin` name their collections in other places: see `bulkWrite`.
     if command.has(ADMIN) {
         return Ok(());
     }
@@ -139,7 +139,7 @@ fn place(command: &Command, generic: &Generic, arguments: &Arguments<'_>) -> Res
 
 fn concerns(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let concern = &generic.write_concern;
-    // Drivers send one with every aggregate for the sake of $out; MongoDB takes it there.
+    // Drivers send a write concern with every aggregate, because of `$out`; MongoDB accepts it.
     let takes = command.has(WRITES) || command.writing_stage.is_some();
     if concern.given && !takes {
         let message = "Command does not support writeConcern";
@@ -157,7 +157,7 @@ fn concerns(server: &Server, command: &Command, generic: &Generic) -> Result<()>
     snapshot(server, command, generic)
 }
 
-/// Whether a command may read a snapshot, at the time it names.
+/// Check that a command may read a snapshot, at the time that it names.
 fn snapshot(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let Some(concern) = generic.read_concern.as_ref() else {
         return Ok(());
@@ -176,7 +176,8 @@ fn snapshot(server: &Server, command: &Command, generic: &Generic) -> Result<()>
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     }
     if generic.in_transaction {
-        // A transaction reads the present, which is that time only if nothing was written since.
+        // A transaction reads the current state, which is that of the given time only if nothing
+        // was written since.
         return match concern.at {
             Some(at) if at < operation => Err(Error::new(
                 Code::SNAPSHOT_TOO_OLD,

@@ -1,4 +1,4 @@
-//! Makes a request of a message, or an error.
+//! Turns a message into a request, or into an error.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
@@ -17,7 +17,7 @@ use crate::request::failure::{self, Situation};
 use crate::server::Server;
 use crate::state::{Client, Operation};
 
-/// The error for a message that is not run.
+/// The error for a message that is refused.
 pub(crate) struct Refused {
     error: Error,
     situation: Option<Situation>,
@@ -94,7 +94,7 @@ pub(crate) fn prepare(
     }))
 }
 
-/// Advance the cluster time to that of a client. Clients that have not authenticated may not.
+/// Advance the cluster time to that of an authenticated client.
 fn advance_clock(server: &Arc<Server>, client: &Client, generic: &Generic) {
     let is_trusted = !server.config.authorization || client.is_authenticated();
     if let Some(time) = generic.cluster_time.filter(|_| is_trusted) {
@@ -102,7 +102,7 @@ fn advance_clock(server: &Arc<Server>, client: &Client, generic: &Generic) {
     }
 }
 
-/// A cell with a value, or an empty one.
+/// A cell that contains `value`, if there is one.
 fn cell<T>(value: Option<T>) -> OnceLock<Arc<T>> {
     let cell = OnceLock::new();
     if let Some(value) = value {

@@ -1,4 +1,4 @@
-//! Runs a request in the lane of its command, and finishes the reply.
+//! Runs a request on the kind of thread that its command requires, and finishes the reply.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::request::failure::{self, Situation};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
 
-/// How often a write that is held up checks whether it is interrupted.
+/// Interval at which a blocked write checks whether it was interrupted.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The answer to a message.
@@ -61,7 +61,7 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
     }
     let (reply, noted) = finish(&request, outcome, fault);
     if let Some(noted) = noted {
-        // A failure to write the entry is no error of the command.
+        // A failure to write the profile entry is not an error of the command.
         let _: Result<(), _> = noted.await;
     }
     Answer::Reply(reply)
@@ -80,8 +80,8 @@ fn ordered_fault(request: &Request) -> Option<Fault> {
     failed.or_else(|| hit_write(request, true))
 }
 
-/// The fault that a failpoint sets for a retryable write: before it is done, or after it was done
-/// for the first time.
+/// The fault that a failpoint sets for a retryable write: before its execution, or after its first
+/// execution.
 fn hit_write(request: &Request, before: bool) -> Option<Fault> {
     let generic = &request.generic;
     let retryable = request.command.has(RETRYABLE)
@@ -96,7 +96,7 @@ fn hit_write(request: &Request, before: bool) -> Option<Fault> {
     })?
 }
 
-/// How many statements a write has.
+/// The number of statements of a write.
 fn statements(request: &Request) -> usize {
     let count = |name: &str| {
         let sequence = request.message().sequence_len(name);
@@ -119,7 +119,7 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         true => Some(allowed(request).await?),
         false => None,
     };
-    // The engine may hold writes up for long. Writes of an open transaction pass: other
+    // The engine may block writes for long. Writes of an open transaction pass, because other
     // writers may wait for its end.
     let alone = !request.generic.in_transaction;
     let _writer = match writes && alone && request.command.lane == Lane::Storage {
@@ -167,8 +167,8 @@ pub(crate) fn shutting_down() -> Error {
     Error::new(Code::SHUTDOWN_IN_PROGRESS, message)
 }
 
-/// Wait for a worker, for at most [`ADMISSION`]. A client that can back off is rejected at once
-/// when many wait.
+/// Wait for a worker, for at most [`ADMISSION`]. A client that supports backoff is rejected at once
+/// if many commands wait.
 async fn admit<'a>(
     request: &Request,
     admission: &'a Semaphore,
@@ -202,8 +202,8 @@ fn overloaded(server: &Server) -> Error {
     Error::new(Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED, message)
 }
 
-/// Finish the reply. For a profiled database also returns a receiver that completes when the entry
-/// is written.
+/// Finish the reply. If the database is profiled, also return a receiver that completes when the
+/// profile entry is written.
 fn finish(
     request: &Arc<Request>,
     outcome: Result<Builder>,
@@ -227,7 +227,8 @@ fn finish(
         Err(error) => {
             let mut reply = Builder::new();
             failure::fill(&mut reply, &error, Some(situation), fault.labels.as_deref());
-            // The write concern applies to failed writes as well, and drivers read this first.
+            // The write concern applies to failed writes as well, and drivers check this field
+            // first.
             if let Some(error) = unsatisfied(request).filter(|_| fault.code.is_none()) {
                 reply.value("writeConcernError", &Bson::Document(error));
             }
@@ -237,7 +238,7 @@ fn finish(
     if request.writes() && failed.is_none() {
         server.tick();
     }
-    // An error of a failpoint says nothing about the topology.
+    // An error that a failpoint injects implies nothing about the topology.
     let reported = failed.as_ref().filter(|_| fault.code.is_none());
     times(server, &mut reply, reported);
     let taken = request.taken();
@@ -264,7 +265,8 @@ fn note_use(request: &Request, taken: Duration) {
     usages.note((request.database(), collection), how, taken);
 }
 
-/// The error of a write concern that a set of one member cannot satisfy. The write is done.
+/// The error of a write concern that a set of one member cannot satisfy. The write itself was
+/// executed.
 fn unsatisfied(request: &Request) -> Option<Document> {
     if !request.writes() || !request.server.topology.is_replica_set() {
         return None;
@@ -310,7 +312,7 @@ fn concern_error(
     }
 }
 
-/// Append the times of a replica set, and the topology to errors about it.
+/// Append the times of a replica set and, to errors that concern it, the topology.
 pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>) {
     let topology = &server.topology;
     if failed.is_some_and(|error| failure::includes_topology(error.code.0)) {

@@ -21,7 +21,7 @@ use crate::state::clock;
 /// Size of a `system.profile` collection in bytes: MongoDB's value.
 const PROFILE_BYTES: i32 = 1 << 20;
 
-/// What a command read, under MongoDB's names, if it was executed by a plan.
+/// The reads of a command under MongoDB's names, if it executed a plan.
 fn read(request: &Request) -> Option<(String, Document)> {
     let examined = &request.examined;
     let plan = examined.plans()?;
@@ -41,7 +41,7 @@ fn read(request: &Request) -> Option<(String, Document)> {
     Some((plan, read))
 }
 
-/// What a command did, under MongoDB's names, from its reply.
+/// The results of a command under MongoDB's names, from its reply.
 fn counts(request: &Request, reply: &RawDocument) -> Document {
     let number = |name: &str| reply.get(name).ok().flatten().and_then(integer);
     let mut counts = Document::new();
@@ -101,7 +101,8 @@ fn counts(request: &Request, reply: &RawDocument) -> Document {
     counts
 }
 
-/// Whether it waited for other clients, so that its duration says nothing about the server.
+/// Whether the command waited for other clients, so that its duration says nothing about the
+/// server.
 fn waits(request: &Request, counts: &Document) -> bool {
     // A cursor that stays open and returns nothing waited for documents.
     let awaits = request.command.has(CONTINUES)
@@ -110,7 +111,7 @@ fn waits(request: &Request, counts: &Document) -> bool {
     request.command.has(GREETS) || awaits
 }
 
-/// Log a command if it took long, and keep it if its database is profiled.
+/// Log a command if it was slow, and write a profile entry if its database is profiled.
 ///
 /// Returns a receiver that completes when the entry of the profile is written.
 pub(crate) fn note(
@@ -195,7 +196,7 @@ fn millis(taken: Duration) -> i64 {
     i64::try_from(taken.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// An entry of the profile.
+/// Build a profile entry.
 fn entry(
     request: &Request,
     taken: Duration,
@@ -241,8 +242,7 @@ fn entry(
     entry
 }
 
-/// Write an entry of the profile, on a thread that may block. A failure to write it is no
-/// error of the command.
+/// Write a profile entry on a thread that may block. A failure is not an error of the command.
 fn keep(request: &Arc<Request>, entry: Document) -> Option<oneshot::Receiver<()>> {
     if namespace(request).ends_with(".system.profile") {
         return None;
@@ -250,7 +250,7 @@ fn keep(request: &Arc<Request>, entry: Document) -> Option<oneshot::Receiver<()>
     let kept = Arc::clone(request);
     let (written, done) = oneshot::channel();
     request.server.pool.submit(move || {
-        // See above.
+        // A failure is not an error of the command.
         let _: Result<()> = write(&kept, &entry);
         let _: Result<(), _> = written.send(());
     });

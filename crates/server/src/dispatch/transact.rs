@@ -1,4 +1,4 @@
-//! Runs a command where it belongs: in its transaction, at a moment of the past, or directly.
+//! Runs a command in its transaction, at a held snapshot, or directly.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use wire::Builder;
 use crate::command::{CONTINUES, ENDS, Lane, STREAMS, WRITE_ERRORS};
 use crate::request::{self, Request, failure};
 
-/// Bodies up to this many bytes are not measured before they are decoded.
+/// The memory of bodies up to this size is not estimated before they are decoded.
 const SMALL: usize = 64 << 10;
 
-/// Estimated bytes of the trees made from a command's body: the values, and the structures parsed
-/// from them. Documents and statements of writes are decoded one at a time.
+/// Estimated memory of the values decoded from a command's body and of the structures parsed from
+/// them. Documents and statements of writes are decoded one at a time and not included.
 fn tree(request: &Request) -> Result<usize> {
     let body = request.body();
     if request.command.has(STREAMS) || body.as_bytes().len() <= SMALL {
@@ -24,10 +24,11 @@ fn tree(request: &Request) -> Result<usize> {
     Ok(decoded_size(body)?.saturating_mul(2))
 }
 
-/// Run a command within its limits. The reply, and whether its transaction must end.
+/// Run a command within its limits; returns the reply, and whether its transaction must end.
 fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     let budget = Arc::clone(&request.server.memory);
-    // The other lanes never wait: they are on the thread of a socket, or end what others wait for.
+    // Commands of the other lanes never wait: they run on a network thread, or end what others wait
+    // for.
     let turns = request.command.lane == Lane::Storage;
     let processors = turns.then(|| Arc::clone(&request.server.processors));
     let _measured = op.meter(Some(budget)).with_processors(processors).enter();
@@ -36,10 +37,10 @@ fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
     request::run(request, op)
 }
 
-/// Run a command where it belongs: in its transaction, at a moment of the past, or here.
+/// Run a command in its transaction, at a held snapshot, or directly.
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     let outcome = run(request);
-    // The write is done: a failure to read the users is no error of the command.
+    // The write was executed: a failure to read the users is not an error of the command.
     if request.writes() {
         request.server.refresh_users();
     }
@@ -74,8 +75,7 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
     }
 }
 
-/// Whether a command reads a moment of the past, outside of transactions, and which, if it names
-/// one.
+/// Whether a command reads at a past time outside of transactions, and at which, if it names one.
 fn moment(request: &Request) -> Option<Option<Timestamp>> {
     if request.generic.in_transaction {
         return None;
@@ -88,8 +88,8 @@ fn moment(request: &Request) -> Option<Option<Timestamp>> {
     (concern.level == "snapshot").then_some(concern.at)
 }
 
-/// The reply to a command that failed in a transaction, which has ended. The error of one document
-/// is still reported in `writeErrors`.
+/// The reply to a command that failed in a transaction, which has been aborted. The error of one
+/// document is still reported in `writeErrors`.
 fn refused(request: &Request, error: Error) -> Result<Builder> {
     let of_document = matches!(
         error.code,

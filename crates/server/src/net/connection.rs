@@ -39,7 +39,7 @@ enum Next {
     End,
 }
 
-/// How long the end of a connection may take.
+/// Maximum time to close a connection.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 struct Connection<S> {
@@ -51,7 +51,7 @@ struct Connection<S> {
     sent: i32,
     /// Its place among the guests, until it has authenticated (C3).
     guest: Option<Guest>,
-    /// It must close: messages that it has sent are not answered any more.
+    /// Whether the connection must close without answering messages already sent.
     dismissed: bool,
 }
 
@@ -259,7 +259,8 @@ impl<S: Socket> Connection<S> {
         }
     }
 
-    /// Answer bytes that are no message, and close where the stream cannot be followed.
+    /// Answer bytes that are not a valid message; close the connection if the next message cannot
+    /// be found.
     async fn refuse_bytes(
         &mut self,
         header: Header,
@@ -313,7 +314,7 @@ impl<S: Socket> Connection<S> {
         Ok(Next::Go)
     }
 
-    /// Answer an `OP_MSG`, with a stream of replies where the client takes one.
+    /// Answer an `OP_MSG`, with a stream of replies if the client accepts one.
     async fn message(
         &mut self,
         message: Message,
@@ -375,10 +376,10 @@ impl<S: Socket> Connection<S> {
         let Some(awaited) = awaited else {
             return Ok((request, false));
         };
-        // A copy as long as the message: the buffer it came in may be longer (C4).
+        // A copy of exactly the message's size: the receive buffer may be larger (C4).
         let message = request.message().clone();
         drop(request);
-        // Less than before, so the budget allows it.
+        // This is less than before, so the budget allows it.
         let _: io::Result<()> = self.hold(message.size());
         self.await_change(awaited).await;
         let request = dispatch::prepare(&self.server, &self.client, message, None)?;
@@ -386,7 +387,7 @@ impl<S: Socket> Connection<S> {
     }
 
     async fn await_change(&mut self, awaited: Awaited) {
-        // A client that has disconnected waits for nothing.
+        // The client has disconnected: do not wait.
         if self.ended {
             return;
         }

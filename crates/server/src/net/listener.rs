@@ -13,7 +13,8 @@ use super::open::{open, open_local};
 use crate::server::Server;
 use crate::state::peer::Peer;
 
-/// Pause after a failed accept, mostly for want of file descriptors: other connections may close.
+/// Pause after a failed accept, which is usually caused by a lack of file descriptors: closing
+/// connections may free some.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A new connection.

@@ -22,7 +22,7 @@ use crate::tls::{Allowance, First, Tls, first};
 /// Idle time after which the kernel probes whether the client is alive: MongoDB's value.
 const IDLE: Duration = Duration::from_secs(300);
 
-/// Why a connection is refused before its first message.
+/// The reason why a connection is refused before its first message.
 type Refusal = (&'static str, String);
 
 /// Serve a connection from its first byte to its end.
@@ -35,7 +35,7 @@ pub(super) async fn open(server: &Arc<Server>, slot: &Slot, stream: TcpStream, p
             connection::serve(Arc::clone(server), client, stream, Vec::new()).await;
             Ok(())
         }
-        // Boxed, so that the future of a plain connection holds no handshake.
+        // Boxed, so that the future of a plain connection does not include a handshake.
         Some(tls) => Box::pin(told_apart(server, tls, slot, stream, peer)).await,
     };
     if let Err((code, message)) = done {

@@ -14,7 +14,7 @@ pub(super) enum Kind {
     Gauge,
 }
 
-/// Text under way.
+/// Metrics text being written.
 #[derive(Default)]
 pub(super) struct Text {
     text: String,

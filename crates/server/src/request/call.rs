@@ -31,19 +31,19 @@ pub(crate) struct Request {
     pub(crate) server: Arc<Server>,
     /// The command, its arguments and its client.
     pub(crate) operation: Arc<Operation>,
-    /// What it does.
+    /// The function that runs it.
     pub(crate) run: Run,
     /// Whether it is brief; never without this.
     pub(crate) brief: Option<Brief>,
     /// Its writes are committed without a sync, and the log is synced before the reply.
     pub(crate) synced_later: AtomicBool,
-    /// Another reply follows, for a client that accepts a stream of replies.
+    /// Whether another reply follows, for a client that accepts a stream of replies.
     pub(crate) more: AtomicBool,
-    /// It is a retry: some of its statements were done before.
+    /// Whether it is a retry, some of whose statements were already executed.
     pub(crate) repeated: AtomicBool,
-    /// The privileges it needed, which are kept with its cursors; empty where none were needed.
+    /// The privileges that it required, which are kept with its cursors; empty if it required none.
     pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
-    /// The request of an `aggregate`, where authorization has read it.
+    /// The parsed request of an `aggregate`, if authorization parsed it.
     pub(crate) understood: Option<Understood>,
 }
 
@@ -124,9 +124,9 @@ impl Request {
         })
     }
 
-    /// What a write survives once it is acknowledged. Without a write concern a member of a
-    /// replica set writes for the majority, and the majority has it in its logs; a standalone
-    /// server acknowledges earlier. So does `w: 1`.
+    /// The durability of an acknowledged write. Without a write concern, a member of a replica set
+    /// writes with `w: "majority"`, which includes the log; a standalone server, and `w: 1`,
+    /// acknowledge earlier.
     pub(crate) fn durability(&self) -> Durability {
         if !self.command.has(WRITES) {
             return Durability::Interval;
@@ -171,7 +171,7 @@ impl Call<'_> {
         (request.run)(&call, reply)
     }
 
-    /// Abort the transaction it is part of although the reply is no error: one statement failed.
+    /// Abort its transaction although the reply is not an error: one statement failed.
     pub(crate) fn doom(&self) {
         self.doomed.set(true);
     }
@@ -188,7 +188,7 @@ impl Call<'_> {
     }
 }
 
-/// Run a command. The reply, and whether its transaction must end.
+/// Run a command; returns the reply, and whether its transaction must end.
 ///
 /// # Errors
 /// Those of the command.

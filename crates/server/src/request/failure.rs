@@ -22,7 +22,7 @@ const TRANSIENT: &[i32] = &[24, 112, 239, 246, 251, 267];
 /// Codes about the role of this member, whose replies include the topology.
 const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 
-/// What the labels of a command depend on.
+/// The properties of a command that determine its error labels.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Situation {
     /// A statement of a transaction.
@@ -77,7 +77,7 @@ pub(crate) fn includes_topology(code: i32) -> bool {
     STATE_CHANGE.contains(&code)
 }
 
-/// Fill a reply with an error. `given` labels replace those of the code.
+/// Fill a reply with an error. `given` labels replace the labels that the code implies.
 pub(crate) fn fill(
     reply: &mut Builder,
     error: &Error,
@@ -105,8 +105,8 @@ pub(crate) fn fill(
     }
 }
 
-/// Append the fields of a document. A document that cannot be encoded (a name with a zero byte) is
-/// left out: it comes from our own errors.
+/// Append the fields of a document. A document that cannot be encoded (a name with a zero byte),
+/// which only our own errors can contain, is left out.
 pub(crate) fn append(reply: &mut Builder, document: &Document) {
     if let Ok(raw) = RawDocumentBuf::try_from(document) {
         reply.fields(&raw);

@@ -1,4 +1,4 @@
-//! A command as logs and `currentOp` show it: without secrets, and cut to a limit.
+//! A command in the form that logs and `currentOp` show: without secrets, and truncated.
 
 use bson::{Document, RawDocument, doc};
 use query::Result;
@@ -17,7 +17,7 @@ const SECRETS: &[&str] = &[
     "speculativeAuthenticate",
 ];
 
-/// Whether a command holds a password or a proof of one.
+/// Whether a command contains a password or a proof of one.
 pub(crate) fn is_secret(commands: &Commands, body: &RawDocument) -> bool {
     let mut names = body.iter().map_while(Result::ok).map(|(name, _)| name);
     let first = names.next().is_some_and(|name| {
@@ -27,8 +27,8 @@ pub(crate) fn is_secret(commands: &Commands, body: &RawDocument) -> bool {
     first || names.any(|name| SECRETS.contains(&name.as_str()))
 }
 
-/// A command without secrets, every part of it cut to a limit: first its name, last the fields that
-/// drivers add to every command.
+/// A command without secrets and with every part truncated: its name first, the fields that drivers
+/// add to every command last.
 pub(crate) fn shown(operation: &Operation) -> Document {
     let mut shown = masked(operation);
     for name in ["$clusterTime", "$db"] {

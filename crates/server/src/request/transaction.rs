@@ -2,7 +2,7 @@
 
 use query::{Code, Error, Result};
 
-/// Refuse, for a transaction, the databases and collections that the server keeps for itself.
+/// Refuse the server's own databases and collections in a transaction.
 ///
 /// # Errors
 /// `OperationNotSupportedInTransaction`.

@@ -1,4 +1,4 @@
-//! Documents cut to a length that a line of the log can hold.
+//! Documents truncated so that they fit into a log line.
 //!
 //! - D1. The JSON text of what is returned is bounded, whatever the document: long strings, binary
 //!   values, names, many elements, deep nesting. The bound is the one given to [`Brief::new`], plus
@@ -9,10 +9,10 @@ use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 
 use crate::limits::{SHOWN_DEPTH, SHOWN_NAME, SHOWN_VALUE};
 
-/// Marks the place where text was cut off.
+/// Marks the place where text was truncated.
 const CUT: &str = "...";
 
-/// Bytes of the text of a value that is not cut: the longest is a decimal of 128 bits.
+/// Maximum bytes of the text of a value that is never truncated: that of a decimal128.
 const SCALAR: usize = 80;
 
 /// The text budget of one document.
@@ -30,12 +30,12 @@ impl Brief {
         }
     }
 
-    /// Whether anything was cut off.
+    /// Whether anything was truncated.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Whether there is room; if not, the rest is cut off.
+    /// Whether there is room; if not, the rest is truncated.
     pub(crate) fn has_room(&mut self) -> bool {
         self.cut |= self.left == 0;
         self.left > 0
@@ -62,7 +62,7 @@ impl Brief {
         self.text(name, SHOWN_NAME)
     }
 
-    /// A value at a depth: 1 for a field of the outermost document.
+    /// A value at nesting level `depth`: 1 for a field of the outermost document.
     pub(crate) fn value(&mut self, value: RawBsonRef<'_>, depth: usize) -> Bson {
         match value {
             RawBsonRef::String(text) => self.text(text, SHOWN_VALUE).into(),
@@ -81,7 +81,7 @@ impl Brief {
         }
     }
 
-    /// Values that are not text and may hold some.
+    /// Values that are not strings but may contain text.
     fn other(&mut self, value: RawBsonRef<'_>) -> Bson {
         let long = match value {
             RawBsonRef::Binary(binary) => binary.bytes.len(),
@@ -104,7 +104,7 @@ impl Brief {
             self.take(shown.len());
             return shown.into();
         }
-        // An escaped byte takes six at most.
+        // An escaped byte takes at most six.
         self.take(SCALAR.saturating_add(long.saturating_mul(6)));
         Bson::try_from(value).unwrap_or(Bson::Null)
     }
@@ -117,14 +117,14 @@ impl Brief {
                 shown.push(CUT.into());
                 break;
             }
-            // The decoder of messages has checked the elements.
+            // The decoder of messages has validated the elements.
             let Ok(value) = value else { break };
             shown.push(self.value(value, depth.saturating_add(1)));
         }
         shown
     }
 
-    /// A document at a depth: 0 for the outermost.
+    /// A document at nesting level `depth`: 0 for the outermost one.
     pub(crate) fn document(&mut self, document: &RawDocument, depth: usize) -> Document {
         let mut shown = Document::new();
         self.take(2);
@@ -142,7 +142,7 @@ impl Brief {
     }
 }
 
-/// Text, cut off at a number of bytes.
+/// Text, truncated to a number of bytes.
 pub(crate) fn cut(text: &str, most: usize) -> String {
     match beginning(text, most) {
         (whole, true) => whole.to_owned(),
@@ -150,7 +150,7 @@ pub(crate) fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// The first bytes of a text, at most a given number, and whether that is all of it.
+/// The first bytes of a text, at most `most`, and whether they are the whole text.
 fn beginning(text: &str, most: usize) -> (&str, bool) {
     if text.len() <= most {
         return (text, true);
@@ -159,7 +159,7 @@ fn beginning(text: &str, most: usize) -> (&str, bool) {
     (text.get(..end).unwrap_or_default(), false)
 }
 
-/// Bytes of a text in JSON.
+/// Bytes of a text when escaped in JSON.
 fn escaped(text: &str) -> usize {
     let longer = |byte: u8| match byte {
         b'"' | b'\\' => 2,
@@ -208,7 +208,7 @@ mod tests {
         })
     }
 
-    /// D1: what is shown is bounded.
+    /// D1: the size of the text is bounded.
     #[test]
     fn everything_that_can_be_long_is_cut() {
         let many = |count: u32| (0..count).map(|n| (format!("f{n}"), bson!(i64::from(n))));

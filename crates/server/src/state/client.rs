@@ -21,7 +21,7 @@ pub(crate) struct Client {
     pub(crate) encrypted: bool,
     /// The subject of the certificate it showed, if that is valid.
     pub(crate) subject: Option<String>,
-    /// What is known about it so far.
+    /// Its state, which changes during the connection.
     pub(crate) state: Mutex<ClientState>,
 }
 
@@ -32,15 +32,15 @@ pub(crate) struct ClientState {
     pub(crate) metadata: Option<RawDocumentBuf>,
     /// The name of the application in it.
     pub(crate) application: String,
-    /// Compressors both sides have, in the order of the client.
+    /// Compressors that both sides support, in the client's order of preference.
     pub(crate) compressors: Vec<Compressor>,
-    /// It supports backing off when the server is overloaded.
+    /// Whether it supports backing off when the server is overloaded.
     pub(crate) backpressure: bool,
     /// The user it authenticated as.
     pub(crate) identity: Option<Identity>,
-    /// An authentication under way.
+    /// An authentication in progress.
     pub(crate) conversation: Option<Conversation>,
-    /// It has sent a greeting.
+    /// Whether it has sent a greeting.
     pub(crate) greeted: bool,
 }
 
@@ -71,7 +71,8 @@ impl Client {
         self.state.lock().identity.is_some()
     }
 
-    /// The address that limits are counted by. For IPv6 the 64-bit network, which one customer has.
+    /// The address under which limits count it: for IPv6 the 64-bit network, which belongs to one
+    /// customer.
     pub(crate) fn source(&self) -> IpAddr {
         match self.peer.ip().to_canonical() {
             IpAddr::V6(address) => {

@@ -31,7 +31,7 @@ struct Times {
     aside: Option<Timestamp>,
     /// The last second that is reserved.
     reserved: u32,
-    /// Whether a reservation is under way.
+    /// Whether a reservation is in progress.
     reserving: bool,
 }
 
@@ -162,8 +162,8 @@ impl Clock {
 }
 
 impl Times {
-    /// The second up to which to reserve. Ahead of the wall clock no further: there the clock
-    /// counts within a second.
+    /// The second up to which to reserve. It is limited to a time ahead of the wall clock: beyond
+    /// that the clock counts within a second.
     fn wanted(&self, now: u32) -> u32 {
         let aside = self.aside.map_or(0, |aside| aside.time);
         let ahead = now.saturating_add(AHEAD);
@@ -218,7 +218,7 @@ mod tests {
             time: 0,
             increment: 0,
         };
-        // Forward, at once, back, far back, forward again; each server is killed.
+        // Forward, unchanged, back, far back, forward again; each server is killed.
         for now in [1_000, 1_000, 990, 10, 5_000, 4_000, 4_000] {
             WALL.store(now, Ordering::Relaxed);
             let (store, clock) = start(&engine, wall);
@@ -229,7 +229,7 @@ mod tests {
                 assert_eq!(clock.times(), (time, time));
                 last = time;
                 WALL.fetch_add(1, Ordering::Relaxed);
-                // Other servers are slow to reserve, and some are killed before.
+                // Some servers reserve late, and some are killed before.
                 if step % 13 == 12
                     && let Some(until) = clock.to_reserve()
                 {
@@ -253,7 +253,7 @@ mod tests {
         }
     }
 
-    /// K2: until then it is kept aside.
+    /// K2: a later time of a client is kept aside until then.
     #[test]
     fn a_time_of_a_client_counts_when_it_is_reserved() {
         static WALL: AtomicU32 = AtomicU32::new(1_000);

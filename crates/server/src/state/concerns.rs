@@ -10,10 +10,10 @@ use stdx::sync::RwLock;
 use super::clock;
 use crate::own;
 
-/// `_id` of the document that keeps them.
+/// `_id` of the document that stores them.
 const KEY: &str = "ReadWriteConcernDefaults";
 
-/// The defaults that were set.
+/// The defaults that a client has set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Defaults {
     /// `defaultReadConcern`.
@@ -60,14 +60,14 @@ impl Concerns {
         self.0.read().clone()
     }
 
-    /// The default of `w`, and of `j`, where they were set.
+    /// The default of `w` and of `j`, if set.
     pub(crate) fn write(&self) -> Option<(Option<Bson>, Option<bool>)> {
         let defaults = self.0.read();
         let concern = defaults.write.as_ref()?;
         Some((concern.get("w").cloned(), concern.get_bool("j").ok()))
     }
 
-    /// Set those that are given; an empty read concern unsets the default.
+    /// Set the given defaults; an empty read concern removes the default.
     ///
     /// # Errors
     /// `BadValue` when an empty write concern would unset one, which MongoDB refuses; those of

@@ -1,4 +1,4 @@
-//! Faults that tests set: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
+//! Failpoints, which tests set: `configureFailPoint`, behind `--setParameter enableTestCommands=1`.
 //!
 //! - H1. While no point is set, a command pays one relaxed load for each place where a fault may
 //!   hit it: no lock, no random number, and no argument is read.
@@ -14,23 +14,23 @@ use stdx::sync::Mutex;
 
 use crate::command::Commands;
 
-/// When a fault happens.
+/// When a fault occurs.
 #[derive(Debug, Clone, PartialEq)]
 enum Mode {
     AlwaysOn,
-    /// This many times more.
+    /// The next so many times.
     Times(i64),
-    /// After this many more.
+    /// Always, after skipping this many times.
     Skip(i64),
     Probability(f64),
 }
 
-/// What `failCommand` does to a command.
+/// The effects of `failCommand` on a command.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Fault {
-    /// Answer this error instead of running the command.
+    /// Return this error instead of running the command.
     pub(crate) code: Option<i32>,
-    /// Its labels, instead of those the code gives.
+    /// Labels of the error, instead of those that its code implies.
     pub(crate) labels: Option<Vec<String>>,
     /// End the connection instead of answering.
     pub(crate) close: bool,
@@ -49,7 +49,7 @@ struct Point {
     fault: Fault,
 }
 
-/// The fault points that are set.
+/// The failpoints that are set.
 pub(crate) struct FailPoints {
     /// Whether `state` holds a point. Written with `state` locked, read without (H1).
     is_set: AtomicBool,
@@ -61,14 +61,14 @@ struct State {
     rng: Rng,
 }
 
-/// The place where a retryable write has been done: see [`FailPoints::hit_write`].
+/// The place after a retryable write was executed: see [`FailPoints::hit_write`].
 const WRITE: &str = "onPrimaryTransactionalWrite";
 
 /// Every time limit expires at once.
 const LIMIT: &str = "maxTimeAlwaysTimeOut";
 
-/// Names that can be set, and the commands that always reach them. All but the first are places in
-/// MongoDB's source that the test suites of drivers use.
+/// The failpoints that can be set, each with the commands that it always reaches. All but the first
+/// are named after places in MongoDB's source and are used by the test suites of drivers.
 const KNOWN: &[(&str, &[&str])] = &[
     ("failCommand", &[]),
     ("failGetMoreAfterCursorCheckout", &["getMore"]),
@@ -77,7 +77,7 @@ const KNOWN: &[(&str, &[&str])] = &[
 ];
 
 impl FailPoints {
-    /// None set.
+    /// No failpoints set.
     pub(crate) fn new(seed: u64) -> FailPoints {
         FailPoints {
             is_set: AtomicBool::new(false),
@@ -93,8 +93,7 @@ impl FailPoints {
         self.is_set.load(Ordering::Relaxed)
     }
 
-    /// Remove points that have fired as often as they were set for, and publish whether any is
-    /// left.
+    /// Remove failpoints that have fired as often as requested, and publish whether any remain.
     fn settle(&self, state: &mut State) {
         state.points.retain(|_, point| point.mode != Mode::Times(0));
         self.is_set
@@ -123,7 +122,7 @@ impl FailPoints {
         if let Some(mode) = mode {
             let mut named = strings(&data, "failCommands").unwrap_or_default();
             named.extend(commands.iter().map(|&command| command.to_owned()));
-            // An alias means the command, by whichever of its names a client calls it.
+            // An alias stands for the command, which clients may call by any of its names.
             for name in &mut named {
                 if let Some(command) = known.find(name) {
                     command.name.clone_into(name);
@@ -147,8 +146,8 @@ impl FailPoints {
         Ok(entered)
     }
 
-    /// The fault that hits a command now, given by the name of its row. `application` is called
-    /// only while points are set.
+    /// The fault that now affects the command with this row name. `application` is called only
+    /// while failpoints are set.
     pub(crate) fn hit(&self, command: &str, application: impl FnOnce() -> String) -> Option<Fault> {
         if !self.is_set() {
             return None;
@@ -172,7 +171,7 @@ impl FailPoints {
         hit
     }
 
-    /// The fault that hits a command with a time limit now: the limit expires.
+    /// The fault that now affects a command with a time limit: the limit expires at once.
     pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
         if !limited || !self.is_set() {
             return None;
@@ -191,10 +190,10 @@ impl FailPoints {
         })
     }
 
-    /// The fault that hits a retryable write now: `before` it is done, or after. It is named
-    /// after a place in MongoDB's source; it ends the connection unless its data say otherwise, and
-    /// with a code the write is not done.
-    /// What is skipped is counted in statements; `statements` is called only to skip.
+    /// The fault that now affects a retryable write, `before` its execution or after it. Named
+    /// after a place in MongoDB's source; it closes the connection unless its data specify
+    /// otherwise, and with an error code the write is not executed. Skips are counted in
+    /// statements; `statements` is called only to skip.
     pub(crate) fn hit_write(
         &self,
         before: bool,
@@ -331,8 +330,8 @@ mod tests {
 
     use super::*;
 
-    /// Visit every place where a fault may hit a command. Returns the number of faults, and whether
-    /// an argument of the command was read.
+    /// Visit every place where a fault can affect a command. Returns the number of faults, and
+    /// whether an argument of the command was read.
     fn visit(points: &FailPoints) -> (usize, bool) {
         let mut asked = false;
         let hit = points.hit("insert", || {
@@ -364,7 +363,7 @@ mod tests {
         configure(&points, "failCommand", doc! {"times": 1}.into(), data);
         assert!(points.is_set());
         assert_eq!(visit(&points), (1, true));
-        // The only point fired its last time.
+        // The only failpoint has fired for the last time.
         assert!(!points.is_set(), "H1");
         assert_eq!(visit(&points), (0, false), "H1");
         configure(&points, LIMIT, "alwaysOn".into(), doc! {});

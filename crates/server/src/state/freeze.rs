@@ -1,4 +1,4 @@
-//! `fsync` with `lock`: writes wait until it is released, so that the files can be copied.
+//! `fsync` with `lock`: blocks writes until it is released, so that the files can be copied.
 //!
 //! - F1. A write holds the gate shared while its command runs; the lock holds it exclusively. While
 //!   a lock is held no write is under way, and none begins before it is released.
@@ -12,7 +12,7 @@ use query::{Code, Error, Result};
 use stdx::sync::{Mutex, spawn};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-/// The gate, and the lock on it.
+/// The gate that writes pass, and the lock on it.
 #[derive(Default)]
 pub(crate) struct Freeze {
     gate: Arc<RwLock<()>>,
@@ -27,17 +27,17 @@ struct Held {
 }
 
 impl Freeze {
-    /// Wait until writes are allowed. The guard keeps locks out.
+    /// Wait until writes are allowed. While the guard exists, no lock is granted.
     pub(crate) async fn writing(&self) -> OwnedRwLockReadGuard<()> {
         Arc::clone(&self.gate).read_owned().await
     }
 
-    /// How many locks there are.
+    /// The number of locks.
     pub(crate) fn count(&self) -> i64 {
         self.held.lock().count
     }
 
-    /// Lock, after the writes under way. Returns the number of locks now.
+    /// Lock, after running writes have ended. Returns the number of locks.
     ///
     /// # Errors
     /// `LockTimeout` when they take longer than `limit`.
@@ -50,7 +50,7 @@ impl Freeze {
         Ok(held.count)
     }
 
-    /// Release one lock. Returns how many are left.
+    /// Release one lock. Returns the number of locks left.
     ///
     /// # Errors
     /// `IllegalOperation` when there is none.
@@ -76,7 +76,7 @@ fn hold(gate: &Arc<RwLock<()>>, limit: Duration) -> Result<Sender<()>> {
     let started = spawn("fsync-lock", move || {
         let alone = gate.blocking_write();
         if send.send(()).is_ok() {
-            // It ends when the other side is dropped: nothing is ever sent.
+            // The receive ends when the sender is dropped: nothing is ever sent.
             let _: Result<(), _> = released.recv();
         }
         drop(alone);
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(freeze.unlock().unwrap_err().code, Code::ILLEGAL_OPERATION);
     }
 
-    /// F1: no write is under way while a lock is held.
+    /// F1: no write is in progress while a lock is held.
     #[test]
     fn a_lock_waits_for_writes_and_gives_up() {
         let freeze = Freeze::default();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(refused.code, Code::LOCK_TIMEOUT);
         assert_eq!(freeze.count(), 0);
         drop(writing);
-        // The thread that gave up takes the gate and gives it back.
+        // The thread that gave up locks the gate and releases it.
         assert_eq!(freeze.lock(LONG).unwrap(), 1);
     }
 }

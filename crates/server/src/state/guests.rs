@@ -24,7 +24,7 @@ pub(crate) struct Guests {
     limit: usize,
     /// Bytes charged to all guests together.
     bytes: AtomicUsize,
-    /// Guests closed for want of memory or of room.
+    /// Guests closed because memory or places ran out.
     pub(crate) closed: Counter,
     present: Mutex<Present>,
 }
@@ -58,7 +58,7 @@ impl Guests {
         }
     }
 
-    /// Admit a guest. If that makes too many, one is closed (G2).
+    /// Admit a guest. If that exceeds the limit, close another one (G2).
     pub(crate) fn admit(self: &Arc<Guests>, client: &Client) -> Guest {
         let guest = Guest {
             all: Arc::clone(self),
@@ -79,7 +79,7 @@ impl Guests {
         guest
     }
 
-    /// How many there are.
+    /// The number of guests.
     pub(crate) fn count(&self) -> usize {
         self.present.lock().count
     }
@@ -139,7 +139,7 @@ impl Present {
         self.recount(source, before);
     }
 
-    /// The guest may be gone before: closed for others.
+    /// The guest may have been closed before, in favor of others.
     fn remove(&mut self, source: IpAddr, id: i64) -> Option<Arc<Notify>> {
         let guests = self.by_source.get_mut(&source)?;
         let before = guests.len();
@@ -159,7 +159,7 @@ impl Present {
         }
     }
 
-    /// Take out the oldest guest of the address with most of them.
+    /// Remove the oldest guest of the address with most guests.
     fn take_one(&mut self) -> Option<Arc<Notify>> {
         let (_, source) = *self.by_count.last()?;
         let (&id, _) = self.by_source.get(&source)?.first_key_value()?;
@@ -186,7 +186,7 @@ mod tests {
         std::future::Future::poll(ended, &mut context).is_ready()
     }
 
-    /// G2: the address with most guests loses its oldest.
+    /// G2: the address with most guests loses its oldest one.
     #[test]
     fn the_address_with_most_guests_loses_its_oldest() {
         let guests = Arc::new(Guests::new(4));
@@ -199,7 +199,7 @@ mod tests {
         let ended: Vec<bool> = attackers.iter().map(has_ended).collect();
         assert_eq!(ended, [true, true, true, true, true, false, false, false]);
         assert_eq!(guests.closed.get(), 5);
-        // An address of IPv6 counts as the network that one customer has.
+        // An IPv6 address counts as its 64-bit network, which belongs to one customer.
         let net = |host: i64| client(100 + host, &format!("2001:db8::{host}"));
         let six: Vec<Guest> = (0..4).map(|host| guests.admit(&net(host))).collect();
         assert!(!has_ended(&victim));

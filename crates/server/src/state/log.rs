@@ -1,4 +1,5 @@
-//! The log, in the shape of MongoDB's: one JSON document a line, so that its tools read it.
+//! The log in MongoDB's format, one JSON document per line, so that tools for MongoDB's logs can
+//! read it.
 //!
 //! What clients send may be long; every line is bounded ([`EVENT`]), and so are the lines that are
 //! kept in memory.
@@ -26,7 +27,7 @@ pub(crate) enum Severity {
     Error,
     /// A warning.
     Warning,
-    /// Something happened.
+    /// An event without a problem.
     Info,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Event<'a> {
     pub(crate) severity: Severity,
     /// The component, by MongoDB's names: `NETWORK`, `COMMAND`.
     pub(crate) component: &'a str,
-    /// MongoDB's number of the event.
+    /// MongoDB's id of the event.
     pub(crate) id: i32,
     /// The thread or connection.
     pub(crate) context: &'a str,
@@ -65,11 +66,11 @@ struct State {
     warnings: VecDeque<String>,
 }
 
-/// Where the log goes.
+/// The log and its destination.
 pub(crate) struct Log {
     path: Option<PathBuf>,
     quiet: bool,
-    /// The tool that rotates has renamed the file.
+    /// Whether rotation only reopens the file, because a tool has renamed it.
     reopen: bool,
     state: Mutex<State>,
 }
@@ -105,7 +106,7 @@ impl Log {
     pub(crate) fn write(&self, event: Event<'_>) {
         let line = line(&event);
         let mut state = self.state.lock();
-        // A log that cannot be written must not end the server.
+        // A failure to write the log must not end the server.
         let _: io::Result<()> = match &mut state.file {
             Some(file) => writeln!(file, "{line}"),
             None if self.quiet => Ok(()),
@@ -118,7 +119,7 @@ impl Log {
         state.keep(line);
     }
 
-    /// Something happened.
+    /// Log an event.
     pub(crate) fn info(
         &self,
         component: &str,
@@ -137,7 +138,7 @@ impl Log {
         });
     }
 
-    /// Log a warning of the start, and keep it for `getLog`.
+    /// Log a startup warning, and keep it for `getLog`.
     pub(crate) fn warn_of_start(&self, component: &str, id: i32, message: &str, of: Document) {
         self.write(Event {
             severity: Severity::Warning,
@@ -161,18 +162,18 @@ impl Log {
         });
     }
 
-    /// The last lines, and the number of all lines.
+    /// The last lines, and the total number of lines.
     pub(crate) fn recent(&self) -> (Vec<String>, i64) {
         let state = self.state.lock();
         (state.recent.iter().cloned().collect(), state.total)
     }
 
-    /// Warnings of the start.
+    /// Startup warnings.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.state.lock().warnings.iter().cloned().collect()
     }
 
-    /// Put the file aside under a name with the time, and create another; or only reopen it.
+    /// Rename the file to a name with the time, and create another; or only reopen it.
     ///
     /// # Errors
     /// When the file cannot be renamed or opened.
@@ -214,12 +215,12 @@ fn aside(path: &Path) -> PathBuf {
 
 fn open_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    // Log lines hold commands, and so data.
+    // Log lines contain commands, and so data of users.
     options.create(true).append(true).mode(vfs::PRIVATE_FILE);
     options.open(path)
 }
 
-/// The attributes of an event, cut to what a line may hold.
+/// The attributes of an event, truncated to the limits of a line.
 fn brief(attributes: &Document) -> Document {
     match RawDocumentBuf::try_from(attributes) {
         Ok(raw) => Brief::new(EVENT).document(&raw, 0),
@@ -254,7 +255,7 @@ fn append(line: &mut String, value: &Bson) {
             }
             line.push(']');
         }
-        // Values of several fields, whose order `serde_json` would change, too.
+        // Values of several fields, whose order `serde_json` would also change.
         Bson::Timestamp(at) => {
             let (time, increment) = (at.time, at.increment);
             let shown = format!("{{\"$timestamp\":{{\"t\":{time},\"i\":{increment}}}}}");
@@ -272,7 +273,7 @@ fn append(line: &mut String, value: &Bson) {
 fn line(event: &Event<'_>) -> String {
     let json = |value: Bson| serde_json::Value::from(value).to_string();
     let text = |text: &str| json(Bson::from(text));
-    // By hand, so that the fields stand in the usual order.
+    // Built by hand, so that the fields are in MongoDB's order.
     let mut line = format!(
         "{{\"t\":{},\"s\":\"{}\",\"c\":{},\"id\":{},\"ctx\":{},\"msg\":{}",
         json(Bson::DateTime(clock::now())),

@@ -1,4 +1,4 @@
-//! Failed logins by address: each one more delays the next attempt further.
+//! Failed logins by address: each failure increases the delay of the next attempt.
 //!
 //! - L1. An attempt waits before it is checked, so that a client learns nothing by not waiting.
 //! - L2. Only attempts from addresses with failures wait, for at most [`LONGEST`]. The wait holds
@@ -14,23 +14,23 @@ use stdx::sync::Mutex;
 
 use crate::metrics::Counter;
 
-/// Failures that delay nothing: users mistype.
+/// Number of failures without a delay: users mistype.
 const FREE: u32 = 3;
 
-/// The first wait; each failure more doubles it.
+/// The first delay; each further failure doubles it.
 const FIRST: Duration = Duration::from_millis(10);
 
-/// The longest wait: a pool of connections with the right password still opens at once, and one
-/// address tries a password a second over each connection.
+/// The maximum delay. A pool of connections with the right password still opens at once, and an
+/// attacker can try one password per second and connection.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The time in which one failure is forgotten.
+/// The time after which one failure is forgotten.
 const FORGET: Duration = Duration::from_secs(10);
 
-/// Failures that are counted, so that an address is forgiven within minutes.
+/// Maximum number of failures counted, so that an address is delayed no longer than some minutes.
 const MOST: u32 = 20;
 
-/// Addresses that are remembered: about a megabyte.
+/// Maximum number of addresses: about a megabyte.
 const SOURCES: usize = 10_000;
 
 /// The failures of one address.
@@ -58,7 +58,7 @@ pub(crate) struct Logins {
 }
 
 impl Failures {
-    /// Failures that are not forgotten yet.
+    /// Failures that are not yet forgotten.
     fn remembered(self, now: Instant) -> u32 {
         let past = now.saturating_duration_since(self.last).as_secs() / FORGET.as_secs();
         self.count
@@ -67,7 +67,7 @@ impl Failures {
 }
 
 impl Logins {
-    /// A login from an address failed.
+    /// Record a failed login from an address.
     pub(crate) fn fail(&self, source: IpAddr, now: Instant) {
         self.failed.one();
         let mut table = self.table.lock();
@@ -86,7 +86,7 @@ impl Logins {
         }
     }
 
-    /// How long an attempt from an address waits.
+    /// The delay of the next attempt from an address.
     pub(crate) fn delay(&self, source: IpAddr, now: Instant) -> Duration {
         let failures = self.table.lock().failures.get(&source).copied();
         let count = failures.map_or(0, |failures| failures.remembered(now));
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(at(0), LONGEST);
         assert_eq!(at(159).as_millis(), 20);
         assert_eq!(at(170), Duration::ZERO);
-        // One failure more counts with what is remembered of those before.
+        // A new failure adds to the earlier failures that are not yet forgotten.
         logins.fail(address(1), now + Duration::from_secs(159));
         assert_eq!(at(159).as_millis(), 40);
     }

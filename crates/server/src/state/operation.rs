@@ -1,4 +1,4 @@
-//! One command in work, without the server it runs on.
+//! One running command, independent of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -15,10 +15,10 @@ use super::Client;
 use crate::arguments::{Arguments, Generic, Parsed, type_name};
 use crate::command::{CONTINUES, Command, WRITES};
 
-/// The owner of sessions of clients that have not authenticated.
+/// The owner of the sessions of unauthenticated clients.
 pub(crate) const NOBODY: [u8; 32] = [0; 32];
 
-/// The digest of an owner of sessions, by the name `user@database`.
+/// The digest that identifies the owner of a session, from the name `user@database`.
 pub(crate) fn digest(user: &str) -> [u8; 32] {
     use sha2::Digest as _;
     sha2::Sha256::digest(user.as_bytes()).into()
@@ -31,22 +31,22 @@ pub(crate) struct Operation {
     /// The message and its arguments.
     pub(crate) parsed: Parsed,
     pub(crate) command: &'static Command,
-    /// The arguments every command takes.
+    /// The arguments that every command accepts.
     pub(crate) generic: Generic,
-    /// Its number among the commands in work.
+    /// Its number among the running commands.
     pub(crate) number: i32,
     /// When it began.
     pub(crate) started: Instant,
     /// Zero, or the code of the error that interrupts it.
     pub(crate) killed: Arc<AtomicI32>,
-    /// What it has read.
+    /// Statistics of its reads.
     pub(crate) examined: Arc<Examined>,
-    /// What opened the cursor that it continues.
+    /// The command that opened the cursor that it continues.
     pub(crate) origin: OnceLock<Arc<Origin>>,
 }
 
 impl Operation {
-    /// The message it came in.
+    /// The message that contains it.
     pub(crate) fn message(&self) -> &Message {
         self.parsed.message()
     }
@@ -60,12 +60,12 @@ impl Operation {
         self.parsed.arguments()
     }
 
-    /// The name the client called it by.
+    /// The name by which the client called it.
     pub(crate) fn name(&self) -> &str {
         self.arguments().name()
     }
 
-    /// The database the command is sent to.
+    /// The database that the command is sent to.
     pub(crate) fn database(&self) -> &str {
         &self.generic.database
     }
@@ -75,7 +75,7 @@ impl Operation {
         self.arguments().target()
     }
 
-    /// The collection the command works on, as the client names it.
+    /// The collection that the command works on, as the client names it.
     pub(crate) fn collection(&self) -> Option<&str> {
         match self.command.has(CONTINUES) {
             true => self.arguments().string("collection").ok().flatten(),
@@ -98,18 +98,18 @@ impl Operation {
         }
     }
 
-    /// Whether it writes, or may.
+    /// Whether it writes or may write.
     pub(crate) fn writes(&self) -> bool {
         let stage = self.command.writing_stage;
         self.command.has(WRITES) || stage.is_some_and(|stage| stage(self.body()).is_some())
     }
 
-    /// Interrupt it. It notices when it next checks.
+    /// Interrupt it. It ends at its next check.
     pub(crate) fn kill(&self) {
         self.end_with(Code::INTERRUPTED);
     }
 
-    /// Interrupt it because the server ends: drivers send it again elsewhere.
+    /// Interrupt it because the server shuts down: drivers retry it on another server.
     pub(crate) fn kill_at_shutdown(&self) {
         self.end_with(Code::INTERRUPTED_AT_SHUTDOWN);
     }
@@ -119,14 +119,14 @@ impl Operation {
         self.killed.load(Ordering::Relaxed) != 0
     }
 
-    /// The first reason stays.
+    /// Set the reason of the interruption, unless one is already set.
     fn end_with(&self, code: Code) {
         let (order, none) = (Ordering::Relaxed, 0);
-        // An operation that was interrupted before keeps that reason.
+        // An earlier interruption keeps its reason.
         let _: Result<i32, i32> = self.killed.compare_exchange(none, code.0, order, order);
     }
 
-    /// When it must have ended, if its client set a limit.
+    /// The time by which it must end, if its client set a limit.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         self.generic.max_time.map(|limit| self.started + limit)
     }
@@ -142,7 +142,7 @@ impl Operation {
         user.map_or(NOBODY, |user| digest(&user))
     }
 
-    /// How long it has been in work.
+    /// The time that it has been running.
     pub(crate) fn taken(&self) -> Duration {
         self.started.elapsed()
     }

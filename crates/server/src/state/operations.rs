@@ -1,4 +1,4 @@
-//! Commands in work, for `currentOp` and `killOp`.
+//! Running commands, for `currentOp` and `killOp`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use stdx::sync::Mutex;
 
 use super::operation::Operation;
 
-/// The commands in work, by number.
+/// The running commands by number.
 #[derive(Default)]
 pub(crate) struct Operations {
     next: AtomicI32,
@@ -21,24 +21,24 @@ impl Operations {
         self.next.fetch_add(1, Ordering::Relaxed) & i32::MAX
     }
 
-    /// A command begins.
+    /// Add a command.
     pub(crate) fn begin(&self, operation: &Arc<Operation>) {
         self.running
             .lock()
             .insert(operation.number, Arc::clone(operation));
     }
 
-    /// A command ended.
+    /// Remove a command that has ended.
     pub(crate) fn end(&self, operation: &Operation) {
         self.running.lock().remove(&operation.number);
     }
 
-    /// Those in work now.
+    /// The commands that are running.
     pub(crate) fn list(&self) -> Vec<Arc<Operation>> {
         self.running.lock().values().map(Arc::clone).collect()
     }
 
-    /// Interrupt one. Whether it is in work.
+    /// Interrupt a command; returns whether it is running.
     pub(crate) fn kill(&self, number: i32) -> bool {
         let found = self.running.lock().get(&number).map(Arc::clone);
         found.inspect(|operation| operation.kill()).is_some()

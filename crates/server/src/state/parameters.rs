@@ -1,4 +1,4 @@
-//! What `getParameter` shows and `setParameter` changes.
+//! The parameters that `getParameter` shows and `setParameter` changes.
 //!
 //! A table: name, value at the start, when it may be set. Names are MongoDB's where it has one.
 //! Each that may be set does what it says: some are looked up where they matter, others are handed
@@ -20,7 +20,7 @@ pub(crate) enum Settable {
     AtStart,
     /// Also while it runs.
     AtRuntime,
-    /// Never: it tells of a state.
+    /// Never: it reports a state.
     Never,
 }
 
@@ -79,7 +79,7 @@ const PARAMETERS: &[Parameter] = &[
     row("ttlMonitorSleepSecs", AtRuntime, || Bson::Int32(60)),
 ];
 
-/// The least and the greatest of a number.
+/// The minimum and maximum of a number.
 fn range(name: &str) -> (i64, i64) {
     match name {
         "scramIterationCount" | "scramSHA256IterationCount" => (5_000, 10_000_000),
@@ -96,8 +96,8 @@ pub(crate) struct Parameters {
     components: RwLock<Components>,
 }
 
-/// What a value set from outside looks like as the kind of value there was: text from the command
-/// line becomes a number or a boolean, numbers become each other.
+/// Convert a value to the type of the old one: text from the command line to a number or a boolean,
+/// and numbers to other numeric types.
 fn convert(name: &str, old: &Bson, new: Bson) -> Result<Bson> {
     let wrong = || {
         let message = format!("invalid value {new} for parameter {name}");
@@ -236,7 +236,7 @@ impl Parameters {
         0 < self.components.read().of_commands(general)
     }
 
-    /// Change one while the server runs. What it was.
+    /// Change a parameter while the server runs; returns its old value.
     ///
     /// # Errors
     /// `InvalidOptions`, `IllegalOperation`, `BadValue`.
@@ -244,7 +244,7 @@ impl Parameters {
         self.put(name, value, AtRuntime)
     }
 
-    /// Whether a switch is on.
+    /// Whether a boolean parameter is true.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.values.read().get(name) == Some(&Bson::Boolean(true))
     }
@@ -256,14 +256,14 @@ impl Parameters {
         value.or_else(small).unwrap_or(0)
     }
 
-    /// Whether a list holds a text.
+    /// Whether a list parameter contains a text.
     pub(crate) fn lists(&self, name: &str, text: &str) -> bool {
         let values = self.values.read();
         let list = values.get(name).and_then(Bson::as_array);
         list.is_some_and(|list| list.iter().any(|item| item.as_str() == Some(text)))
     }
 
-    /// All, with when they may be set.
+    /// All parameters, with their value and when they may be set.
     pub(crate) fn list(&self) -> Vec<(&'static str, Bson, Settable)> {
         let components = self.shown_components();
         let values = self.values.read();

@@ -37,8 +37,8 @@ struct Shared {
 pub(crate) struct Pool(Arc<Shared>);
 
 impl Pool {
-    /// Run a job soon. Whether it was taken: not when the pool is closed, or when the system has no
-    /// thread and none is there.
+    /// Run a job on a thread of the pool. Returns false if the pool is closed, or if it has no
+    /// thread and the system refuses to start one.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) -> bool {
         let mut state = self.0.state.lock();
         if state.closed {
@@ -69,7 +69,7 @@ impl Pool {
         true
     }
 
-    /// Take no more jobs, and let the threads end.
+    /// Accept no more jobs, and let the threads end.
     pub(crate) fn close(&self) {
         self.0.state.lock().closed = true;
         self.0.wake.notify_all();
@@ -80,7 +80,7 @@ impl Pool {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
-                // The receiver of the answer sees its channel closed.
+                // After a panic the receiver of the answer finds its channel closed.
                 let _: Result<(), _> = catch_unwind(AssertUnwindSafe(job));
                 state = self.0.state.lock();
                 continue;

@@ -1,4 +1,4 @@
-//! Which databases are profiled, and what is slow.
+//! Which databases are profiled, and which commands are slow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,35 +15,35 @@ use stdx::sync::Mutex;
 
 use super::clock;
 
-/// What the rate of samples is counted in.
+/// The denominator of sample rates.
 const WHOLE: u64 = 1_000_000;
 
-/// The profiler's settings. The level and the filter are those of a database, what is slow and how
-/// many of the slow are taken is the same for all.
+/// The profiler's settings. Level and filter are per database; the slow threshold and the sample
+/// rate apply to all.
 pub(crate) struct Profiler {
     slow_ms: AtomicI32,
-    /// How many of a million slow commands are taken.
+    /// The number of slow commands recorded per million.
     sample: AtomicU64,
     rng: Mutex<Rng>,
     verbose: AtomicBool,
     default: i32,
     levels: Mutex<BTreeMap<String, i32>>,
-    /// What decides instead of slowness, by database.
+    /// Filters that replace the slow threshold, by database.
     filters: Mutex<BTreeMap<String, Arc<Conditions>>>,
-    /// Whether there are any, so that commands need not wait for each other to see that.
+    /// Whether there are any, so that commands can check without a lock.
     filtering: AtomicBool,
 }
 
-/// What entries of a profile must match.
+/// The filter that profile entries must match.
 #[derive(Debug)]
 pub(crate) struct Conditions {
-    /// As they were given.
+    /// The filter as the client sent it.
     pub(crate) given: RawDocumentBuf,
     parsed: Filter,
 }
 
 impl Conditions {
-    /// Parse conditions.
+    /// Parse a filter.
     ///
     /// # Errors
     /// Those of filters.
@@ -54,8 +54,8 @@ impl Conditions {
         })
     }
 
-    /// Whether an entry is chosen; `$$NOW` is when it is made. One that they cannot be evaluated on
-    /// is not.
+    /// Whether an entry matches; `$$NOW` is the time of the call. An entry on which the filter
+    /// fails does not match.
     fn choose(&self, entry: &RawDocument) -> bool {
         let chosen = match self.parsed.has_expressions() {
             true => self
@@ -67,16 +67,16 @@ impl Conditions {
     }
 }
 
-/// What becomes of a command that ended.
+/// How a command that has ended is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Noted {
     pub(crate) logged: bool,
-    /// It is kept in the profile of its database.
+    /// Whether it is written to the profile of its database.
     pub(crate) kept: bool,
 }
 
 impl Profiler {
-    /// Settings of the start.
+    /// The initial settings.
     pub(crate) fn new(level: i32, slow_ms: i32, rate: f64) -> Profiler {
         let profiler = Profiler {
             slow_ms: AtomicI32::new(slow_ms),
@@ -92,24 +92,24 @@ impl Profiler {
         profiler
     }
 
-    /// Commands that take longer, in milliseconds, are logged.
+    /// The slow threshold: commands that take longer, in milliseconds, are logged.
     pub(crate) fn slow_ms(&self) -> i32 {
         self.slow_ms.load(Ordering::Relaxed)
     }
 
-    /// Change what is slow.
+    /// Change the slow threshold.
     pub(crate) fn set_slow_ms(&self, slow_ms: i32) {
         self.slow_ms.store(slow_ms, Ordering::Relaxed);
     }
 
-    /// Which part of the slow commands is taken, from 0 to 1.
+    /// The sample rate of slow commands, from 0 to 1.
     pub(crate) fn rate(&self) -> f64 {
         #[expect(clippy::cast_precision_loss, reason = "a million at most")]
         let rate = self.sample.load(Ordering::Relaxed) as f64 / WHOLE as f64;
         rate
     }
 
-    /// Change which part of the slow commands is taken.
+    /// Change the sample rate of slow commands.
     pub(crate) fn set_rate(&self, rate: f64) {
         #[expect(
             clippy::cast_possible_truncation,
@@ -121,7 +121,7 @@ impl Profiler {
         self.sample.store(sample, Ordering::Relaxed);
     }
 
-    /// The conditions of a database, if there are any.
+    /// The filter of a database, if it has one.
     pub(crate) fn filter(&self, database: &str) -> Option<Arc<Conditions>> {
         if !self.filtering.load(Ordering::Relaxed) {
             return None;
@@ -129,7 +129,7 @@ impl Profiler {
         self.filters.lock().get(database).map(Arc::clone)
     }
 
-    /// Change the conditions of a database.
+    /// Change the filter of a database.
     pub(crate) fn set_filter(&self, database: &str, filter: Option<Arc<Conditions>>) {
         let mut filters = self.filters.lock();
         match filter {
@@ -168,8 +168,8 @@ impl Profiler {
         WHOLE <= sample || self.rng.lock().below(WHOLE) < sample
     }
 
-    /// What becomes of a command of a database that took so long. `entry` makes its entry, which is
-    /// asked for when conditions decide.
+    /// How to record a command of a database that took `taken`. `entry` builds the profile entry;
+    /// it is called only if the database has a filter.
     pub(crate) fn note(
         &self,
         database: &str,
@@ -218,7 +218,7 @@ mod tests {
         assert!((profiler.rate() - 0.5).abs() < 1e-9);
         let taken = (0..1_000).filter(|_| at(&profiler, 100)).count();
         assert!((300..700).contains(&taken), "{taken} of 1000");
-        // Neither slowness nor samples matter beside a filter.
+        // With a filter, the slow threshold and the sample rate do not apply.
         let set = |filter: Document| {
             let conditions = Conditions::parse(&raw(&filter)).unwrap();
             profiler.set_filter("test", Some(Arc::new(conditions)));

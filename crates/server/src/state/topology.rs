@@ -1,4 +1,4 @@
-//! What clients see of the deployment: a replica set of one member, or a standalone server.
+//! The deployment as clients see it: a replica set of one member, or a standalone server.
 
 use bson::oid::ObjectId;
 use tokio::sync::watch;
@@ -7,9 +7,9 @@ use tokio::sync::watch;
 pub(crate) struct Topology {
     /// The name of the replica set, or `None` for a standalone server.
     pub(crate) set_name: Option<String>,
-    /// `host:port` as members know this one.
+    /// `host:port` under which the members of the set know this server.
     pub(crate) me: String,
-    /// Other for every start of a process: clients see a restart by it.
+    /// Different for every start of the process: clients recognize a restart by it.
     pub(crate) process: ObjectId,
     /// Identifies the election that made this member primary; grows with the term.
     pub(crate) election: ObjectId,
@@ -21,7 +21,7 @@ pub(crate) struct Topology {
 impl Topology {
     /// A server just started.
     pub(crate) fn new(set_name: Option<String>, me: String) -> Topology {
-        // "7fffffff", then the term: as MongoDB writes them, so that later elections sort higher.
+        // "7fffffff", then the term, as in MongoDB: later elections compare higher.
         let mut election = [0; 12];
         let term: i64 = 1;
         let (high, low) = election.split_at_mut(4);
@@ -42,17 +42,17 @@ impl Topology {
         self.set_name.is_some()
     }
 
-    /// Grows with every change of what `hello` says.
+    /// A counter that grows with every change of the reply to `hello`.
     pub(crate) fn counter(&self) -> i64 {
         *self.counter.borrow()
     }
 
-    /// Something changed: greetings that wait answer.
+    /// Record a change: waiting greetings are answered.
     pub(crate) fn changed(&self) {
         self.counter.send_modify(|counter| *counter += 1);
     }
 
-    /// To wait for the next change.
+    /// A receiver of the next changes.
     pub(crate) fn watch(&self) -> watch::Receiver<i64> {
         self.counter.subscribe()
     }

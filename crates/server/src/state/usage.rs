@@ -1,4 +1,4 @@
-//! How collections are used: number and time of commands by kind, for `top` and `$collStats`.
+//! Usage of collections: number and time of commands by kind, for `top` and `$collStats`.
 //!
 //! The map is bounded: collections beyond the bound are not counted until others are dropped.
 
@@ -12,7 +12,7 @@ use crate::command::Kind;
 use crate::limits::COUNTED;
 use crate::metrics::Latency;
 
-/// The commands on one collection.
+/// Statistics of the commands on one collection.
 #[derive(Default)]
 pub(crate) struct Usage {
     pub(crate) reads: Latency,
@@ -37,14 +37,14 @@ impl Usage {
 
 type Collections = HashMap<String, Arc<Usage>>;
 
-/// All collections that were used, by database.
+/// Statistics of all collections in use, by database.
 #[derive(Default)]
 pub(crate) struct Usages {
     databases: RwLock<HashMap<String, Collections>>,
 }
 
 impl Usages {
-    /// A command on a collection ended.
+    /// Count a command on a collection.
     pub(crate) fn note(
         &self,
         (database, collection): (&str, &str),
@@ -75,13 +75,14 @@ impl Usages {
         Some(Arc::clone(usage))
     }
 
-    /// What is known of a collection.
+    /// The statistics of a collection.
     pub(crate) fn get(&self, database: &str, collection: &str) -> Option<Arc<Usage>> {
         let databases = self.databases.read();
         databases.get(database)?.get(collection).map(Arc::clone)
     }
 
-    /// All of them, by full name, in order; those that `exists` denies are forgotten.
+    /// The statistics of all collections, ordered by full name; removes those for which `exists`
+    /// returns false.
     pub(crate) fn list(&self, exists: impl Fn(&str, &str) -> bool) -> Vec<(String, Arc<Usage>)> {
         let mut databases = self.databases.write();
         let mut all = Vec::new();

@@ -6,7 +6,7 @@ use std::io;
 use crate::limits::HANDSHAKE;
 use crate::state::guests::Guest;
 
-/// What is left of a handshake's bytes. Dropping it frees the guest's place.
+/// The remaining bytes of a handshake. Dropping it frees the guest's place.
 pub(crate) struct Allowance {
     /// The place among the guests, where authentication is required.
     guest: Option<Guest>,

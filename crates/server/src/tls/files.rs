@@ -19,11 +19,11 @@ use super::subject;
 use super::verify::Lenient;
 use crate::config::TlsConfig;
 
-/// The configuration made of checked certificates.
+/// The configuration built from validated certificates.
 pub(super) struct Loaded {
     /// The configuration of handshakes.
     pub(super) server: Arc<ServerConfig>,
-    /// Verifies certificates of clients; `None` when no client is asked for one.
+    /// Verifies client certificates; `None` if clients are not asked for one.
     pub(super) strict: Option<Arc<dyn ClientCertVerifier>>,
     /// The subject of the server's certificate.
     pub(super) subject: String,

@@ -19,7 +19,7 @@ pub(crate) enum First {
     Handshake,
     /// Messages, or neither of both, which the decoder of messages refuses.
     Plain,
-    /// Nothing: the client went away.
+    /// Nothing: the client disconnected.
     Nothing,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Prefixed<S> {
     allowance: Option<Allowance>,
 }
 
-/// Read the first bytes and decide what they are.
+/// Read the first bytes and determine the protocol.
 ///
 /// # Errors
 /// Those of the socket.
@@ -59,8 +59,8 @@ where
 fn kind_of(bytes: &[u8]) -> First {
     let handshake = bytes.starts_with(&[22, 3]);
     match bytes.first_chunk() {
-        // A message may be so long that its length looks like the beginning of a handshake, but
-        // the code of its operation stands where a handshake has random bytes.
+        // The length of a long message may look like the start of a handshake, but a valid opcode
+        // follows where a handshake has random bytes.
         Some(header) if handshake && Header::decode(header).is_err() => First::Handshake,
         _ if bytes.is_empty() => First::Nothing,
         _ => First::Plain,
@@ -68,7 +68,7 @@ fn kind_of(bytes: &[u8]) -> First {
 }
 
 impl<S> Prefixed<S> {
-    /// The stream that the rest comes from.
+    /// The underlying stream.
     pub(crate) fn inner(&self) -> &S {
         &self.stream
     }

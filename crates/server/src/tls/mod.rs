@@ -32,11 +32,11 @@ pub(crate) struct Tls {
     current: ArcSwap<Loaded>,
 }
 
-/// A connection that is encrypted now.
+/// An encrypted connection.
 pub(crate) struct Secured<S> {
     /// The connection.
     pub(crate) stream: TlsStream<S>,
-    /// The subject of the client's certificate, if it showed a good one.
+    /// The subject of the client's certificate, if it presented a valid one.
     pub(crate) subject: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl Tls {
         self.current.load().expires
     }
 
-    /// Shake hands.
+    /// Perform the handshake.
     ///
     /// # Errors
     /// The error of the handshake.

@@ -6,17 +6,17 @@ use x509_cert::attr::AttributeTypeAndValue;
 use x509_cert::der::Decode as _;
 use x509_cert::name::RdnSequence;
 
-/// What a certificate says.
+/// The parts of a certificate that the server uses.
 pub(super) struct Read {
-    /// The name of its owner as RFC 2253 writes it, the most special part first, without spaces.
+    /// The subject in the form of RFC 2253, the most specific part first, without spaces.
     pub(super) subject: String,
-    /// First second of its validity, since 1970.
+    /// The first second at which it is valid, since 1970.
     pub(super) from: u64,
-    /// Last second of its validity, since 1970.
+    /// The last second at which it is valid, since 1970.
     pub(super) until: u64,
 }
 
-/// Read a certificate.
+/// Parse a certificate.
 ///
 /// # Errors
 /// Why the bytes are no certificate.
@@ -38,8 +38,8 @@ fn name(subject: &RdnSequence) -> String {
     parts.collect::<Vec<String>>().join(",")
 }
 
-/// Types of attributes are in capitals, but for the one that OpenSSL, and so MongoDB, writes
-/// otherwise: the name must be the one that users are created under.
+/// Attribute types are in capitals, except one that OpenSSL, and therefore MongoDB, writes
+/// differently: the result must equal the name under which users are created.
 fn attribute(attribute: &AttributeTypeAndValue) -> String {
     let text = attribute.to_string();
     match text.strip_prefix("EMAIL=") {

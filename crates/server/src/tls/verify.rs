@@ -14,7 +14,7 @@ pub(super) struct Lenient(pub(super) Arc<dyn ClientCertVerifier>);
 
 impl ClientCertVerifier for Lenient {
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        // Clients leave out certificates of roots that are not listed.
+        // With an empty list clients send a certificate of any root.
         &[]
     }
 

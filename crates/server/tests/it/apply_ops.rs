@@ -1,4 +1,4 @@
-//! `applyOps`: entries of an oplog.
+//! `applyOps` with entries of an oplog.
 
 use bson::{Bson, Document, doc};
 
@@ -30,7 +30,7 @@ fn update(id: i32, o: Document) -> Document {
 fn changes_of_documents_are_applied_all_or_none() {
     let site = Site::new();
     let mut client = site.client();
-    // There is no collection yet: entries do not make one.
+    // The collection does not exist, and entries do not create it.
     let missing = apply(&mut client, vec![entry("i", doc! {"_id": 1})]);
     assert_eq!(results(&missing), (0.0, 1, vec![false]));
     assert_eq!(missing.get_i32("code").unwrap(), 26);
@@ -47,7 +47,7 @@ fn changes_of_documents_are_applied_all_or_none() {
             ),
             update(3, doc! {"$v": 1, "$set": {"made": true}}),
             entry("d", doc! {"_id": 2}),
-            // The second time it is a replacement.
+            // The second time the insert replaces the document.
             entry("i", doc! {"_id": 3, "whole": 1}),
         ],
     );
@@ -139,7 +139,7 @@ fn commands_are_applied_one_by_one() {
             made.clone(),
             command(index),
             command(doc! {"applyOps": [entry("i", doc! {"_id": 2})]}),
-            // What is so already is well.
+            // A command whose effect already exists succeeds.
             made,
             command(doc! {"drop": "never"}),
         ],
@@ -153,7 +153,7 @@ fn commands_are_applied_one_by_one() {
         batch(&client.ok("test", doc! {"listIndexes": "d"})).len(),
         2
     );
-    // By its UUID, whatever it is called.
+    // The collection is identified by its UUID, whatever its name.
     client.ok("admin", doc! {"renameCollection": "test.d", "to": "test.e"});
     let by_uuid = doc! {"op": "i", "ns": "test.d", "ui": uuid, "o": {"_id": 5}};
     let dropped = doc! {"op": "c", "ns": "test.$cmd", "ui": uuid, "o": {"drop": "d"}};
@@ -164,7 +164,7 @@ fn commands_are_applied_one_by_one() {
         apply(&mut client, vec![by_uuid]).get_i32("code").unwrap(),
         26
     );
-    // A command that fails does not end it; a change that fails does.
+    // A failing command does not end the call; a failing change does.
     let reply = apply(
         &mut client,
         vec![

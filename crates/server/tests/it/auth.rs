@@ -1,5 +1,5 @@
-//! Authentication and privileges: a client that knows SCRAM, and every command of the table as
-//! each kind of user.
+//! Authentication and privileges: a SCRAM client, and every command of the table for each kind of
+//! user.
 
 use std::io::Write as _;
 
@@ -33,7 +33,7 @@ fn mac(key: &[u8], data: &str) -> Vec<u8> {
     mac.finalize().into_bytes().to_vec()
 }
 
-/// The last message of a client of SCRAM-SHA-256 to a challenge.
+/// The final client message of SCRAM-SHA-256 for a challenge.
 fn proof(challenge: &str, user: &str, password: &str) -> String {
     let mut parts = challenge.split(',').map(|part| part.get(2..).unwrap());
     let nonce = parts.next().unwrap();
@@ -66,7 +66,7 @@ pub(crate) fn guarded() -> Site {
     let mut first = site.client();
     let user = |name: &str, roles: Bson| doc! {"createUser": name, "pwd": "secret", "roles": roles};
     first.ok("admin", user("root", vec!["root"].into()));
-    // The exception is over with the first user.
+    // The exception for the first user ends once that user exists.
     let second = first.fails("admin", user("second", vec!["root"].into()));
     assert_eq!(second.0, UNAUTHORIZED);
     let mut root = as_user(&site, "admin", "root");
@@ -85,14 +85,14 @@ pub(crate) fn as_user(site: &Site, database: &str, user: &str) -> Client {
     client
 }
 
-/// A1: no proof but that of the password is taken, and none twice.
+/// A1: only a proof of the password is accepted, and only once.
 #[test]
 fn no_client_authenticates_without_the_password() {
     let site = guarded();
     let mut client = site.client();
     let find = doc! {"find": "c"};
     assert_eq!(client.fails("test", find.clone()).0, UNAUTHORIZED);
-    // A wrong password, an unknown user, a user of another database: the same answers.
+    // A wrong password, an unknown user and a user of another database get the same answers.
     for (database, user, password) in [
         ("test", "reader", "wrong"),
         ("test", "unknown", "secret"),
@@ -103,7 +103,7 @@ fn no_client_authenticates_without_the_password() {
         assert_eq!(reply.get_str("errmsg").unwrap(), "Authentication failed.");
         assert_eq!(client.fails("test", find.clone()).0, UNAUTHORIZED);
     }
-    // No proof is tried twice, and none is good for another challenge.
+    // A proof cannot be tried twice, and is not valid for another challenge.
     let challenge = text(&client.ok("test", start("reader")));
     let payload = binary(&proof(&challenge, "reader", "secret"));
     let last = doc! {"saslContinue": 1, "conversationId": 1, "payload": payload};
@@ -162,7 +162,7 @@ fn a_greeting_begins_to_authenticate() {
     assert!(!reply.contains_key("speculativeAuthenticate"));
 }
 
-/// A2: the users are looked up at each command.
+/// A2: users are looked up at each command.
 #[test]
 fn roles_are_given_taken_and_hold_at_once() {
     let site = guarded();
@@ -192,7 +192,7 @@ fn roles_are_given_taken_and_hold_at_once() {
     assert_eq!(reader.fails("test", doc! {"usersInfo": 1}).0, UNAUTHORIZED);
     root.ok("test", doc! {"dropUser": "reader"});
     assert_eq!(reader.fails("test", doc! {"find": "c"}).0, UNAUTHORIZED);
-    // A later user of the same name is another one.
+    // A later user of the same name is a different user.
     let again = doc! {"createUser": "reader", "pwd": "secret", "roles": ["read"]};
     root.ok("test", again);
     assert_eq!(reader.fails("test", doc! {"find": "c"}).0, UNAUTHORIZED);
@@ -232,7 +232,7 @@ fn entries_of_an_oplog_need_what_they_do() {
         let reply = writer.fails("admin", apply(refused.clone()));
         assert_eq!(reply.0, UNAUTHORIZED, "{refused}: {}", reply.1);
     }
-    // Not even root has all privileges: a role of one's own does.
+    // Not even `root` has all privileges; a custom role can have them.
     assert_eq!(root.fails("admin", apply(by_uuid.clone())).0, UNAUTHORIZED);
     let everything = doc! {"resource": {"anyResource": true}, "actions": ["anyAction"]};
     let role = doc! {"createRole": "all", "privileges": [everything], "roles": []};
@@ -274,7 +274,7 @@ fn users_authenticate_from_where_they_may() {
         update("far", vec![from("10.0.0.1"), from("127.0.0.1")]),
     );
     as_user(&site, "test", "far");
-    // Each role has its say as well, also one that is inherited.
+    // The restrictions of each role apply as well, including those of inherited roles.
     let role = |name: &str, roles: Bson, list: Vec<Document>| {
         doc! {"createRole": name, "privileges": [], "roles": roles,
         "authenticationRestrictions": list}
@@ -307,7 +307,7 @@ fn users_authenticate_from_where_they_may() {
         doc! {"updateRole": "away", "authenticationRestrictions": []},
     );
     as_user(&site, "test", "near");
-    // Who makes users need not be one who restricts them.
+    // A user that may create users need not be allowed to set restrictions.
     let makes = doc! {"resource": {"db": "test", "collection": ""},
     "actions": ["createUser", "grantRole"]};
     root.ok(
@@ -365,7 +365,7 @@ fn no_way_leads_around_the_rules() {
     assert_eq!(writer.fails("admin", away).0, UNAUTHORIZED);
     let users = doc! {"insert": "system.users", "documents": [{"_id": "x"}]};
     assert_eq!(root.fails("admin", users).0, UNAUTHORIZED);
-    // What is explained needs what it needs when it is done.
+    // `explain` requires the privileges of the explained command.
     let write = doc! {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]};
     let explain = doc! {"explain": write};
     let mut reader = as_user(&site, "test", "reader");
@@ -373,14 +373,14 @@ fn no_way_leads_around_the_rules() {
     writer.ok("test", explain);
     let two = doc! {"explain": {"delete": "c", "deletes": []}};
     assert_eq!(writer.fails("test", two).0, 16);
-    // A cursor and a session belong to who opened them.
+    // Only the user that opened a cursor or a session may use it.
     root.ok("test", doc! {"insert": "c", "documents": [{}, {}, {}]});
     let reply = root.ok("test", doc! {"find": "c", "batchSize": 1});
     let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
     let more = doc! {"getMore": id, "collection": "c"};
     assert_eq!(writer.fails("test", more.clone()).0, UNAUTHORIZED);
     root.ok("test", more);
-    // Databases that are not seen are not listed.
+    // `listDatabases` does not list databases that the user may not see.
     let list = writer.ok("admin", doc! {"listDatabases": 1, "nameOnly": true});
     assert_eq!(
         list.get_array("databases").unwrap(),
@@ -431,7 +431,8 @@ fn crud() -> Vec<(&'static str, Document, &'static str)> {
     commands
 }
 
-/// Each of [`crud`] by users who lack one action: what does not need it is done.
+/// Run each command of [`crud`] as users who each lack one action: only commands that do not
+/// require the missing action succeed.
 #[test]
 fn every_read_and_write_needs_what_it_does_and_nothing_more() {
     let site = guarded();
@@ -460,7 +461,7 @@ fn every_read_and_write_needs_what_it_does_and_nothing_more() {
             let done = reply.get_f64("ok").unwrap() > 0.0;
             assert_ne!(refused, done, "{command}: {reply}");
         }
-        // Statements that come apart from the body.
+        // Statements in a document sequence beside the body.
         let body = doc! {"update": "c", "$db": "test"};
         let body = RawDocumentBuf::try_from(&body).unwrap();
         for upsert in [false, true] {
@@ -481,7 +482,7 @@ fn every_read_and_write_needs_what_it_does_and_nothing_more() {
     }
 }
 
-/// The least of a command that is more than its name.
+/// The shortest valid form of a command that needs more than its name.
 fn command(name: &str) -> Document {
     let mut command = doc! {name: "c"};
     let rest = match name {
@@ -509,7 +510,8 @@ fn command(name: &str) -> Document {
     command
 }
 
-/// What a command is to users: open, for every user, for readers, for writers, for the rest.
+/// The users that may run a command: 0 all clients, 1 all users, 2 readers, 3 writers, 4 other
+/// roles; `None` if the command is missing here.
 fn class(name: &str) -> Option<u8> {
     Some(match name {
         "hello" | "isMaster" | "ping" | "buildInfo" | "endSessions" | "saslStart"
@@ -622,7 +624,8 @@ fn every_command_as_each_kind_of_user() {
     assert!(names.len() > 60, "{names:?}");
     for name in names {
         let class = class(&name).unwrap_or_else(|| panic!("{name} has no entry"));
-        // An unknown argument: a command that may run is refused for it, or for what it lacks.
+        // With an unknown argument, a command that may run is refused because of it or because of a
+        // missing argument.
         let mut command = command(&name);
         command.insert("no such argument", 1);
         for (level, who) in [

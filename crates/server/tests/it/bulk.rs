@@ -1,4 +1,4 @@
-//! `bulkWrite`: many statements on many collections.
+//! `bulkWrite`: statements on several collections.
 
 use bson::{Bson, Document, doc};
 
@@ -13,7 +13,7 @@ fn bulk(ops: Vec<Document>) -> Document {
     doc! {"bulkWrite": 1, "ops": ops, "nsInfo": infos()}
 }
 
-/// The sums of a reply, in their order.
+/// The totals of a reply, in their order.
 fn sums(reply: &Document) -> [i32; 6] {
     [
         "nErrors",
@@ -69,7 +69,7 @@ fn statements_on_many_collections_are_answered_one_by_one() {
     );
 }
 
-/// B2: the error of a statement stands in its place.
+/// B2: the error of a statement is reported at its index.
 #[test]
 fn an_error_ends_ordered_statements_only() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! Certificates, made for one test.
+//! Certificates generated for a test.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use rcgen::{
 };
 use tempfile::TempDir;
 
-/// Who issues certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: TempDir,
 }
 
-/// A certificate with its key in a file.
+/// A certificate and its key, in a file.
 pub(crate) struct Certificate {
-    /// Both in PEM.
+    /// Both, in PEM.
     pub(crate) pem: String,
     /// The file.
     pub(crate) path: PathBuf,
@@ -40,7 +40,7 @@ impl Authority {
         self.issuer.pem()
     }
 
-    /// The file of its certificate.
+    /// The file of the authority's certificate.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join("ca.pem")
     }
@@ -54,14 +54,14 @@ impl Authority {
         Certificate { pem, path }
     }
 
-    /// A certificate of the server of the tests, good until the end of a year.
+    /// A certificate for the test server, valid until the end of a year.
     pub(crate) fn server(&self, until: i32) -> Certificate {
         let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
         params.not_after = date_time_ymd(until, 12, 31);
         self.make(&params, "server.pem")
     }
 
-    /// A certificate of a client.
+    /// A client certificate.
     pub(crate) fn client(&self, common_name: &str, serial: u64, until: i32) -> Certificate {
         let mut params = CertificateParams::default();
         let name = &mut params.distinguished_name;
@@ -80,7 +80,7 @@ impl Authority {
         self.make(&params, &format!("client-{serial}.pem"))
     }
 
-    /// A list that revokes certificates by their numbers.
+    /// Write a revocation list with these serial numbers.
     pub(crate) fn revoke(&self, serials: &[u64], path: &Path) {
         let revoked = serials.iter().map(|serial| RevokedCertParams {
             serial_number: SerialNumber::from(*serial),
@@ -101,7 +101,7 @@ impl Authority {
     }
 }
 
-/// The name of a [`Authority::client`] as MongoDB writes it.
+/// The subject of an [`Authority::client`] certificate in MongoDB's form.
 pub(crate) fn subject(common_name: &str) -> String {
     let rest = "OU=Feld,O=Kohl,L=Rhein\\, Main,ST=Hessen,C=DE";
     format!("emailAddress=who@example.com,CN={common_name},{rest}")

@@ -1,4 +1,4 @@
-//! A client as small as can be: one socket, messages of today.
+//! A minimal client: one socket and `OP_MSG`.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -10,11 +10,11 @@ use server::{Config, Running};
 use wire::message::Flags;
 use wire::{Decoder, Frame, Message, OpCode, Parts};
 
-/// How long anything may take before a test gives up. Never reached when all is well, on however
-/// slow and busy a machine.
+/// Maximum duration of any step before a test fails. A correct server never reaches it, even on a
+/// slow and busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Look again and again until it is so.
+/// Check a condition repeatedly until it holds.
 #[track_caller]
 pub(crate) fn await_so(what: &str, mut so: impl FnMut() -> bool) {
     let begun = stdx::time::now();
@@ -24,7 +24,7 @@ pub(crate) fn await_so(what: &str, mut so: impl FnMut() -> bool) {
     }
 }
 
-/// A server of a test, and the folder of its data.
+/// A test server and its data directory.
 pub(crate) struct Site {
     pub(crate) server: Running,
     folder: tempfile::TempDir,
@@ -43,17 +43,17 @@ impl Site {
         Site::with(|_| {})
     }
 
-    /// With other settings.
+    /// A server with changed settings.
     pub(crate) fn with(change: impl FnOnce(&mut Config)) -> Site {
         Site::try_with(change).unwrap()
     }
 
-    /// With settings that may refuse the start; the reason.
+    /// A server with changed settings, or the reason why it does not start.
     pub(crate) fn try_with(change: impl FnOnce(&mut Config)) -> Result<Site, String> {
         Site::try_in(tempfile::tempdir().unwrap(), change)
     }
 
-    /// A server on data that are there.
+    /// A server on an existing data directory.
     pub(crate) fn try_in(
         folder: tempfile::TempDir,
         change: impl FnOnce(&mut Config),
@@ -83,10 +83,10 @@ impl Site {
         Ok(Site { server, folder })
     }
 
-    /// Shut the server down. Returns the folder of its data, which is closed then.
+    /// Shut the server down and return its data directory, in which the store is closed.
     pub(crate) fn stop(self) -> tempfile::TempDir {
         self.server.stop();
-        // In this process the last of its threads releases the store, perhaps later.
+        // In this process the last server thread may release the store later.
         await_so("the store to be closed", || {
             vfs::DirLock::acquire(self.folder.path()).is_ok()
         });
@@ -105,7 +105,7 @@ impl Site {
 impl Client {
     pub(crate) fn to(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        // A reply that never comes fails the test instead of hanging it.
+        // A missing reply fails the test instead of blocking it.
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         Client::over(stream)
     }
@@ -120,14 +120,14 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Send a command on a database. The number of the message.
+    /// Send a command on a database; returns the message's request id.
     pub(crate) fn send(&mut self, database: &str, command: Document, flags: u32) -> i32 {
         let bytes = self.encode(database, command, flags);
         self.stream.write_all(&bytes).unwrap();
         self.next
     }
 
-    /// The next frame; `None` when the server hung up.
+    /// The next frame; `None` if the server closed the connection.
     pub(crate) fn frame(&mut self) -> Option<Frame> {
         match self.try_frame() {
             Ok(frame) => frame,
@@ -149,7 +149,7 @@ impl<S: Read + Write> Client<S> {
         }
     }
 
-    /// Run a command on a connection that may not come about; the body of the reply.
+    /// Run a command and return the body of the reply; `None` if the connection ends.
     pub(crate) fn try_run(&mut self, database: &str, command: Document) -> io::Result<Frame> {
         let bytes = self.encode(database, command, 0);
         self.stream.write_all(&bytes)?;
@@ -157,7 +157,8 @@ impl<S: Read + Write> Client<S> {
             .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Run a command of bytes, which may have a field twice; the body of the reply.
+    /// Run a command given as bytes, which may contain a field twice; returns the body of the
+    /// reply.
     pub(crate) fn run_bytes(&mut self, database: &str, mut command: RawDocumentBuf) -> Document {
         command.append(bson::raw::cstr!("$db"), database);
         let bytes = self.encode_bytes(&command, 0);
@@ -180,7 +181,7 @@ impl<S: Read + Write> Client<S> {
         wire::encode(parts, body, &[])
     }
 
-    /// The next reply and its head.
+    /// The next reply message and its body.
     pub(crate) fn receive(&mut self) -> Option<(Message, Document)> {
         let (frame, _) = wire::compress::expand(self.frame()?).unwrap();
         assert_eq!(frame.header.op_code, OpCode::Message);
@@ -189,7 +190,7 @@ impl<S: Read + Write> Client<S> {
         Some((message, body))
     }
 
-    /// Run a command, whatever comes of it.
+    /// Run a command that may fail.
     pub(crate) fn run(&mut self, database: &str, command: Document) -> Document {
         let id = self.send(database, command, 0);
         let (message, body) = self.receive().expect("a reply");
@@ -209,7 +210,7 @@ impl<S: Read + Write> Client<S> {
         reply
     }
 
-    /// Run a command that must fail; its code.
+    /// Run a command that must fail; returns code and message.
     pub(crate) fn fails(&mut self, database: &str, command: Document) -> (i32, String) {
         let reply = self.run(database, command.clone());
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What is shown of commands in work, and to whom.
+//! What `$currentOp` shows, and to which users.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
@@ -23,7 +23,7 @@ fn stage(options: Document) -> Document {
     doc! {"aggregate": 1, "cursor": {}, "pipeline": [{"$currentOp": options}]}
 }
 
-/// The types and users of what the stage shows, in order.
+/// The types and users of the entries, in order.
 fn kinds(client: &mut Client, options: Document) -> Vec<(String, String)> {
     let reply = client.ok("admin", stage(options));
     let shown = batch(&reply);
@@ -66,7 +66,7 @@ fn conditions_choose_among_commands_in_work() {
     );
     assert_eq!(count(doc! {"ns": "test.c", "comment": "no condition"}), 0);
     assert_eq!(count(doc! {"$ownOps": true, "op": "insert"}), 0);
-    // All is all, whatever the conditions, and connections without a command with it.
+    // `$all` shows everything, whatever the other conditions, including idle connections.
     let all = in_progress(&mut client, doc! {"$all": true, "op": "insert"});
     let idle = all.iter().filter(|one| !one.get_bool("active").unwrap());
     assert_eq!(idle.clone().count(), all.len() - 1);
@@ -113,7 +113,7 @@ fn users_see_their_own_operations() {
     let idle = ("idleConnection", "reader");
     let all = [idle, ("idleConnection", "writer"), ("idleCursor", "reader")];
     let all = [&all[..], &[("idleSession", ""), ("op", "root")]].concat();
-    // Closed connections may be listed for a moment more, of the same users or of none.
+    // Closed connections may be listed for a moment longer, with their user or without one.
     let mut found = kinds(&mut root, options);
     found.retain(|(kind, user)| {
         kind != "idleConnection" || matches!(user.as_str(), "reader" | "writer")
@@ -126,7 +126,7 @@ fn users_see_their_own_operations() {
     }
 }
 
-/// What is in work and meets `conditions`, once it says `field`.
+/// Wait for a running operation that matches `conditions` and has `field`.
 fn once_it_says(client: &mut Client, conditions: &Document, field: &str) -> Document {
     let mut found = None;
     await_so(&format!("{field} of {conditions}"), || {
@@ -143,7 +143,7 @@ fn a_command_in_work_says_how_it_reads() {
     let documents: Vec<Document> = (0..3000).map(|id| doc! {"_id": id}).collect();
     client.ok("test", doc! {"insert": "c", "documents": documents});
     let mut busy = site.client();
-    // Each document with each, which takes long enough to be seen.
+    // Join each document with each, which takes long enough to be observed.
     let lookup = doc! {"$lookup": {
         "from": "c", "as": "x", "let": {"id": "$_id"},
         "pipeline": [{"$match": {"$expr": {"$ne": ["$_id", "$$id"]}}}],

@@ -1,4 +1,4 @@
-//! Answers that tools and tests of drivers compare with MongoDB's, field by field and word by word.
+//! Answers that tools and driver tests compare with MongoDB's exactly.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
@@ -70,7 +70,7 @@ fn sizes_of_databases_are_doubles_and_their_counts_longs() {
     assert!(0 < stats.get_i32("storageSize").unwrap(), "{stats}");
 }
 
-/// A command as the first, or not the first, of a transaction.
+/// Run a command as the first, or as a later, statement of a transaction.
 fn in_transaction(mut command: Document, number: i64, first: bool) -> Document {
     let session = Binary {
         subtype: BinarySubtype::Uuid,
@@ -121,7 +121,7 @@ fn a_transaction_keeps_out_of_the_databases_of_the_server() {
         let bulk = in_transaction(bulk, number, true);
         assert_eq!(client.fails("admin", bulk).0, IN_TRANSACTION);
     }
-    // An open transaction continues after the refusal.
+    // A transaction that was open before the refusal continues.
     number += 1;
     let insert = doc! {"insert": "c", "documents": [{"_id": 2}]};
     client.ok("test", in_transaction(insert, number, true));
@@ -179,7 +179,7 @@ fn collections_of_the_system_are_not_written_by_clients() {
         let expected = format!("can't drop system collection {database}.{collection}");
         assert_eq!((code, message), (20, expected));
     }
-    // Dropping what is missing succeeds.
+    // Dropping a missing collection succeeds.
     client.ok("test", doc! {"drop": "system.users"});
 }
 
@@ -244,7 +244,8 @@ fn errors_name_the_command_they_ended() {
         message.starts_with("Executor error during getMore :: caused by :: "),
         "{message}"
     );
-    // What is never evaluated is no error, where MongoDB does not look at it either.
+    // An expression that is never evaluated is not an error, in the places where MongoDB does not
+    // evaluate it either.
     let lazy = doc! {"$project": {"b": {"$ifNull": [1, {"$divide": [1, 0]}]}}};
     client.ok(
         "test",
@@ -451,7 +452,7 @@ fn indexes_in_conflict_are_shown_in_the_order_of_the_catalog() {
         message.ends_with("field: '0' for array: { 0: { 0: 1 } }"),
         "{message}"
     );
-    // A number that names either an element or a field only is clear.
+    // A number that can only be an element, or only a field name, is unambiguous.
     insert(
         &mut client,
         "c",

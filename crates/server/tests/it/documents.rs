@@ -1,4 +1,4 @@
-//! Documents go in and come out.
+//! Inserting and reading documents.
 
 use bson::raw::cstr;
 use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf, doc, rawdoc};

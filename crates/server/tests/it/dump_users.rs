@@ -7,7 +7,7 @@ use crate::client::{Client, Site, batch};
 
 const UNAUTHORIZED: i32 = 13;
 
-/// A site with a user for each half of the work, and a role of its own in `test`.
+/// A server with one user for the dump and one for the restore, and a custom role in `test`.
 fn source() -> Site {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
@@ -29,7 +29,7 @@ fn source() -> Site {
     site
 }
 
-/// What both tools ask before they touch users: the version as an int32.
+/// The query of both tools before they access users: the version, as an int32.
 fn schema(client: &mut Client) -> i32 {
     let reply = client.ok("admin", doc! {"getParameter": 1, "authSchemaVersion": 1});
     reply.get_i32("authSchemaVersion").unwrap()
@@ -64,7 +64,7 @@ fn dump(site: &Site) -> (Vec<Document>, Vec<Document>, Vec<Document>) {
     )
 }
 
-/// Fill a temporary collection as mongorestore does, which drops one that an earlier run left.
+/// Fill a temporary collection as mongorestore does, which first drops one left by an earlier run.
 fn fill(client: &mut Client, collection: &str, documents: &[Document]) {
     let left = client.ok(
         "admin",
@@ -99,7 +99,8 @@ fn the_version_collection_names_features_and_the_form_of_users() {
     let versions =
         |client: &mut Client| batch(&client.ok("admin", doc! {"find": "system.version"}));
     assert_eq!(versions(&mut site.client()), expected);
-    // A start that finds another version there mends it, and leaves other documents alone.
+    // A start that finds another version in the store corrects it and leaves other documents
+    // unchanged.
     let change = doc! {
         "update": "system.version",
         "updates": [
@@ -129,7 +130,7 @@ fn users_and_roles_of_a_database_survive_dump_and_restore() {
         5
     );
 
-    // Into another server, whose user for restores may do nothing else.
+    // Restore into another server, whose user for restores has no other privileges.
     let to = guarded();
     let mut root = as_user(&to, "admin", "root");
     root.ok("test", doc! {"dropUser": "writer"});
@@ -150,18 +151,18 @@ fn users_and_roles_of_a_database_survive_dump_and_restore() {
         client.ok("admin", doc! {"drop": "tempusers"});
         client.ok("admin", doc! {"drop": "temproles"});
         let shown = root.ok("test", doc! {"usersInfo": 1});
-        // Without `drop` a user that the dump does not have stays.
+        // Without `drop`, users that are not in the dump remain.
         let expected = if drop { 3 } else { 4 };
         let shown = shown.get_array("users").unwrap();
         assert_eq!(shown.len(), expected, "{shown:?}");
     }
-    // Passwords and the role came over, and the role allows what it allowed.
+    // Passwords and the role were restored, and the role grants its privileges.
     let mut keeper = as_user(&to, "test", "keeper");
     keeper.ok("test", doc! {"insert": "c", "documents": [{"_id": 9}]});
     let update = doc! {"update": "c", "updates": [{"q": {}, "u": {"$set": {"a": 1}}}]};
     assert_eq!(keeper.fails("test", update).0, UNAUTHORIZED);
     as_user(&to, "test", "writer");
-    // Users of other databases are as they were.
+    // Users of other databases are unchanged.
     as_user(&to, "other", "stranger");
 }
 

@@ -1,4 +1,4 @@
-//! The end of a server with commands in work.
+//! Shutdown of a server while commands are running.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use wire::Message;
 
 use crate::client::{Client, Site, all, await_so};
 
-/// Wait until `count` commands of a name are running.
+/// Wait until `count` commands with this name are running.
 fn await_running(client: &mut Client, command: &str, count: usize) {
     await_so("commands to begin", || {
         let shown = client.ok("admin", doc! {"currentOp": 1});
@@ -85,12 +85,12 @@ fn what_the_end_cuts_off_may_be_sent_again() {
         assert_eq!(labels, expected, "{reply}");
         assert!(held.receive().is_none());
     }
-    // None of it was done.
+    // None of them was executed.
     let site = Site::try_in(folder, |_| {}).unwrap();
     assert_eq!(all(&mut site.client(), "c", doc! {}).len(), 1);
 }
 
-/// Insert until the server is gone; how many inserts were acknowledged.
+/// Insert until the server is gone; returns the number of acknowledged inserts.
 fn busy(mut client: Client, number: i32, done: &AtomicU64) -> i32 {
     let mut i = 0;
     loop {
@@ -148,7 +148,7 @@ fn a_server_with_busy_clients_ends_in_order_and_starts_whole() {
         .ok("test", doc! {"count": "busy"})
         .get_i32("n")
         .unwrap();
-    // One of each may be done and not answered.
+    // For each client one insert may be executed but not acknowledged.
     assert!(
         (acknowledged..=acknowledged + 8).contains(&kept),
         "{kept} of {acknowledged}"

@@ -1,5 +1,5 @@
-//! Numbers at the edges of their types in every place where a command takes a number: an error or
-//! an answer comes back, and no thread of the server panics.
+//! Extreme numbers in every numeric argument of a command: the server replies with an error or a
+//! result, and none of its threads panics.
 
 use std::collections::BTreeSet;
 use std::panic;
@@ -9,10 +9,10 @@ use stdx::sync::Mutex;
 
 use crate::client::{Client, Site};
 
-/// Where threads of the server panicked, with the message.
+/// Locations and messages of panics in server threads.
 static PANICS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Note the panics of all threads but those of tests, whose names have a path.
+/// Record the panics of all threads except test threads, whose names contain a path.
 fn watch() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
@@ -54,7 +54,7 @@ fn extremes() -> Vec<Bson> {
     ]
 }
 
-/// Commands with the numbers that they take. Those that are in no sample take none but the common
+/// Commands with all their numeric arguments. Commands that are missing here have only the common
 /// ones, which [`common`] adds to each.
 fn samples() -> Vec<Document> {
     let mut all = reads();
@@ -159,7 +159,7 @@ fn upkeep() -> Vec<Document> {
     ]
 }
 
-/// How many values there are below `value`.
+/// The number of values nested in `value`.
 fn leaves(value: &Bson) -> usize {
     match value {
         Bson::Document(inner) => inner.values().map(leaves).sum(),
@@ -168,7 +168,7 @@ fn leaves(value: &Bson) -> usize {
     }
 }
 
-/// `value` with the leaf number `at` replaced.
+/// `value` with its leaf number `at` replaced.
 fn replace(value: &Bson, at: &mut usize, with: &Bson) -> Bson {
     match value {
         Bson::Document(inner) => {
@@ -210,7 +210,7 @@ fn database(command: &Document) -> &'static str {
     }
 }
 
-/// Run a command; its panic fails the test with the command.
+/// Run a command; a panic of the server fails the test and names the command.
 fn attempt(client: &mut Client, command: Document) {
     let shown = command.to_string();
     client.send(database(&command), command, 0);
@@ -266,7 +266,7 @@ fn numbers_that_every_command_takes_may_be_extreme() {
     let site = prepared();
     let mut client = site.client();
     let listed = client.ok("admin", doc! {"listCommands": 1});
-    // These end or stop the server on purpose.
+    // These commands end or block the server by design.
     let left_out = BTreeSet::from([
         "shutdown",
         "fsync",

@@ -1,4 +1,4 @@
-//! Faults that tests order.
+//! Faults set by failpoints.
 
 use bson::{Document, doc};
 
@@ -22,7 +22,7 @@ fn a_command_fails_as_often_as_ordered() {
         let reply = client.run("admin", doc! {"ping": 1});
         assert_eq!(reply.get_i32("code").unwrap(), 91);
         assert_eq!(reply.get_array("errorLabels").unwrap(), &["Made".into()]);
-        // It would tell drivers that they know of the change already.
+        // `topologyVersion` would make drivers believe that they already know of the change.
         assert!(!reply.contains_key("topologyVersion"));
     }
     client.ok("admin", doc! {"ping": 1});

@@ -46,7 +46,7 @@ fn a_standalone_server_tells_of_no_set() {
     }
 }
 
-/// A greeting as an old query.
+/// A greeting as a legacy query.
 fn legacy(namespace: &str, body: &Document) -> Vec<u8> {
     let body = RawDocumentBuf::try_from(body).unwrap();
     let mut bytes = vec![0; 20];

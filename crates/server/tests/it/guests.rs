@@ -1,4 +1,4 @@
-//! Limits on clients that have not authenticated, and on what any client may make the server keep.
+//! Limits on unauthenticated clients, and on the memory that any client can make the server use.
 
 use std::io::Write as _;
 
@@ -25,12 +25,12 @@ fn encoded(command: &Document) -> Vec<u8> {
     wire::encode(Parts::default(), &body, &[])
 }
 
-/// Whether a message is answered; if not, the connection was ended.
+/// Send a message; returns whether it was answered instead of the connection being closed.
 fn is_answered(client: &mut Client, bytes: &[u8]) -> bool {
     client.stream.write_all(bytes).is_ok() && client.receive().is_some()
 }
 
-/// A field of what `serverStatus` says of guests.
+/// A field of the section about guests in `serverStatus`.
 fn guests(client: &mut Client, field: &str) -> i64 {
     let status = client.ok("admin", doc! {"serverStatus": 1});
     let connections = status.get_document("connections").unwrap();
@@ -44,14 +44,14 @@ fn waiting(client: &mut Client, pad: usize) -> Document {
     doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 50_000, "pad": "x".repeat(pad)}
 }
 
-/// C3: the messages of guests are small.
+/// C3: messages of guests are limited in size.
 #[test]
 fn messages_are_short_until_the_client_has_authenticated() {
     let site = guarded();
     let long = of_length(64 * 1_024 + 1);
     assert!(is_answered(&mut site.client(), &of_length(64 * 1_024)));
     assert!(!is_answered(&mut site.client(), &long));
-    // The same when only its compressed form is short.
+    // The limit applies to the expanded size of compressed messages.
     for compressor in Compressor::ALL {
         let bomb = compress(&long, compressor).unwrap();
         assert!(bomb.len() < 8_000);
@@ -94,7 +94,7 @@ fn a_greeting_that_waits_is_short() {
     }
 }
 
-/// C3: guests do not send ahead.
+/// C3: guests cannot send ahead.
 #[test]
 fn a_guest_that_sends_ahead_is_hung_up_on() {
     let site = guarded();
@@ -151,7 +151,7 @@ fn half_a_handshake_is_charged_for_what_was_sent() {
     });
     let site = site.unwrap();
     let mut root = as_user(&site, "admin", "root");
-    // A greeting of 60,000 bytes, of which three records are sent.
+    // A greeting of 60,000 bytes, of which the client sends three records.
     let mut hello = vec![1, 0, 0xEA, 0x60, 3, 3];
     hello.resize(3 * 16_000, 7);
     let records: Vec<u8> = hello
@@ -193,7 +193,7 @@ fn a_new_guest_takes_the_place_of_an_old_one_and_of_no_user() {
     }
     for _ in 0..30 {
         site.client().ok("admin", doc! {"hello": 1});
-        // The connection counts until the server notices that the client closed it.
+        // The connection counts until the server notices that the client has closed it.
         await_so("a place", || {
             let status = users[0].ok("admin", doc! {"serverStatus": 1});
             let connections = status.get_document("connections").unwrap();
@@ -233,14 +233,14 @@ fn lists_of_sessions_are_limited() {
         let reply = client.fails("admin", doc! {command: patterns("x")});
         assert_eq!(reply.0, 2, "{command}");
     }
-    // Fields are no way around.
+    // Many fields do not circumvent the limit.
     let many: Document = (0..1_001).map(|n| (format!("f{n}"), Bson::Null)).collect();
     let mut ping = doc! {"ping": 1};
     ping.extend(many);
     assert_eq!(client.fails("admin", ping).0, 40_415);
 }
 
-/// A document with everything that can be long in it.
+/// A document with everything in it that can be long.
 fn long() -> Document {
     let subtype = bson::spec::BinarySubtype::Generic;
     let binary = bson::Binary {
@@ -296,6 +296,6 @@ fn no_command_makes_a_long_line_in_the_log() {
         logged += i32::from(last < total);
         last = total;
     }
-    // Those that are refused before they run are not logged.
+    // Commands that are refused before they run are not logged.
     assert!(40 < logged, "{logged}");
 }

@@ -1,4 +1,4 @@
-//! Clients that mean harm or are broken: they get what others need of nothing.
+//! Hostile or broken clients do not take resources that other clients need.
 //!
 //! The large run, 10,000 idle connections beside 16 busy ones:
 //! `ROMANESCO_IDLE=10000 cargo test --release -p server --test it idle -- --nocapture`.
@@ -17,26 +17,26 @@ use wire::{Header, OpCode};
 
 use crate::client::{Client, Site, await_so};
 
-/// The patience of servers of these tests.
+/// The stall limit of the servers in these tests.
 const STALL: Duration = Duration::from_millis(200);
 
 fn impatient() -> Site {
     Site::with(|config| config.stall = STALL)
 }
 
-/// How many are connected.
+/// The number of connected clients.
 fn connected(client: &mut Client) -> i32 {
     let status = client.ok("admin", doc! {"serverStatus": 1});
     let connections = status.get_document("connections").unwrap();
     connections.get_i32("current").unwrap()
 }
 
-/// Ask until only `count` clients are connected: the server notices a closed connection late.
+/// Wait until only `count` clients are connected: the server notices closed connections late.
 fn await_connected(client: &mut Client, count: i32) {
     await_so("places to come back", || connected(client) <= count);
 }
 
-/// A header that announces a message.
+/// A message header that states this length.
 fn announced(length: usize) -> [u8; 16] {
     Header {
         length,
@@ -47,7 +47,7 @@ fn announced(length: usize) -> [u8; 16] {
     .encode()
 }
 
-/// Bytes of memory of this process.
+/// The resident memory of this process in bytes.
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -68,7 +68,7 @@ fn writers_that_wait_leave_room_for_readers() {
     let mut begin = doc! {"insert": "c", "documents": [{"_id": 1}], "startTransaction": true};
     begin.extend(session.clone());
     client.ok("test", begin);
-    // It waits for the transaction, and other writers of the collection wait for it.
+    // The drop waits for the transaction, and other writers of the collection wait for the drop.
     let mut drop = site.client();
     drop.send("test", doc! {"drop": "c"}, 0);
     await_so("the drop to wait", || {
@@ -83,7 +83,7 @@ fn writers_that_wait_leave_room_for_readers() {
             writer
         })
         .collect();
-    // There are more of them than workers.
+    // There are more waiting writers than workers.
     await_so("them to wait", || {
         let status = client.ok("admin", doc! {"serverStatus": 1});
         let queue = status.get_document("globalLock").unwrap();
@@ -104,7 +104,7 @@ fn writers_that_wait_leave_room_for_readers() {
     }
 }
 
-/// C2: what a client began it must continue.
+/// C2: a client must continue a message that it has begun.
 #[test]
 fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     let site = impatient();
@@ -122,7 +122,7 @@ fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
         client.stream.write_all(sent).unwrap();
         begun.push((client, sent.is_empty()));
     }
-    // One that continues, but too slowly.
+    // A client that continues, but too slowly.
     let mut slow = site.client().stream;
     let mut tick = announced(1_000_000).into_iter().chain(std::iter::repeat(0));
     while slow.write_all(&[tick.next().unwrap()]).is_ok() {
@@ -138,10 +138,10 @@ fn a_message_that_stops_ends_its_connection_and_silence_does_not() {
     await_connected(&mut watcher, 2);
 }
 
-/// C2: also the reply that it is sent.
+/// C2: a client must read its reply.
 #[test]
 fn replies_that_nobody_takes_end_their_connection() {
-    // A client that sends this much must not pause if the server is impatient.
+    // A client that sends this much may pause, so this server has the default limit.
     let site = Site::new();
     let large = doc! {"s": "x".repeat(8 << 20)};
     let insert = doc! {"insert": "c", "documents": [large]};
@@ -169,7 +169,7 @@ fn messages_that_are_only_announced_hold_no_memory() {
         held.push(stream);
     }
     watcher.ok("admin", doc! {"ping": 1});
-    // Others' tests run in this process; what was announced is 9.6 GB.
+    // Other tests run in this process; the announced messages have 9.6 GB.
     assert!(resident().saturating_sub(before) < 1 << 30);
     await_connected(&mut watcher, 1);
 }
@@ -183,9 +183,8 @@ fn a_flood_of_connections_is_refused_and_those_that_are_there_are_served() {
         await_connected(&mut one, 1);
         let flood: Vec<TcpStream> = (0..100).map(|_| site.client().stream).collect();
         one.ok("admin", doc! {"hello": 1});
-        // With the one that is there already 49 have a place and are served; the others are hung up
-        // on.
-        // All stay until all are counted: a place that comes back would be taken.
+        // With the connection that exists, 49 get a place and are served; the others are closed.
+        // All stay open until they are counted, because a place that is freed would be taken.
         let mut flood: Vec<Client> = flood.into_iter().map(Client::over).collect();
         let mut served = 0;
         for client in &mut flood {
@@ -218,11 +217,11 @@ fn noise_of_all_kinds_hurts_nobody_else() {
             *byte = u8::try_from(rng.below(256)).unwrap();
         }
         if round % 2 == 0 && bytes.len() >= 16 {
-            // A good header before the noise, right or wrong about its length.
+            // A valid header before the noise, with a correct or a wrong length.
             let length = bytes.len() + usize::try_from(rng.below(3)).unwrap();
             bytes[..16].copy_from_slice(&announced(length));
         }
-        // A client whose connection is closed half-way has had its answer.
+        // A client whose connection is closed during the write has received its answer.
         let _: std::io::Result<()> = client.stream.write_all(&bytes);
         if round % 3 == 0 {
             one.ok("admin", doc! {"hello": 1});
@@ -231,7 +230,7 @@ fn noise_of_all_kinds_hurts_nobody_else() {
     await_connected(&mut one, 1);
 }
 
-/// The work of busy clients until the test stops them. Returns the number of commands.
+/// Run commands of a busy client until the test ends it. Returns the number of commands.
 fn busy(mut client: Client, number: i32, end: &AtomicBool, done: &AtomicU64) {
     let mut i = 0;
     while !end.load(Ordering::Relaxed) {
@@ -248,14 +247,14 @@ fn busy(mut client: Client, number: i32, end: &AtomicBool, done: &AtomicU64) {
     }
 }
 
-/// As many descriptors as there may be: both ends of all connections are in this process.
+/// Raise the limit of file descriptors: both ends of all connections are in this process.
 fn raise() {
     let many = Some(1 << 16);
     let wanted = Rlimit {
         current: many,
         maximum: many,
     };
-    // Only some may raise the limit of limits.
+    // Only privileged processes may raise the hard limit.
     if setrlimit(Resource::Nofile, wanted).is_ok() {
         return;
     }
@@ -267,7 +266,7 @@ fn raise() {
     setrlimit(Resource::Nofile, most).unwrap();
 }
 
-/// S1: greetings need no thread of the storage.
+/// S1: greetings need no storage thread.
 #[test]
 fn idle_connections_cost_little_and_busy_ones_do_not_starve_greetings() {
     raise();
@@ -318,7 +317,7 @@ fn idle_connections_cost_little_and_busy_ones_do_not_starve_greetings() {
         at(100),
         done.load(Ordering::Relaxed)
     );
-    // Only alone in its process is the memory that of the connections.
+    // The memory can be attributed to connections only if this test runs alone in its process.
     if many.is_some() {
         assert!(held < 500 << 20, "{held}");
     }

@@ -1,11 +1,11 @@
-//! What a client without a password learns from trying names and passwords.
+//! What a client without a password can learn by trying names and passwords.
 
 use bson::{Bson, Document, doc};
 
 use crate::auth::{FAILED, as_user, guarded, log_in, start, text};
 use crate::client::{Client, Site};
 
-/// The answers of the server to a name before authentication.
+/// The server's replies to a name before authentication.
 fn asked(client: &mut Client, database: &str, user: &str) -> Document {
     let mut first = start(user);
     first.insert("db", database);
@@ -14,7 +14,7 @@ fn asked(client: &mut Client, database: &str, user: &str) -> Document {
     client.ok("admin", greeting)
 }
 
-/// The salt and the rounds in a challenge.
+/// The salt and the number of iterations in a challenge.
 fn salt(client: &mut Client, database: &str, user: &str) -> (String, String) {
     let challenge = text(&client.ok(database, start(user)));
     let mut parts = challenge.split(',').skip(1).map(str::to_owned);
@@ -68,13 +68,13 @@ fn salts_stay_the_same_and_belong_to_a_database_and_a_name() {
     }
     let site = Site::try_in(site.stop(), |config| config.authorization = true).unwrap();
     assert_eq!(salts(&site), before, "the same after a restart");
-    // Another server has others.
+    // Another server has other salts.
     let other = guarded();
     let (salt, _) = salt(&mut other.client(), "test", "nobody");
     assert_ne!(salt, before[1].0);
 }
 
-/// L1: an attempt waits before it is judged.
+/// L1: an attempt waits before it is checked.
 #[test]
 fn failed_logins_delay_the_next_ones_and_do_not_prevent_them() {
     let site = guarded();
@@ -89,6 +89,6 @@ fn failed_logins_delay_the_next_ones_and_do_not_prevent_them() {
     let security = status.get_document("security").unwrap();
     let authentication = security.get_document("authentication").unwrap();
     assert_eq!(authentication.get("failed"), Some(&Bson::Int64(8)));
-    // Three failures are free; the last wait was that of root.
+    // Three failures are not delayed; the last delay was that of root.
     assert_eq!(authentication.get("delayed"), Some(&Bson::Int64(5)));
 }

@@ -35,7 +35,7 @@ fn a_lock_holds_writes_up_and_nothing_else() {
         send.send(0).unwrap();
     })
     .unwrap();
-    // A write out of time is never done.
+    // A write whose time limit has expired is never executed.
     assert_eq!(received.recv().unwrap(), 50);
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
     let unlock = || doc! {"fsyncUnlock": 1};
@@ -44,7 +44,7 @@ fn a_lock_holds_writes_up_and_nothing_else() {
     assert_eq!(all(&mut client, "c", doc! {}).len(), 2);
     assert_eq!(received.try_recv(), Err(TryRecvError::Empty));
     client.ok("admin", unlock());
-    // The write that was held up is done now.
+    // The blocked write is executed now.
     assert_eq!(received.recv().unwrap(), 0);
     writer.join().unwrap();
     assert_eq!(all(&mut client, "c", doc! {}).len(), 3);
@@ -245,7 +245,7 @@ fn commands_in_work_and_done_are_counted_by_what_they_are() {
     client.ok("test", doc! {"listCollections": 1});
     client.ok("admin", doc! {"ping": 1});
     client.ok("test", doc! {"count": "c"});
-    // Itself, and the three that are no find.
+    // This command, and the three that are not `find`.
     assert_eq!(commands(&mut client), before + 4);
     let status = client.ok("admin", doc! {"serverStatus": 1});
     assert!(

@@ -1,4 +1,4 @@
-//! Privileges over time, and where what is checked could differ from what is done.
+//! Changes of privileges over time, and commands whose check could differ from their execution.
 
 use bson::{Bson, doc};
 
@@ -41,7 +41,7 @@ fn a_cursor_asks_for_its_privileges_again() {
             message,
             format!("not authorized for getMore with cursor id {id}")
         );
-        // Less than before is enough, if it is what the cursor needs.
+        // Fewer privileges suffice if they include those that the cursor requires.
         root.ok("test", roles("grantRolesToUser"));
         user.ok("test", more);
     }
@@ -68,7 +68,7 @@ fn a_cursor_asks_for_its_privileges_again() {
     assert_eq!(user.fails("test", more).0, UNAUTHORIZED);
 }
 
-/// A cursor is a user's: the name and the database, not the text that both make together.
+/// The owner of a cursor is a user name and a database, not their concatenation.
 #[test]
 fn users_that_are_displayed_alike_own_different_cursors() {
     let site = guarded();
@@ -90,7 +90,7 @@ fn users_that_are_displayed_alike_own_different_cursors() {
     assert_eq!(second.fails("test", more.clone()).0, UNAUTHORIZED);
     let kill = doc! {"killCursors": "c", "cursors": [id]};
     assert_eq!(second.fails("test", kill).0, UNAUTHORIZED);
-    // Who owns it is shown as a name and a database.
+    // `$currentOp` shows the owner as a name and a database.
     let stages = [doc! {"$currentOp": {"allUsers": true, "idleCursors": true}}];
     let list = doc! {"aggregate": 1, "pipeline": &stages, "cursor": {}};
     let listed = batch(&root.ok("admin", list));
@@ -100,7 +100,7 @@ fn users_that_are_displayed_alike_own_different_cursors() {
     first.ok("test", more);
 }
 
-/// A4: the request that was authorized is the one that runs, and its other checks are made.
+/// A4: the authorized request is the one that runs, and its other checks are made as well.
 #[test]
 fn an_aggregate_that_is_authorized_still_needs_a_cursor() {
     let site = guarded();
@@ -116,7 +116,8 @@ fn an_aggregate_that_is_authorized_still_needs_a_cursor() {
     assert_eq!(batch(&reader.ok("test", whole)), [doc! {"_id": 1}]);
 }
 
-/// A cursor is ended by its number: its user, or who may end any, whatever namespace is named.
+/// A cursor can be closed by its owner, or by a user with the privilege to close any, whatever
+/// namespace the command names.
 #[test]
 fn cursors_are_ended_by_their_users_whatever_the_namespace() {
     let site = guarded();
@@ -160,7 +161,7 @@ fn cursors_are_ended_by_their_users_whatever_the_namespace() {
     gone(&mut writer, id, "test");
 }
 
-/// A large command is authorized apart from the threads of the sockets, by the same rules.
+/// A large command is authorized outside of the network threads, by the same rules.
 #[test]
 fn a_large_pipeline_is_authorized_as_a_small_one() {
     let site = guarded();
@@ -182,7 +183,8 @@ fn a_large_pipeline_is_authorized_as_a_small_one() {
 fn what_is_checked_is_what_is_written() {
     let site = guarded();
     let mut root = as_user(&site, "admin", "root");
-    // Documents that a validator refuses are written only by who may, where they are written.
+    // Documents that a validator rejects can be written only by a user with the privilege on the
+    // collection that is written.
     let on = |collection: &str, actions: &[&str]| {
         let resource = doc! {"db": "test", "collection": collection};
         doc! {"resource": resource, "actions": actions}
@@ -215,7 +217,7 @@ fn what_is_checked_is_what_is_written() {
     };
     assert_eq!(user.fails("admin", apply("test.d", 7)).0, UNAUTHORIZED);
     user.ok("admin", apply("test.e", 7));
-    // One's own credentials are for those who view users.
+    // Viewing one's own credentials requires the privilege to view users.
     let info = |secret: bool| {
         let named = doc! {"user": "p", "db": "test"};
         doc! {"usersInfo": named, "showCredentials": secret}

@@ -1,4 +1,4 @@
-//! What the connection and the dispatcher refuse, and that the connection stays open if it can.
+//! Requests that the connection and the dispatcher refuse; the connection stays open if possible.
 
 use std::io::Write as _;
 
@@ -99,7 +99,7 @@ fn what_needs_no_answer_gets_none() {
     let mut client = site.client();
     client.send("admin", doc! {"ping": 1}, Flags::MORE_TO_COME);
     client.send("admin", doc! {"nonsense": 1}, Flags::MORE_TO_COME);
-    // The next reply answers the next message, not those before.
+    // The next reply answers the next message, and none of those before.
     client.ok("admin", doc! {"ping": 1});
 }
 
@@ -155,7 +155,7 @@ fn connections_over_the_limit_are_closed_and_places_come_back() {
     let mut three = site.client();
     assert!(three.receive().is_none());
     drop(two);
-    // The server sees the end of a connection when it sees it.
+    // The server notices the end of a connection some time later.
     let again = || {
         let mut client = Client::to(site.address());
         client.send("admin", doc! {"ping": 1}, 0);
@@ -236,7 +236,7 @@ fn parameters_are_shown_and_set() {
     assert_eq!(fails("ttlMonitorSleepSecs", 0), 2);
     assert_eq!(fails("scramSHA256IterationCount", 4_999), 2);
     assert_eq!(fails("logLevel", 6), 2);
-    // What would change nothing is unknown.
+    // A parameter that would have no effect is unknown.
     assert_eq!(fails("journalCommitInterval", 1), 72);
 }
 
@@ -259,7 +259,7 @@ fn parameters_do_what_they_say() {
     client.ok("test", doc! {"ping": 1, "comment": "seen at level one"});
     let log = client.ok("admin", doc! {"getLog": "global"}).to_string();
     assert!(log.contains("seen at level one"), "{log}");
-    // Documents expire within a second or two, not within a minute.
+    // Documents expire within seconds instead of a minute.
     let index = doc! {"key": {"at": 1}, "name": "at_1", "expireAfterSeconds": 0};
     client.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
     let old = doc! {"at": bson::DateTime::from_millis(0)};

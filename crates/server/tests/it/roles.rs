@@ -61,7 +61,7 @@ fn a_role_allows_what_it_says_and_what_it_inherits() {
     );
     assert_eq!(user.fails("other", doc! {"find": "c"}).0, UNAUTHORIZED);
 
-    // Changes hold at once, however deep.
+    // Changes take effect at once, at any depth of inheritance.
     let wider = doc! {"grantPrivilegesToRole": "one", "privileges": [on("test", "d", &["find"])]};
     root.ok("test", wider);
     user.ok("test", doc! {"find": "d"});
@@ -83,7 +83,7 @@ fn a_role_allows_what_it_says_and_what_it_inherits() {
     root.ok("test", doc! {"updateRole": "two", "roles": ["readWrite"]});
     user.ok("test", insert("d"));
 
-    // A role that is gone is nobody's.
+    // No user has a role that was dropped.
     root.ok("test", doc! {"dropRole": "two"});
     assert_eq!(user.fails("test", insert("d")).0, UNAUTHORIZED);
     let info = root.ok("test", doc! {"usersInfo": "u"});
@@ -152,7 +152,7 @@ fn roles_are_shown_with_what_they_inherit() {
     assert_eq!(filtered.get_array("users").unwrap().len(), 1, "{filtered}");
     let all = doc! {"usersInfo": 1, "showPrivileges": true};
     assert_eq!(root.fails("test", all).0, 20);
-    // Users see roles they have, and no others.
+    // Users may view the roles that they have, and no others.
     let mut user = as_user(&site, "test", "u");
     user.ok("test", doc! {"rolesInfo": "one"});
     assert_eq!(
@@ -286,7 +286,7 @@ fn users_and_roles_of_a_dump_take_their_places() {
     assert_eq!(left.get_array("roles").unwrap().len(), 1, "{left}");
     let left = root.ok("test", doc! {"usersInfo": 1});
     assert_eq!(left.get_array("users").unwrap().len(), 1, "{left}");
-    // Those of other databases are as they were.
+    // Roles of other databases are unchanged.
     as_user(&site, "other", "stranger");
     let bad =
         doc! {"insert": "temproles", "documents": [{"_id": "test.x", "role": "y", "db": "z"}]};

@@ -1,5 +1,5 @@
-//! Queries without end: their time limit and `killOp` end them wherever an expression stands, and
-//! the memory of all of them together is bounded.
+//! Queries without end: their time limit and `killOp` end them wherever the expression is
+//! evaluated, and their total memory is limited.
 
 use bson::{Bson, Document, bson, doc};
 
@@ -9,14 +9,14 @@ const MAX_TIME_MS_EXPIRED: i32 = 50;
 const EXCEEDED_MEMORY_LIMIT: i32 = 146;
 const INTERRUPTED: i32 = 11_601;
 
-/// Works for hours on one document, in little memory.
+/// An expression that takes hours on one document, with little memory.
 fn endless() -> Bson {
     let many = bson!({"$range": [0, 300_000]});
     let inner = bson!({"$size": {"$filter": {"input": many.clone(), "cond": false}}});
     bson!({"$reduce": {"input": many, "initialValue": 0, "in": {"$add": ["$$value", inner]}}})
 }
 
-/// Commands that evaluate it, each at another place.
+/// Commands that evaluate it in different places.
 fn commands() -> Vec<Document> {
     let filter = doc! {"$expr": {"$gt": [endless(), 1]}};
     let set = bson!([{"$set": {"x": endless()}}]);
@@ -38,7 +38,7 @@ fn commands() -> Vec<Document> {
         doc! {"update": "c", "updates": update},
         doc! {"delete": "c", "deletes": delete},
         doc! {"findAndModify": "c", "query": {}, "update": set},
-        // The validator of the collection.
+        // Evaluated by the validator of the collection.
         doc! {"insert": "v", "documents": [{"_id": 2}]},
     ]
 }
@@ -52,7 +52,7 @@ fn prepared() -> (Site, Client) {
     (site, client)
 }
 
-/// The code a command ended with, as a whole or for its first document.
+/// The error code of a command, or of its first document.
 fn code(reply: &Document) -> i32 {
     let of_document = || {
         let errors = reply.get_array("writeErrors").ok()?;
@@ -94,7 +94,7 @@ fn kill_op_ends_an_expression_wherever_it_stands() {
     }
 }
 
-/// C1: the socket is read while a command is in work, so the end of its client is noticed.
+/// C1: the socket is read while a command runs, so the server notices that its client disconnects.
 #[test]
 fn a_client_that_hangs_up_ends_its_query() {
     let (site, mut client) = prepared();
@@ -162,7 +162,7 @@ fn all_queries_share_a_budget_of_memory() {
     let shown = memory(&mut client);
     assert_eq!(shown.get_i64("limitBytes").unwrap(), most);
     let refused = shown.get_i64("refused").unwrap();
-    // Below what one operation may use, above what there is for all.
+    // Within the limit of one operation, beyond that of all operations together.
     let values = bson!({"$map": {"input": {"$range": [0, 300_000]}, "in": {"x": "$$this"}}});
     let pipeline = bson!([{"$documents": values}, {"$count": "n"}]);
     let command = doc! {"aggregate": 1, "cursor": {}, "pipeline": pipeline};

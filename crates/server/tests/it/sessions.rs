@@ -1,4 +1,4 @@
-//! Sessions, and who ends whose.
+//! Sessions, and which users may end them.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
@@ -17,7 +17,7 @@ fn lsid(number: u8) -> Document {
     doc! {"id": Binary { subtype, bytes }}
 }
 
-/// The digest of a user, as sessions have it.
+/// The digest of a user in session ids.
 fn uid(user: &str) -> Bson {
     Bson::Binary(Binary {
         subtype: BinarySubtype::Generic,
@@ -51,7 +51,7 @@ impl Reader {
         assert_ne!(self.cursor, 0);
     }
 
-    /// Whether the session was ended; then it begins again.
+    /// Whether the session was ended; if so, start a new one.
     fn ended(&mut self) -> bool {
         let more = doc! {
             "getMore": self.cursor, "collection": "c", "batchSize": 1,
@@ -67,7 +67,7 @@ impl Reader {
     }
 }
 
-/// Documents for cursors.
+/// Insert documents for the cursors.
 fn set_up(client: &mut Client) {
     let documents: Vec<Document> = (10..100).map(|n| doc! {"_id": n}).collect();
     client.ok("test", doc! {"insert": "c", "documents": documents});
@@ -101,7 +101,7 @@ fn sessions_of_some_users_end_and_those_of_others_continue() {
     let all = doc! {"killAllSessionsByPattern": []};
     assert_eq!(ended(&mut root, all), (true, true));
 
-    // To speak of users and roles is a privilege that root has not.
+    // Naming users and roles requires a privilege that root does not have.
     let users = by(doc! {"users": [{"user": "reader", "db": "test"}]});
     let roles = by(doc! {"roles": [{"role": "readWrite", "db": "test"}]});
     assert_eq!(root.fails("admin", users.clone()).0, UNAUTHORIZED);
@@ -125,7 +125,7 @@ fn users_end_their_own_sessions_and_no_others() {
     let mut root = as_user(&site, "admin", "root");
     set_up(&mut root);
     let mut one = Reader::new(as_user(&site, "test", "reader"), 1);
-    // The same number, and another session.
+    // Another user's session with the same UUID is a different session.
     let mut other = Reader::new(as_user(&site, "test", "writer"), 1);
     let mut reader = as_user(&site, "test", "reader");
     reader.ok("test", doc! {"killSessions": [lsid(1)]});
@@ -171,7 +171,7 @@ fn patterns_that_are_none_end_nothing() {
         assert_eq!(found.0, code, "{command}: {}", found.1);
     }
     assert!(!one.ended());
-    // Without users sessions are nobody's, under whichever digest.
+    // Without authentication sessions have no owner, whichever digest is given.
     client.ok("admin", by(doc! {"uid": uid("")}));
     assert!(one.ended());
 }

@@ -1,4 +1,4 @@
-//! Encrypted connections: who is taken, who is not, and new certificates under way.
+//! Encrypted connections: which clients are accepted, and replacement of certificates at run time.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ type Encrypted = StreamOwned<ClientConnection, TcpStream>;
 
 static BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 
-/// How a client greets.
+/// The properties of a client's handshake.
 struct Greeting<'a> {
     trusts: &'a Authority,
     shows: Option<&'a Certificate>,
@@ -43,7 +43,7 @@ impl<'a> Greeting<'a> {
         self
     }
 
-    /// Connect; the error of the handshake.
+    /// Connect, or return the error of the handshake.
     fn connect(&self, address: SocketAddr) -> Result<Client<Encrypted>, String> {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(self.trusts.pem().as_bytes()).unwrap();
@@ -66,7 +66,7 @@ impl<'a> Greeting<'a> {
         let mut stream = StreamOwned::new(session, Client::to(address).stream);
         stream.flush().map_err(|error| error.to_string())?;
         let mut client = Client::over(stream);
-        // With TLS 1.3 a client learns that it is refused when it first reads.
+        // With TLS 1.3 a client learns at its first read that it was refused.
         match client.try_run("admin", doc! {"ping": 1}) {
             Ok(_) => Ok(client),
             Err(error) => Err(error.to_string()),
@@ -126,7 +126,7 @@ fn protocols_that_are_disabled_or_old_are_not_spoken() {
     greeting.versions = &versions;
     let error = greeting.connect(site.address()).err().unwrap();
     assert!(error.contains("ProtocolVersion"), "{error}");
-    // The first record of a client of TLS 1.1: version 3.2, no newer ones named.
+    // The first record of a TLS 1.1 client: version 3.2, without newer versions.
     let mut hello = vec![22, 3, 1, 0, 45, 1, 0, 0, 41, 3, 2];
     hello.extend([7; 32]);
     hello.extend([0, 0, 2, 0, 47, 1, 0]);
@@ -134,7 +134,7 @@ fn protocols_that_are_disabled_or_old_are_not_spoken() {
     stream.write_all(&hello).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();
-    // An alert, and the end.
+    // An alert, and the end of the connection.
     assert_eq!(answer.first(), Some(&21), "{answer:?}");
 }
 
@@ -153,7 +153,7 @@ fn plain_clients_are_taken_where_the_mode_says_so() {
     let both = site(settings(TlsMode::Allowed, &certificate, None));
     both.client().ok("admin", doc! {"ping": 1});
     Greeting::new(&authority).connect(both.address()).unwrap();
-    // The first bytes come one by one, and as a message that looks like a handshake.
+    // The first bytes arrive one by one, in a message that looks like a handshake.
     let mut slow = both.client();
     let message = |comment: usize| {
         let body = doc! {"ping": 1, "comment": "x".repeat(comment), "$db": "admin"};
@@ -201,19 +201,20 @@ fn gives_up(site: &Site, authority: &Authority) {
     for mut stream in held {
         match stream.read(&mut [0; 64]) {
             Ok(0) => {}
-            // The error of the system for bytes that were not read.
+            // The error that the system returns if received bytes were not read.
             Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {}
             other => panic!("not given up: {other:?}"),
         }
     }
-    // Bytes that come one by one prolong nothing.
+    // Single bytes do not extend the deadline.
     let mut slow = Client::to(site.address()).stream;
     let record = [22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3];
     let mut bytes = record.into_iter().chain(std::iter::repeat(9));
     while slow.write_all(&[bytes.next().unwrap()]).is_ok() {
         std::thread::yield_now();
     }
-    // One that continues is not; on a busy machine this test may stall as long itself.
+    // A client that continues is not closed; on a busy machine this test itself may exceed the
+    // limit, so it retries.
     let mut client = None;
     await_so("a handshake", || {
         client = Greeting::new(authority).connect(site.address()).ok();
@@ -222,7 +223,7 @@ fn gives_up(site: &Site, authority: &Authority) {
     client.unwrap().ok("admin", doc! {"ping": 1});
 }
 
-/// T2: only a good certificate names its client.
+/// T2: only a valid certificate names its client.
 #[test]
 fn certificates_of_clients_are_asked_for_and_looked_at() {
     let authority = Authority::new("roots");
@@ -304,7 +305,7 @@ fn the_holder_of_a_certificate_is_its_user() {
     client.ok("test", find.clone());
 
     // A valid certificate without a user, a forged one, none, no encryption; then another name and
-    // another place.
+    // another database.
     for shown in [Some(&nobody), Some(&forged), None] {
         let mut greeting = Greeting::new(&authority);
         greeting.shows = shown;
@@ -322,7 +323,7 @@ fn the_holder_of_a_certificate_is_its_user() {
     assert_eq!(client.fails("test", find).0, 13);
 }
 
-/// T1: files that cannot be used change nothing.
+/// T1: invalid files change nothing.
 #[test]
 fn new_certificates_serve_new_connections_and_bad_ones_none() {
     let authority = Authority::new("roots");

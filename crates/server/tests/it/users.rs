@@ -1,4 +1,4 @@
-//! When users and roles are read again, by the server's own count.
+//! When the server reads users and roles again, according to its own counters.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::client::{Client, Site};
 
 const USERS: i32 = 5_000;
 
-/// How often the collections were read, and users computed from their documents.
+/// The number of reads of the collections, and of users computed from their documents.
 fn work(client: &mut Client) -> (i64, i64) {
     let status = client.ok("admin", doc! {"serverStatus": 1});
     let security = status.get_document("security").unwrap();
@@ -34,7 +34,7 @@ fn user(number: i32) -> Document {
     "roles": roles}
 }
 
-/// A transaction of one insert, which is ended by a command.
+/// Run a transaction of one insert, and end it with a command.
 fn transaction(client: &mut Client, number: i64, document: Document, end: &str) {
     let id = bson::Uuid::from_bytes([9; 16]);
     let part = doc! {"lsid": {"id": id}, "txnNumber": number, "autocommit": false};
@@ -72,7 +72,7 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     client.ok("test", out);
     assert_eq!(work(&mut client), before);
 
-    // One user more: they are read once, and that user is computed.
+    // One more user: the collections are read once, and only that user is computed.
     let (reads, computed) = before;
     let users = vec![user(-2)];
     client.ok("admin", doc! {"insert": "system.users", "documents": users});
@@ -89,21 +89,21 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
     );
     assert_eq!(work(&mut client), (reads + 3, computed + 3));
 
-    // A role may change every user.
+    // A role may affect every user, so all are computed.
     let grant = doc! {"grantRolesToRole": "own", "roles": ["readWrite"]};
     client.ok("test", grant);
     let (reads_now, computed_now) = work(&mut client);
     assert_eq!(reads_now, reads + 4);
     assert_eq!(computed_now, computed + 3 + i64::from(USERS) + 2);
-    // When their documents are gone, so are they.
+    // After their documents are deleted, the users are gone.
     let all = vec![doc! {"q": {}, "limit": 0}];
     client.ok("admin", doc! {"delete": "system.users", "deletes": all});
     let info = client.ok("test", doc! {"usersInfo": 1});
     assert!(info.get_array("users").unwrap().is_empty(), "{info}");
 }
 
-/// An engine whose reads fail while `fails` is set, and that counts batches. Write transactions
-/// read and write as ever.
+/// An engine that counts batches, and whose reads fail while `fails` is set. Write transactions are
+/// unaffected.
 struct Watched {
     inner: Box<dyn Engine>,
     fails: Arc<AtomicBool>,
@@ -197,7 +197,7 @@ impl Engine for Watched {
     }
 }
 
-/// U2: what was known stays.
+/// U2: the known users remain.
 #[test]
 fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let folder = tempfile::tempdir().unwrap();
@@ -217,7 +217,7 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     fails.store(true, Ordering::Relaxed);
     let users = vec![Bson::from(user(2))];
     client.ok("admin", doc! {"insert": "system.users", "documents": users});
-    // What was known stays known.
+    // The known users remain.
     let known = |client: &mut Client| {
         let info = client.ok("test", doc! {"usersInfo": 1});
         info.get_array("users").unwrap().len()

@@ -83,7 +83,7 @@ fn collections_and_indexes_come_and_go() {
     assert_eq!(dropped.get_i32("nIndexesWas").unwrap(), 2);
     client.ok("admin", doc! {"renameCollection": "test.c", "to": "test.d"});
     client.ok("test", doc! {"drop": "d"});
-    // Dropping what is not there is no error since MongoDB 7.0.
+    // Since MongoDB 7.0, dropping a missing collection is not an error.
     client.ok("test", doc! {"drop": "d"});
     client.ok("test", doc! {"dropDatabase": 1});
     assert_eq!(
@@ -168,7 +168,7 @@ fn writes_that_wait_for_a_transaction_do_not_hold_it_up() {
         command
     };
     client.ok("test", part(inc(), true));
-    // More than the server lets work at once.
+    // More than the number of commands that may run at once.
     let waiting: Vec<_> = (0..250)
         .map(|_| {
             let mut writer = site.client();
@@ -201,7 +201,7 @@ fn the_profile_of_a_database_is_kept() {
     let mut client = site.client();
     client.ok("test", doc! {"profile": 2});
     client.ok("test", doc! {"insert": "c", "documents": [{"_id": 1}]});
-    // The entry is written behind the reply.
+    // The entry is written after the reply.
     let seen = |client: &mut crate::client::Client| {
         let found = all(
             client,
@@ -215,8 +215,8 @@ fn the_profile_of_a_database_is_kept() {
     assert_eq!(was.get_i32("was").unwrap(), 2);
 }
 
-/// The entries of the profile of `test` that match, once there are any: they are written behind
-/// the reply.
+/// The matching entries of the profile of `test`, once there are any: they are written after the
+/// reply.
 fn profiled(client: &mut crate::client::Client, filter: Document) -> Document {
     let mut entry = None;
     await_so("an entry of the profile", || {
@@ -273,7 +273,7 @@ fn the_profile_says_what_commands_did_and_for_whom() {
         let plan = entry.get_str("planSummary").unwrap().to_owned();
         (plan, figure("keysExamined"), figure("docsExamined"))
     };
-    // What was upserted looks for its document, too.
+    // An upsert that inserts also searches for its document first.
     let scan = || "COLLSCAN".to_owned();
     assert_eq!(read(&update), (scan(), 0, 6));
     assert_eq!(read(&delete), (scan(), 0, 4));
@@ -293,7 +293,7 @@ fn the_log_says_by_which_plan_a_command_was_done() {
     );
     let index = doc! {"key": {"a": 1}, "name": "a_1"};
     client.ok("test", doc! {"createIndexes": "c", "indexes": [index]});
-    // Everything is slow.
+    // Every command counts as slow.
     client.ok("test", doc! {"profile": 0, "slowms": 0});
     let find = doc! {"find": "c", "filter": {"a": 2}, "sort": {"b": 1}, "comment": "looked for"};
     client.ok("test", find);
@@ -315,7 +315,7 @@ fn what_is_profiled_is_sampled_and_chosen() {
     let mut client = site.client();
     let insert = |c: &str| doc! {"insert": c, "documents": [{}]};
     let count = |client: &mut crate::client::Client| {
-        // The entry of what comes after is there when those of what came before are.
+        // Entries are written in order: if a later entry exists, so do those before it.
         client.ok("test", doc! {"profile": 1, "filter": {"ns": "test.last"}});
         client.ok("test", insert("last"));
         profiled(client, doc! {"ns": "test.last"});
@@ -324,7 +324,7 @@ fn what_is_profiled_is_sampled_and_chosen() {
         client.ok("test", doc! {"drop": "system.profile"});
         found
     };
-    // Everything is slow, and no sample is taken.
+    // Every command counts as slow, and none is sampled.
     client.ok("test", doc! {"profile": 1, "slowms": 0, "sampleRate": 0});
     client.ok("test", insert("c"));
     assert_eq!(count(&mut client), 0);

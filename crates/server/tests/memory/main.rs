@@ -1,4 +1,4 @@
-//! The memory of a server whose clients all send queries that want more than there is.
+//! The memory of a server whose clients all send queries that need more memory than is available.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -18,15 +18,15 @@ use client::Site;
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const MIB: usize = 1 << 20;
-/// What queries may hold together.
+/// The memory budget of all queries.
 const BUDGET: usize = 64 * MIB;
-/// What the process may really take beyond what it took before: twice the budget, because charges
-/// are estimates and vectors grow by doubling, and what is not counted: messages, connections, the
-/// cache of the engine, and the clients, which live in this process.
+/// The maximum growth of the process: twice the budget, because charges are estimates and vectors
+/// grow by doubling, plus memory that is not charged: messages, connections, the cache of the
+/// engine, and the clients, which run in this process.
 const ALLOWED: usize = 2 * BUDGET + 96 * MIB;
 const CLIENTS: usize = 16;
 
-/// Values of documents that grow without end, or to more than the budget.
+/// Values of expressions that grow without end, or beyond the budget.
 fn values() -> Vec<Bson> {
     let range = bson!({"$range": [0, 600_000]});
     let text = bson!({"$reduce": {"input": {"$range": [0, 24]}, "initialValue": "a,",
@@ -50,7 +50,7 @@ fn values() -> Vec<Bson> {
     ]
 }
 
-/// Pipelines over nothing, whose results are small.
+/// Pipelines without a collection, with small results.
 fn pipelines() -> Vec<Bson> {
     let size = bson!({"$project": {"_id": {"$type": "$x"}}});
     let mut all: Vec<Bson> = values()
@@ -90,7 +90,7 @@ fn clients_that_want_all_memory_are_refused_and_the_server_lives() {
         for number in 0..CLIENTS {
             let (mut client, pipelines) = (site.client(), &pipelines);
             scope.spawn(move || {
-                // Each begins elsewhere, so that all kinds meet.
+                // Each client starts with another one, so that all kinds run together.
                 let order = pipelines.iter().cycle().skip(number);
                 for pipeline in order.take(pipelines.len()) {
                     let command = doc! {"aggregate": 1, "cursor": {}, "pipeline": pipeline.clone()};
@@ -109,7 +109,8 @@ fn clients_that_want_all_memory_are_refused_and_the_server_lives() {
     assert!(memory.get_i64("refused").unwrap() > 0, "{memory}");
 }
 
-/// A result, or the code of memory, of long strings or of too many documents.
+/// Check a reply: a result, or one of the error codes for memory, long strings, or too many
+/// documents.
 fn judge(command: &Document, reply: &Document) {
     let code = reply.get_i32("code").unwrap_or(0);
     let allowed = [0, 146, 13_548, 5_897_900, 4_031_700];

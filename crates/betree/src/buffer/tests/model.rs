@@ -1,4 +1,4 @@
-//! All versions in a map.
+//! A model of a buffer: all versions in a map.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use super::*;
 /// Key and seq, newest first.
 type Place = (Vec<u8>, Reverse<Seq>);
 
-/// What was pushed last, by place.
+/// The last pushed version for each key and sequence number.
 #[derive(Default)]
 pub(super) struct Model {
     versions: BTreeMap<Place, (Op, Vec<u8>)>,
@@ -32,7 +32,7 @@ impl Model {
             .collect()
     }
 
-    /// What `snapshot` sees, ascending.
+    /// The versions that `snapshot` sees, in ascending order.
     pub(super) fn seen(&self, snapshot: Seq) -> Vec<Version> {
         let mut seen = self.all();
         seen.retain(|version| version.seq <= snapshot);

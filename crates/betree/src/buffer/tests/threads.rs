@@ -14,8 +14,8 @@ fn key(n: u64) -> [u8; 8] {
     (n.wrapping_mul(0x9E37_79B9_7F4A_7C15)).to_be_bytes()
 }
 
-/// A reader of a snapshot sees of key `n` the last commit that wrote it: those with the number `n`
-/// modulo `KEYS`. The value names the commit.
+/// Check a reader at a snapshot: for key `n` it must see the last commit that wrote it, which is a
+/// number congruent to `n` modulo `KEYS`. The value names the commit.
 fn check(buffer: &Buffer, snapshot: u64, direction: Direction) {
     let wanted = |n: u64| (1..=snapshot).rev().find(|seq| seq % KEYS == n);
     let mut value = Vec::new();

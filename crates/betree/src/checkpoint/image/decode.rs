@@ -1,4 +1,4 @@
-//! Bytes to an image. Nothing in them is believed.
+//! Decoding an image. No byte is trusted.
 
 use std::str;
 
@@ -14,7 +14,7 @@ use crate::run::RunMeta;
 use crate::types::{Extent, RunId, Seq, TreeId};
 
 impl Image {
-    /// The image in `bytes`, checked against every invariant.
+    /// Decode `bytes` and check every invariant.
     ///
     /// # Errors
     /// `Corrupt`: what is wrong. `Invalid`: written by a newer program.

@@ -1,4 +1,4 @@
-//! An image to bytes.
+//! Encoding an image.
 
 use stdx::hash;
 
@@ -10,7 +10,7 @@ use crate::checkpoint::bytes::{put_u16, put_u32, put_u64};
 use crate::run::RunMeta;
 
 impl Image {
-    /// The bytes; see the module documentation.
+    /// Encode the image; see the module documentation.
     ///
     /// # Panics
     /// When an invariant of the image does not hold: better no checkpoint than one that cannot be

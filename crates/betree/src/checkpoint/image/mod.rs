@@ -41,11 +41,11 @@ use crate::types::{RunId, Seq, TreeId};
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89BTIMAGE";
 pub(super) const VERSION: u32 = 1;
-/// The bytes before the runs.
+/// Length of the fields before the runs.
 pub(super) const HEADER_LEN: usize = 56;
-/// The hash at the end.
+/// Length of the hash at the end.
 pub(super) const HASH_LEN: usize = 8;
-/// The least a run, a tree and a bucket take.
+/// Minimum lengths of a run, a tree and a bucket.
 pub(super) const RUN_LEN: usize = 88;
 pub(super) const TREE_LEN: usize = 12;
 pub(super) const BUCKET_LEN: usize = 18;
@@ -56,19 +56,19 @@ const POINT_LOOKUPS: u8 = 2;
 /// The catalog of one checkpoint; see the module documentation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Image {
-    /// Of the checkpoint, from 1.
+    /// Number of the checkpoint, from 1.
     pub(crate) number: u64,
-    /// The newest commit when it was captured.
+    /// The newest commit at the time of the capture.
     pub(crate) last_seq: Seq,
-    /// The log is replayed from here.
+    /// The first log record to replay.
     pub(crate) log_from: Seq,
-    /// The lowest run number never given.
+    /// The lowest unused run number.
     pub(crate) next_run: RunId,
-    /// The lowest tree number never given.
+    /// The lowest unused tree number.
     pub(crate) next_tree: u32,
-    /// Every run that a bucket names, once, by ascending id.
+    /// Every run that a bucket refers to, once, in ascending order of ids.
     pub(crate) runs: Vec<RunMeta>,
-    /// By ascending id.
+    /// In ascending order of ids.
     pub(crate) trees: Vec<TreeImage>,
 }
 
@@ -78,25 +78,25 @@ pub(crate) struct TreeImage {
     pub(crate) id: TreeId,
     pub(crate) name: String,
     pub(crate) flags: TreeFlags,
-    /// By ascending `lo`; at least one.
+    /// In ascending order of `lo`; at least one.
     pub(crate) buckets: Vec<BucketImage>,
 }
 
-/// What a tree was created with.
+/// The options with which a tree was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TreeFlags {
     pub(crate) ascending: bool,
     pub(crate) point_lookups: bool,
 }
 
-/// A bucket: the keys from `lo` to the next bucket's.
+/// A bucket: the keys from `lo` to the `lo` of the next bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BucketImage {
     pub(crate) lo: Box<[u8]>,
-    /// Its entries up to this one are in its runs.
+    /// Entries up to this commit are in its runs.
     pub(crate) flushed: Seq,
     /// Newest first.
     pub(crate) deltas: Vec<RunId>,
-    /// By ascending keys.
+    /// In ascending order of keys.
     pub(crate) base: Vec<RunId>,
 }

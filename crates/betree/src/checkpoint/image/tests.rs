@@ -1,4 +1,4 @@
-//! Images that are right come back, and wrong ones are refused, whatever is wrong.
+//! Tests that valid images decode to themselves, and that invalid ones are refused.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ fn wide(tape: &mut Tape, least: u64) -> u64 {
     least + (u64::from(tape.below(u32::MAX)) << 32 >> (bits + 20))
 }
 
-/// A run of `tree`, its keys from `min` on.
+/// A run of `tree` whose keys start at `min`.
 fn run(tape: &mut Tape, id: u64, tree: TreeId, min: Box<[u8]>, last_seq: u64) -> RunMeta {
     let extents: Vec<Extent> = (0..=tape.below(4))
         .map(|_| Extent {
@@ -56,7 +56,7 @@ fn run(tape: &mut Tape, id: u64, tree: TreeId, min: Box<[u8]>, last_seq: u64) ->
     }
 }
 
-/// An image that keeps every rule, out of a tape.
+/// A valid image drawn from a tape.
 pub(in crate::checkpoint) fn image(tape: &mut Tape) -> Image {
     let mut image = Image {
         number: 1 + u64::from(tape.below(1 << 20)),
@@ -112,7 +112,7 @@ pub(in crate::checkpoint) fn image(tape: &mut Tape) -> Image {
     image
 }
 
-/// The same bytes with the hash they ought to have.
+/// The bytes with a corrected hash.
 fn rehashed(mut bytes: Vec<u8>) -> Vec<u8> {
     let at = bytes.len() - HASH_LEN;
     let hash = hash::hash64(&bytes[..at]);
@@ -167,7 +167,7 @@ fn wrong_bytes_under_a_right_hash_are_errors_or_images_and_never_panic() {
                 bad.truncate((HASH_LEN + 1).max(tape.index(bad.len())));
             }
             if let Ok(image) = Image::decode(&rehashed(bad)) {
-                // What is accepted keeps the rules: encoding asserts them.
+                // An accepted image satisfies the invariants, which encoding asserts.
                 let again = image.encode();
                 assert_eq!(Image::decode(&again).unwrap(), image);
                 accepted += 1;
@@ -184,7 +184,7 @@ fn wrong_bytes_under_a_right_hash_are_errors_or_images_and_never_panic() {
 fn a_count_beyond_the_input_is_refused_before_memory_is_taken() {
     let image = image(&mut Tape::from_seed(5, 600));
     let bytes = image.encode();
-    // Trees, runs, and the first run's extents.
+    // The counts of trees, of runs, and of the first run's extents.
     for at in [12, 52, 56 + 80] {
         let mut bad = bytes.clone();
         bad[at..at + 4].copy_from_slice(&u32::MAX.to_le_bytes());

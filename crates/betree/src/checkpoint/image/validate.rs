@@ -1,15 +1,15 @@
-//! The invariants of an image, as a question: asked before encoding and after decoding.
+//! Checks the invariants of an image, before encoding and after decoding.
 
 use super::{BucketImage, Image, TreeImage};
 use crate::limits::{KEY_MAX, NAME_MAX};
 use crate::run::RunMeta;
 use crate::types::RunId;
 
-/// What is wrong, to follow "the image of the catalog".
+/// What is wrong: the end of a sentence that begins with "the image of the catalog".
 type Valid = Result<(), String>;
 
 impl Image {
-    /// Whether I1 to I4 hold.
+    /// Check I1 to I4.
     pub(super) fn validate(&self) -> Valid {
         if self.number == 0 || self.log_from.0 > self.last_seq.0.saturating_add(1) {
             return Err("has an impossible number or begin of the log".to_owned());
@@ -93,12 +93,12 @@ impl Image {
     }
 }
 
-/// Which runs have been named by a bucket (I2).
+/// The runs that a bucket refers to (I2).
 struct Named<'a> {
     runs: &'a [RunMeta],
-    /// The number of the last bucket that named the run; 0: none.
+    /// Per run: the number of the last bucket that refers to it; 0 for none.
     last: Vec<u64>,
-    /// The number of the bucket at hand.
+    /// The number of the current bucket.
     bucket: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What cursors promise, on trees of a few buckets.
+//! The guarantees of cursors, on trees of a few buckets.
 
 use std::ops::Bound::{self, Excluded, Included, Unbounded};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ fn nothing_is_current_before_the_first_entry_and_after_the_last() {
     }
 }
 
-/// Where a seek leads, and what follows.
+/// Check the target of a seek, and the entries that follow.
 fn check_seek(range: Range<'_>, way: Direction, key: &[u8], expected: &str) {
     for deep in [false, true] {
         let mut cursor = cursor(&letters(deep), range, way);
@@ -203,7 +203,7 @@ fn a_key_has_what_the_newest_sequence_says() {
     }
 }
 
-/// Buckets that fail.
+/// Buckets whose access fails.
 struct Broken;
 
 impl Buckets for Broken {

@@ -1,4 +1,4 @@
-//! The merge of sources in memory, against a map.
+//! The merge of sources in memory, compared with a map.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use crate::types::Op;
 
 type Model = BTreeMap<Vec<u8>, Version>;
 
-/// Up to 12 sources of keys that share `prefix`, and what they are together.
+/// Up to 12 sources of keys that share `prefix`, and their combined content.
 fn sources(rng: &mut Rng, prefix: &[u8], direction: Direction) -> (Vec<Memory>, Model) {
     let mut together = Model::new();
     let mut sources = Vec::new();
@@ -21,7 +21,7 @@ fn sources(rng: &mut Rng, prefix: &[u8], direction: Direction) -> (Vec<Memory>, 
         let mut own = Model::new();
         for _ in 0..rng.below(40) {
             let mut key = prefix.to_vec();
-            // Short keys of few letters, zeros among them: many ties, of heads and of keys.
+            // Short keys from few letters, including zeros: many ties, of heads and of keys.
             key.extend((0..rng.below(12)).map(|_| [0, 1, b'a', 255][rng.index(4)]));
             let op = if rng.chance(0.3) { Op::Delete } else { Op::Put };
             own.insert(

@@ -1,5 +1,5 @@
-//! What a step costs. Long scans of settled and of busy trees: each has to meet every entry once;
-//! how long it took is printed, not judged.
+//! The cost of a step. Long scans of settled and of busy trees: each must return every entry once;
+//! the time is printed, not checked.
 
 use std::ops::Bound::{Included, Unbounded};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ fn key(number: u64) -> [u8; 20] {
     key
 }
 
-/// A run of the entries whose number gives `part` of `parts`.
+/// A run of the entries whose number is congruent to `part` modulo `parts`.
 fn run(runs: &Runs, part: u64, parts: u64, seq: Seq) -> Arc<Run> {
     let keys: Vec<[u8; 20]> = (0..ENTRIES)
         .filter(|n| n % parts == part)
@@ -56,8 +56,8 @@ fn buffer(part: u64, parts: u64) -> Arc<Buffer> {
     Arc::new(buffer)
 }
 
-/// Scan three times, the second time with everything in the cache, the third time between bounds
-/// that tell what all keys begin with, and say how long that took.
+/// Scan three times: the second time with everything in the cache, the third time between bounds
+/// with a common prefix; print the time.
 fn measure(what: &str, direction: Direction, view: &View) {
     let single = Arc::new(Single(view.clone()));
     let (first, last) = (key(0), key(ENTRIES - 1));
@@ -78,7 +78,7 @@ fn measure(what: &str, direction: Direction, view: &View) {
     }
 }
 
-/// Seek here and there, and say how long one takes.
+/// Seek to random keys, and print the time of one seek.
 fn measure_seeks(what: &str, view: &View) {
     let buckets = Arc::new(Single(view.clone()));
     let mut cursor = MergeCursor::new(buckets, None, Seq(9), Unbounded, Unbounded, Forward);

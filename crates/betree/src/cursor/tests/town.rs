@@ -42,7 +42,7 @@ struct Bucket {
     active: Vec<Version>,
 }
 
-/// Versions in the order of a run, of each key and seq the last.
+/// Versions in the order of a run; for each key and sequence number the last one.
 fn sorted(versions: impl IntoIterator<Item = Version>) -> Vec<Version> {
     let mut map = BTreeMap::new();
     for version in versions {
@@ -94,7 +94,7 @@ impl Town {
         Seq(seq)
     }
 
-    /// What `snapshot` sees, with `own` changes on top.
+    /// The content that `snapshot` sees, with `own` changes on top.
     pub(super) fn contents(&self, snapshot: Seq, own: &[Change]) -> Contents {
         let mut contents = Contents::new();
         let state = self.state.lock();
@@ -214,8 +214,8 @@ impl Bucket {
     }
 }
 
-/// What flushes and merges do: seqs no snapshot is older than become 0, versions and tombstones
-/// that no reader sees go. `oldest` is the oldest live snapshot, or now.
+/// What flushes and merges do: sequence numbers at or below every snapshot become 0, versions and
+/// tombstones that no reader sees are dropped. `oldest` is the oldest open snapshot, or now.
 fn forget(versions: Vec<Version>, oldest: Seq, bottom: bool) -> Vec<Version> {
     let mut kept: Vec<Version> = Vec::new();
     for mut version in versions {

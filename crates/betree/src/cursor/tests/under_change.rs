@@ -1,4 +1,4 @@
-//! Cursors that live while everything changes below them.
+//! Cursors that stay open while the tree changes below them.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::cursor::Own;
 use crate::types::Direction::{self, Backward, Forward};
 use crate::types::{Op, Seq};
 
-/// A cursor, and what it has to find.
+/// A cursor, and the entries that it must return.
 struct Walker<'a> {
     cursor: MergeCursor<'a>,
     snapshot: Seq,
     direction: Direction,
     expected: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The next in `expected`.
+    /// Index of the next entry in `expected`.
     next: usize,
     stands: bool,
 }
 
-/// Keys of many shapes, with many repetitions.
+/// A key of random shape; keys repeat often.
 fn some_key(rng: &mut Rng) -> Vec<u8> {
     match rng.below(4) {
         0 => format!("{:04}", rng.below(300)).into_bytes(),
@@ -146,7 +146,7 @@ impl<'a> Walker<'a> {
     }
 }
 
-/// One thing that happens to the tree while cursors are open.
+/// One random change of the tree while cursors are open.
 fn change(rng: &mut Rng, town: &Town, oldest: Seq) {
     let bucket = rng.index(town.buckets());
     match rng.below(12) {
@@ -246,7 +246,7 @@ fn cursors_on_other_threads_see_their_snapshot() {
             });
         }
         let mut rng = Rng::new(7);
-        // Nothing is forgotten: readers take their snapshots at any time.
+        // No version is dropped: readers take their snapshots at any time.
         (0..400).for_each(|_| change(&mut rng, &town, Seq::ANCIENT));
     });
 }

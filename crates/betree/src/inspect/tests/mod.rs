@@ -1,4 +1,4 @@
-//! Every law is broken on purpose, in what was seen of a sound store, and must be named.
+//! Each law is broken on purpose in the captured state of a valid store, and must be reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl Rig {
         let db = Db::open_with(Arc::new(disk.clone()), Path::new("/db"), options).unwrap();
         let tree = db.create_tree("t", TreeOptions::default()).unwrap();
         let rig = Rig { disk, db, tree };
-        // The snapshot keeps commits apart, so that runs have numbers in them.
+        // The open snapshot keeps versions apart, so that runs contain sequence numbers.
         let held = rig.db.begin_read().unwrap();
         for round in 0..40 {
             rig.write(round);
@@ -68,7 +68,7 @@ impl Rig {
         Look::at(self.core(), &self.core().commit.lock())
     }
 
-    /// The broken structure, in a look whose first bucket with all kinds of things was changed.
+    /// The reported law after a change of the first bucket that has runs and buffers of all kinds.
     fn structure(&self, change: impl FnOnce(&mut BucketLook)) -> Law {
         let mut look = self.look();
         let newest = look.newest;
@@ -193,7 +193,7 @@ fn space_that_is_lost_or_given_twice_is_found() {
     let mut longer = layout.clone();
     longer.end += UNIT;
     broken(space(&longer, held), "8");
-    // A run's extent is free as well; the sums stay right.
+    // The extent of a run is also free; the sums stay right.
     let taken = look
         .buckets()
         .find_map(|b| b.base.first())
@@ -205,7 +205,7 @@ fn space_that_is_lost_or_given_twice_is_found() {
     twice.free.push(unit);
     twice.end += UNIT;
     broken(space(&twice, held), "8");
-    // What the durable image names is free.
+    // An extent that the durable image refers to is free.
     let mut freed = layout.clone();
     freed.free.push(Extent {
         offset: layout.end,
@@ -267,7 +267,7 @@ fn damaged_bytes_of_a_run_and_of_the_image_are_found() {
         let old = bytes[usize::try_from(at).unwrap()];
         rig.disk.poke(&path, at, &[old ^ 4]);
         let result = rig.db.verify();
-        // One bad slot of the superblock of four is passed over.
+        // One bad slot of the four is tolerated.
         if at != 20 {
             assert_eq!(result.unwrap_err().kind(), ErrorKind::Corrupt, "byte {at}");
         }

@@ -10,11 +10,11 @@ use super::{append, check, create, payload, recover};
 const SALT: u64 = 99;
 
 struct Run {
-    /// Everything up to here was acknowledged as durable.
+    /// The last record acknowledged as durable.
     acknowledged: u64,
-    /// Everything up to here was begun.
+    /// The last record whose append was started.
     begun: u64,
-    /// Checkpoints cover everything below.
+    /// Checkpoints cover all records below this one.
     from: u64,
 }
 
@@ -28,7 +28,7 @@ fn work(disk: &Disk, run: &mut Run, rng: &mut Rng, steps: usize, first: bool) ->
         let last = log.appended().0;
         assert!(run.acknowledged <= last, "an acknowledged record is lost");
         assert!(last <= run.begun, "records that were never written");
-        // What was cut will be written again; what is replayed is durable.
+        // Records that were cut will be written again; replayed records are durable.
         run.acknowledged = last;
         run.begun = last;
         log
@@ -81,7 +81,7 @@ fn power_loss_at_every_call() {
             let seed = call * 100 + outcome;
             let after = disk.crash(&mut Rng::new(seed));
             if run.acknowledged == 0 && run.begun == 0 {
-                // The store was not created.
+                // The crash happened before the store was created.
                 assert!(create(&after).is_ok(), "seed {seed}");
                 continue;
             }

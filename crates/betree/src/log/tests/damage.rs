@@ -1,4 +1,4 @@
-//! Stored bytes that are wrong: refused where they were durable, never taken for right.
+//! Damaged stored bytes: refused if they were durable, never accepted as valid.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn store(records: u64) -> (Disk, Vec<PathBuf>) {
     (disk, files)
 }
 
-/// Recover from a damaged store: `Corrupt` with the file, or all but at most the last record, which
-/// nothing written later proves durable.
+/// Recover from a damaged store. The result must be `Corrupt` with the file, or all records except
+/// at most the last one, which nothing written later proves durable.
 fn judge(disk: &Disk, last: u64, what: &str) -> bool {
     match recover(disk, 1) {
         Err(error) => {
@@ -100,7 +100,7 @@ fn every_length() {
         for length in (0..good.len()).step_by(61) {
             let copy = disk.copy();
             copy.put(path, good[..length].to_vec());
-            // A last segment cut within its header looks as if it was being made.
+            // A last segment truncated within its header looks like one that was being created.
             if 64 <= length || path != logs(&files).last().unwrap() {
                 judge(&copy, 40, &format!("{path:?} cut to {length}"));
             }

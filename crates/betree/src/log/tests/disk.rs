@@ -34,7 +34,7 @@ enum Name {
     Drop(PathBuf),
 }
 
-/// Called by a sync that a commit waits for, while it is under way.
+/// Called during a sync that a commit waits for.
 type Hook = Arc<dyn Fn() + Send + Sync>;
 
 #[derive(Clone, Default)]
@@ -43,15 +43,15 @@ struct Inner {
     names: BTreeMap<PathBuf, usize>,
     durable_names: BTreeMap<PathBuf, usize>,
     pending_names: Vec<Name>,
-    /// Calls that change something.
+    /// Number of modifying calls.
     calls: u64,
-    /// From this call on all fail: the machine is gone.
+    /// All calls from this one on fail: the machine has crashed.
     dead_at: Option<u64>,
     fault: Option<(&'static str, u64, io::ErrorKind)>,
     space: Option<u64>,
     clock: u64,
     hook: Option<Hook>,
-    /// Called by every sync of groups, while it is under way.
+    /// Called during every sync of groups.
     always: Option<Hook>,
 }
 
@@ -65,7 +65,7 @@ struct Handle {
 }
 
 impl Disk {
-    /// Fail everything from call `call` on.
+    /// Make every call from number `call` on fail.
     pub(super) fn die_at(&self, call: u64) {
         self.0.lock().dead_at = Some(call);
     }
@@ -74,7 +74,7 @@ impl Disk {
         self.0.lock().calls
     }
 
-    /// Let the `nth` call (from 0) of `site` fail.
+    /// Make call number `nth` (from 0) of `site` fail.
     pub(super) fn fail(&self, site: &'static str, nth: u64, kind: io::ErrorKind) {
         self.0.lock().fault = Some((site, nth, kind));
     }
@@ -87,7 +87,8 @@ impl Disk {
         self.0.lock().always = hook;
     }
 
-    /// What is there after a power loss that took the writes `lost` says, by file and offset.
+    /// The disk after a power loss that lost the writes for which `lost` returns true, by file and
+    /// offset.
     pub(super) fn crash_without(&self, lost: &dyn Fn(&Path, u64) -> bool) -> Disk {
         let inner = self.0.lock().clone();
         let after = Disk::default();
@@ -105,12 +106,12 @@ impl Disk {
         after
     }
 
-    /// Bytes that may be allocated from now on.
+    /// Set the number of bytes that can be allocated from now on.
     pub(super) fn space(&self, bytes: Option<u64>) {
         self.0.lock().space = bytes;
     }
 
-    /// What is there after a power loss.
+    /// The disk after a power loss with a random outcome.
     pub(super) fn crash(&self, rng: &mut Rng) -> Disk {
         let inner = self.0.lock().clone();
         let style = rng.below(5);
@@ -135,7 +136,7 @@ impl Disk {
         Disk(Arc::new(Mutex::new(after)))
     }
 
-    /// A copy of all that is visible: the process was killed.
+    /// A copy of the visible content: the disk after the process was killed.
     pub(super) fn copy(&self) -> Disk {
         let mut inner = self.0.lock().clone();
         inner.dead_at = None;
@@ -238,7 +239,7 @@ fn crashed(node: &Node, style: u64, rng: &mut Rng) -> Bytes {
     bytes
 }
 
-/// What of each sector is written, and where.
+/// The new bytes of each sector, with their offset.
 fn sectors(offset: u64, mut new: &[u8]) -> Vec<(u64, &[u8])> {
     let mut at = offset;
     let mut all = Vec::new();
@@ -252,7 +253,8 @@ fn sectors(offset: u64, mut new: &[u8]) -> Vec<(u64, &[u8])> {
     all
 }
 
-/// A write of the sector at `at` was cut short: none of it can be read, old or new.
+/// Damage the sector at `at`, whose write was interrupted: neither its old nor its new content can
+/// be read.
 fn ruin(bytes: &mut Bytes, at: u64) {
     let from = usize::try_from(at).unwrap() / SECTOR * SECTOR;
     let end = (from + SECTOR).min(bytes.len());
@@ -294,7 +296,7 @@ impl File for Handle {
         let failed = self.disk.call(site);
         let mut inner = self.disk.0.lock();
         let gone = inner.dead_at.is_some_and(|at| at < inner.calls);
-        // The write that fails may have been done in part; the crash tears it.
+        // The failing write may have been executed partially; the crash then tears it.
         if !gone {
             let node = &mut inner.nodes[self.node];
             node.pending.push(Pending::Write(offset, bytes.to_vec()));
@@ -304,7 +306,7 @@ impl File for Handle {
     }
 
     fn sync(&self, site: Site) -> io::Result<()> {
-        // What is written while the sync is under way need not be covered by it.
+        // Writes during the sync need not be covered by it.
         let covered = self.disk.0.lock().nodes[self.node].pending.len();
         if matches!(site.0, "log.sync" | "log.rotate") {
             let always = self.disk.0.lock().always.clone();

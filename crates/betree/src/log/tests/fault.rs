@@ -28,7 +28,7 @@ fn a_failed_write_or_sync_poisons_until_opened_again() {
         while first.is_none() {
             begun += 1;
             let outcome = append(&log, &payload(begun, SALT));
-            // A rotation finds something to sync only after appends that were not.
+            // At the end of a segment there is something to sync only after appends without a sync.
             let outcome = outcome.and_then(|_| match begun % 5 {
                 0 => log.sync(),
                 _ => log.write_ready(),
@@ -39,7 +39,7 @@ fn a_failed_write_or_sync_poisons_until_opened_again() {
             }
         }
         let first = first.unwrap().kind();
-        // What prepares ahead has no caller to tell.
+        // The thread that creates segments ahead has no caller to report errors to.
         let quiet = site == "log.header.sync";
         assert!(
             first == ErrorKind::Io || quiet && first == ErrorKind::Closed,

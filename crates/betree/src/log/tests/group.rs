@@ -68,7 +68,7 @@ fn one_leader_syncs_for_many() {
                 let seq = Seq(log.appended().0 + 1);
                 let position = log.append(seq, &[b"x"]).unwrap();
                 drop(held);
-                // The first one must be syncing before the others come.
+                // The first commit must be in its sync before the others start.
                 while 1 < seq.0 && !log.state.lock().syncing {
                     std::thread::yield_now();
                 }

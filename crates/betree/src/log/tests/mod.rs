@@ -35,7 +35,7 @@ fn small() -> LogOptions {
     }
 }
 
-/// What the first life of a log is written with; later ones are not compressed.
+/// The options for the first opening of a log; later openings do not compress.
 fn compressed() -> LogOptions {
     LogOptions {
         compress: true,
@@ -52,7 +52,7 @@ fn payload(seq: u64, salt: u64) -> Vec<u8> {
         _ => rng.index(600),
     };
     let mut bytes = vec![0; length];
-    // Some can be compressed, some cannot.
+    // Some payloads can be compressed, some cannot.
     let filled = if rng.chance(0.5) { length } else { length / 4 };
     rng.fill(&mut bytes[..filled]);
     bytes
@@ -70,7 +70,7 @@ fn create(disk: &Disk) -> Result<Log> {
 
 type Records = Vec<(u64, Vec<u8>)>;
 
-/// Recover; every record replayed with its number.
+/// Recover a log; returns each replayed record with its number.
 fn recover(disk: &Disk, from: u64) -> Result<(Log, Records)> {
     let mut records = Vec::new();
     let log = Log::recover(
@@ -89,12 +89,12 @@ fn recover(disk: &Disk, from: u64) -> Result<(Log, Records)> {
 
 fn append(log: &Log, bytes: &[u8]) -> Result<u64> {
     let seq = Seq(log.appended().0 + 1);
-    // In three parts, to have them joined.
+    // In three parts, which the append must join.
     let (a, b) = bytes.split_at(bytes.len() / 3);
     log.append(seq, &[a, &[], b]).map(|position| position.0.0)
 }
 
-/// Records `first..=last` with `salt`, each a group of its own if `each`.
+/// Append the records up to `last` with `salt`; with `each`, every record is a group of its own.
 fn fill(log: &Log, last: u64, salt: u64, each: bool) {
     while log.appended().0 < last {
         let seq = append(log, &payload(log.appended().0 + 1, salt)).unwrap();
@@ -104,7 +104,7 @@ fn fill(log: &Log, last: u64, salt: u64, each: bool) {
     }
 }
 
-/// The records are `from, from + 1, ...` with the right content.
+/// Check that the records are `from, from + 1, ...` with the right content.
 fn check(records: &[(u64, Vec<u8>)], from: u64, salt: u64) {
     for (expected, (seq, bytes)) in (from..).zip(records) {
         assert_eq!(*seq, expected, "no holes");

@@ -1,4 +1,4 @@
-//! Writing continues while a sync runs: in every order, with power loss at every call.
+//! Writes that continue during a sync: in every order, with a power loss at every call.
 //!
 //! The disk calls back in the middle of a sync; there the same thread appends, writes and makes
 //! segments, as other threads would. What is written then is not covered by that sync.
@@ -17,7 +17,7 @@ use crate::log::Log;
 
 const SALT: u64 = 47;
 
-/// What was begun and acknowledged, shared with the callback.
+/// The last started and the last acknowledged record, shared with the callback.
 #[derive(Clone, Default)]
 struct Progress(Arc<Mutex<(u64, u64)>>);
 
@@ -46,7 +46,7 @@ fn push(log: &Log, progress: &Progress) -> Option<()> {
     append(log, &payload(seq, SALT)).ok().map(|_| ())
 }
 
-/// Append and write what fits without waiting for the sync that is under way.
+/// Append and write as much as is possible without waiting for the current sync.
 fn meanwhile(log: &Log, progress: &Progress, rng: &mut Rng) -> Option<()> {
     for _ in 0..rng.below(5) {
         let few = log.state.lock().dirty.len() < 4;
@@ -64,14 +64,15 @@ fn meanwhile(log: &Log, progress: &Progress, rng: &mut Rng) -> Option<()> {
     Some(())
 }
 
-/// Write and sync at random until the disk dies or all is done; none when it died.
+/// Write and sync at random until the disk fails or all steps are done; returns `None` if the disk
+/// failed.
 fn work(disk: &Disk, log: Log, progress: &Progress, seed: u64, steps: usize) -> Option<()> {
     let log = Arc::new(log);
     let inside = Mutex::new(Rng::new(seed ^ 0xABCD));
     let (weak, theirs) = (Arc::downgrade(&log), progress.clone());
     disk.during_every_sync(Some(Arc::new(move || {
         if let Some(log) = weak.upgrade() {
-            // The disk died: the caller finds out.
+            // If the disk failed, the caller notices.
             let _ = meanwhile(&log, &theirs, &mut inside.lock());
         }
     })));

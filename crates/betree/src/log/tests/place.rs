@@ -1,4 +1,4 @@
-//! Where groups lie, and how large segments are.
+//! Offsets of groups, and sizes of segments.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -28,13 +28,14 @@ fn write(log: &Log, length: usize) {
 fn groups_share_a_block_until_it_may_be_synced() {
     let disk = Disk::default();
     let log = create(&disk, small());
-    // With header 64 and record header 16 bytes a group takes 400: ten in a block.
+    // With 64 bytes of group header and 16 of record header a group takes 400 bytes: ten fit in a
+    // block.
     for _ in 0..10 {
         write(&log, 320);
     }
     assert_eq!(log.stats().bytes_written, 4096);
     assert_eq!(log.state.lock().tail, (1, 4096 + 4000));
-    // The eleventh lies in two blocks.
+    // The eleventh is in two blocks.
     write(&log, 320);
     assert_eq!(log.stats().bytes_written, 2 * 4096);
     log.sync().unwrap();
@@ -51,7 +52,7 @@ fn groups_share_a_block_until_it_may_be_synced() {
 fn a_group_behind_others_may_be_as_long_as_a_buffer() {
     let disk = Disk::default();
     let log = create(&disk, small());
-    // 8 KiB of buffer, less both headers: written behind a short one it ends in a third block.
+    // 8 KiB of buffer without both headers: written behind a short group it ends in a third block.
     let long = (8 << 10) - 64 - 16;
     for _ in 0..4 {
         write(&log, 1);
@@ -111,7 +112,7 @@ fn segments_grow_while_they_are_full_soon_and_shrink_on_request() {
             sizes.push(size(&log));
         }
     }
-    // The clock of this disk makes all of them full at once.
+    // With the clock of this disk all segments fill up at once.
     assert_eq!(sizes, [16 << 10, 64 << 10, 256 << 10]);
     log.sync().unwrap();
     let last = log.appended();
@@ -119,13 +120,13 @@ fn segments_grow_while_they_are_full_soon_and_shrink_on_request() {
     log.shrink().unwrap();
     log.release_before(Seq(last.0 + 1)).unwrap();
     assert_eq!(size(&log), 16 << 10);
-    // The first two are small enough to be used again.
+    // The first two are small enough to be reused.
     let lengths: Vec<usize> = disk.files().iter().map(|f| disk.read(f).len()).collect();
     assert_eq!(lengths, [16 << 10; 3], "{:?}", disk.files());
 
     append(&log, b"after").unwrap();
     log.sync().unwrap();
-    // With a record in memory no new segment is begun, and nothing lost.
+    // While a record is in memory no new segment is started, and nothing is lost.
     append(&log, b"more").unwrap();
     log.shrink().unwrap();
     log.sync().unwrap();

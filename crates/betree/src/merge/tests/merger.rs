@@ -1,4 +1,4 @@
-//! Versions dealt to sources by age, with duplicates, must come out as one sorted list.
+//! Versions distributed over sources by age, with duplicates, must be merged into one sorted list.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,7 +31,7 @@ fn key(tape: &mut Tape) -> Vec<u8> {
     key
 }
 
-/// Sources from the oldest to the newest; a source may repeat versions of the one before.
+/// Random sources from the oldest to the newest; a source may repeat versions of the previous one.
 fn run(tape: &mut Tape) {
     let count = tape.index(12);
     let mut sources: Vec<Sorted> = Vec::new();
@@ -46,14 +46,14 @@ fn run(tape: &mut Tape) {
             source.insert(place, (op, vec![tape.byte()]));
         }
         if let Some(older) = sources.last().filter(|_| tape.chance(100)) {
-            // A replay brings all of what it brings again: the newest versions.
+            // A replay repeats the newest versions.
             let from = Seq(seq.saturating_sub(20));
             let again = older.iter().filter(|((_, seq), _)| from <= seq.0);
             for (place, (op, _)) in again {
                 source.entry(place.clone()).or_insert((*op, vec![99]));
             }
         }
-        // The newer source counts.
+        // The newer source takes precedence.
         model.extend(source.clone());
         sources.push(source);
         seq += 1;

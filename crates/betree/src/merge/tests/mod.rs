@@ -1,4 +1,4 @@
-//! The merger against a sorted model, the judgement of versions against all readers there can be.
+//! Tests of the merger against a sorted model, and of retention against all possible readers.
 
 mod merger;
 mod retention;

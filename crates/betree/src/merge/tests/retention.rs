@@ -1,9 +1,9 @@
-//! Every set of versions of a key, of live snapshots and every `now` in a small world: what each
-//! reader sees must not change, and nothing may be kept that no reader needs.
+//! Every set of versions of a key, of open snapshots and every `now` in a small world: what each
+//! reader sees must not change, and no version may be kept that no reader needs.
 
 use super::*;
 
-/// Seqs of the small world are below this.
+/// Sequence numbers of the small world are below this.
 const WORLD: u64 = 6;
 
 /// The versions of one key, newest first, by the bits of `seqs`; deletes by those of `deletes`.
@@ -20,7 +20,7 @@ fn versions(seqs: u64, deletes: u64) -> Vec<Version> {
 }
 
 /// What a reader sees: the value of the newest version at or below its snapshot, if that is a put.
-/// `below`: also reports whether it looks further, below a tombstone or without a version.
+/// The second result states whether it would read on below, at a tombstone or without a version.
 fn seen(versions: &[Version], reader: Seq) -> Option<&Version> {
     versions.iter().find(|version| version.seq <= reader)
 }
@@ -42,7 +42,7 @@ fn check(list: &[Version], snapshots: &[Seq], now: Seq, bottom: bool) {
     let context = || format!("{list:?} {snapshots:?} now {now} bottom {bottom}: {kept:?}");
     let falls = |a: &Version, b: &Version| b.seq < a.seq;
     assert!(kept.is_sorted_by(falls), "{}", context());
-    // Readers there are, and all there can be later.
+    // All readers that exist or can exist later.
     let later = (now.0..WORLD + 2).map(Seq);
     let readers: Vec<Seq> = snapshots.iter().copied().chain(later).collect();
     for &reader in &readers {

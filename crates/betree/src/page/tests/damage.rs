@@ -5,7 +5,7 @@ use stdx::tape::Tape;
 use super::*;
 use crate::types::Seq;
 
-/// Pages of several shapes, small enough to damage every byte.
+/// Pages of several shapes, small enough to damage each byte in turn.
 fn samples() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for seed in 0..12 {
@@ -16,7 +16,7 @@ fn samples() -> Vec<Vec<u8>> {
     all
 }
 
-/// Decode, and look at everything a page gives.
+/// Decode a page and read all of its entries.
 fn visit(stored: &[u8]) -> Result<(), PageError> {
     let page = Page::decode(stored, IDENT)?;
     assert!(
@@ -122,7 +122,7 @@ fn garbage_behind_a_good_header_never_panics() {
         let mut tape = Tape::from_seed(seed, 400);
         let len = 40 + tape.index(300);
         let mut stored: Vec<u8> = (0..len).map(|_| tape.byte()).collect();
-        // The forms of planes are small numbers, and so are the most interesting others.
+        // The forms of planes are small numbers, so damage small numbers, too.
         stored
             .iter_mut()
             .skip(32)

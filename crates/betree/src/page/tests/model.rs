@@ -1,4 +1,4 @@
-//! Entries that own their bytes, and pages of all shapes drawn from a tape.
+//! Entries that own their bytes, and pages of random shapes drawn from a tape.
 
 use stdx::tape::Tape;
 
@@ -41,7 +41,7 @@ impl Owned {
     }
 }
 
-/// The page says what the entries say, and finds what they have.
+/// Check that the page returns the entries, and finds them.
 pub(super) fn same(page: &Page, entries: &[Owned]) {
     assert_eq!(page.len(), entries.len());
     for (index, entry) in entries.iter().enumerate() {
@@ -73,7 +73,7 @@ pub(super) fn same(page: &Page, entries: &[Owned]) {
     }
 }
 
-/// The entries of a page: sorted, of a shape the tape chooses.
+/// The sorted entries of a page whose shape is drawn from the tape.
 pub(super) fn entries(tape: &mut Tape) -> Vec<Owned> {
     let count = 1 + [3, 20, 90, 700][tape.index(4)] * (1 + tape.index(8)) / 8;
     let width = [None, Some(8), Some(20), Some(1 + tape.index(40))][tape.index(4)];

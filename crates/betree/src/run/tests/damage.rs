@@ -1,4 +1,4 @@
-//! Damage is found, named, and never answered from.
+//! Damage is detected and reported, and never returned as data.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::merge::Source;
 use crate::run::{Run, RunMeta, sites};
 use crate::types::{Direction, Extent, RunId, Seq, UNIT};
 
-/// What the run says, by one way of reading after another: right, or `Corrupt`.
+/// Read the run in every way: the result must be right, or `Corrupt`.
 fn read_all(rig: &Rig, run: &Arc<Run>, versions: &[Version]) -> Vec<Error> {
     let mut errors = Vec::new();
     let mut value = Vec::new();

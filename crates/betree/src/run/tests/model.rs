@@ -1,4 +1,4 @@
-//! Every way of reading, against the list of entries that was written.
+//! Every way of reading, compared with the list of written entries.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ const SHAPES: [Shape; 5] = [
     },
 ];
 
-/// Runs of all shapes, with pages from one entry to all of them, cold and warm.
+/// Runs of all shapes, with pages of one entry up to all entries, with and without a cache.
 fn for_all(check: impl Fn(&mut Rng, Shape, &Arc<Run>, &[Version])) {
     for (round, shape) in SHAPES.iter().cycle().take(40).enumerate() {
         let mut rng = Rng::new(round as u64);
@@ -140,7 +140,7 @@ fn backward_matches(bound: Bound<&[u8]>, key: &[u8]) -> bool {
     }
 }
 
-/// Where a seek goes, as an index of `versions`.
+/// The target of a seek, as an index into `versions`.
 fn target(versions: &[Version], direction: Direction, bound: Bound<&[u8]>) -> Option<usize> {
     match direction {
         Direction::Forward => versions

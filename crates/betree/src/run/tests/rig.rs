@@ -15,16 +15,16 @@ use crate::run::{Run, RunOptions, RunStore, RunWriter, sites};
 use crate::space::Space;
 use crate::types::{Entry, Op, RunId, Seq, TreeId, UNIT};
 
-/// Where data begins in the file of a [`Rig`].
+/// Start of the data in the file of a [`Rig`].
 pub(super) const DATA_START: u64 = 4 * UNIT;
 
 #[derive(Default)]
 pub(super) struct MemoryFile {
     pub(super) bytes: Mutex<Vec<u8>>,
-    /// Writes that still succeed.
+    /// Number of writes that still succeed.
     pub(super) writes_left: AtomicU64,
     pub(super) forgotten: AtomicU64,
-    /// Reads that asked for themselves and nothing around them, and reads in order.
+    /// Numbers of random and of sequential reads.
     pub(super) scattered: AtomicU64,
     pub(super) in_order: AtomicU64,
     pub(super) writes: Mutex<Vec<usize>>,
@@ -206,7 +206,7 @@ impl Version {
     }
 }
 
-/// How random entries look.
+/// The shape of random entries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) keys: u64,
@@ -215,7 +215,7 @@ pub(super) struct Shape {
     pub(super) max_value: u64,
 }
 
-/// A random key of a small alphabet, so that keys are prefixes of others and share heads.
+/// A random key from a small alphabet, so that keys are prefixes of others and share heads.
 pub(super) fn random_key(rng: &mut Rng, shape: Shape) -> Vec<u8> {
     let mut key = b"shared/".to_vec();
     if shape.fixed {

@@ -1,4 +1,4 @@
-//! What runs take of the file, when they give it back, and how they write it.
+//! The space that runs allocate, when they free it, and how they write.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ fn single_pages_are_read_alone_and_sequences_in_order() {
     assert_eq!(scattered, 0);
     assert!(0 < in_order);
 
-    // A walk begins like a point read and continues like a scan.
+    // A cursor starts like a point read and continues like a scan.
     let mut cursor = cold.cursor(Direction::Forward);
     cursor.seek(Bound::Unbounded).unwrap();
     while cursor.entry().is_some() {

@@ -1,4 +1,4 @@
-//! Documents, indexes and queries whose values lie around the limit of keys.
+//! Documents, indexes and queries with values of about the maximum key length.
 
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, doc};
@@ -7,14 +7,14 @@ use stdx::Rng;
 use super::narrow::LIMIT;
 
 pub(super) const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
-/// Values that a fixture draws from: few, so that some are equal and many agree in all the bytes
-/// that a cut key has.
+/// Number of values that a fixture draws from: few, so that some are equal and many have the same
+/// truncated key.
 const VALUES: usize = 14;
 
-/// What the values of one fixture are drawn from.
+/// The values that one fixture draws from.
 pub(super) struct Pool(Vec<Bson>);
 
-/// A text that agrees with most others up to near its end.
+/// A text that equals most others up to near its end.
 fn long(rng: &mut Rng, around: usize) -> String {
     let length = around.saturating_sub(20) + rng.index(41);
     let mut text = vec![b'k'; length];
@@ -71,7 +71,7 @@ impl Pool {
     }
 }
 
-/// A document; `number` tells it from others, and only the field `arrays` may be one.
+/// A document with a distinct `number`; only the field `arrays` may hold an array.
 pub(super) fn document(
     rng: &mut Rng,
     pool: &Pool,

@@ -1,5 +1,5 @@
-//! The law of keys that are cut: whatever lies beyond the limit of keys, and whichever plan reads
-//! it, a query, a write, a count and an order are those of a scan and the filter.
+//! The law of truncated keys: with values beyond the maximum key length, and with any plan, a
+//! query, a write, a count and a sort return what a scan with the filter returns.
 //!
 //! The engine takes keys of 64 bytes, and values have 20 more and 20 less, most of them alike up to
 //! the cut. Each query is run by every plan there is and by one of the ways to ask. The number of
@@ -29,36 +29,36 @@ use crate::index::{FieldKind, Index, IndexSpec, KeyMaker, KeySet};
 use crate::txn::with_view;
 use crate::{Collection, CollectionOptions, InsertOptions};
 
-/// Queries of one fixture.
+/// Number of queries per fixture.
 const QUERIES: u64 = 50;
-/// Queries that a run of all tests has time for.
+/// Number of queries in `make test`.
 const DEFAULT: u64 = 2_000;
 
-/// A store with documents and indexes, and what is drawn for it.
+/// A store with documents and indexes, and the values they are drawn from.
 struct Lane {
     seed: u64,
     rng: Rng,
     pool: Pool,
     fixture: Fixture,
-    /// The field that may be an array.
+    /// The field that may hold an array.
     arrays: &'static str,
     clustered: bool,
     documents: Vec<Document>,
 }
 
-/// What a run has done.
+/// Counts of a run.
 #[derive(Debug, Default)]
 struct Done {
     queries: u64,
-    /// Plans that were executed, and those of them by indexes with cut keys.
+    /// Plans that were executed, and how many of them read an index with truncated keys.
     plans: u64,
     cut: u64,
-    /// Other ways to ask.
+    /// Other forms of the query: counts, writes, hints.
     others: u64,
     writes: u64,
 }
 
-/// A query with what it must give.
+/// A query with its expected result.
 struct Case {
     filter: Document,
     sort: Option<Sort>,
@@ -127,7 +127,7 @@ impl Lane {
                 lane.insert_some();
             }
             let spec = data::index(&mut lane.rng, &lane.pool, &format!("i{number}"));
-            // Some are refused: of one key, over duplicates, over arrays.
+            // Some index builds fail: duplicate keys of unique indexes, arrays in hashed ones.
             let Fixture { store, op, ns, .. } = &lane.fixture;
             drop(store.create_indexes(op, ns, &[spec]));
         }
@@ -163,7 +163,7 @@ impl Lane {
         self.fixture.store.collection(&self.fixture.ns).unwrap()
     }
 
-    /// Read what there is, by the order of records.
+    /// Read all documents in the order of their records.
     fn look(&mut self) {
         let request = FindRequest {
             hint: Some(Bson::Document(doc! { "$natural": 1 })),
@@ -173,7 +173,7 @@ impl Lane {
         self.documents = self.fixture.find(&request);
     }
 
-    /// Draw a query; nothing where it cannot be asked.
+    /// Draw a query; `None` if it would be invalid.
     fn draw(&mut self) -> Option<Case> {
         let rng = &mut self.rng;
         let filter = data::filter(rng, &self.pool, 2);
@@ -248,7 +248,7 @@ impl Lane {
         )
     }
 
-    /// By the plans that the query has, and by those of every index that holds all documents.
+    /// Run the query by each of its plans, and by every index that contains all documents.
     fn by_every_plan(&mut self, asked: &Case, done: &mut Done) {
         let collection = self.collection();
         let mut query = self

@@ -1,4 +1,4 @@
-//! What is stored of sessions, written and read again.
+//! Writing and reading the stored state of sessions.
 
 use kv::{Durability, EngineOptions, TreeOptions};
 
@@ -29,7 +29,7 @@ fn upsert(id: i32) -> Done {
     }
 }
 
-/// A session and what is stored of it.
+/// A session and its stored records.
 struct Lab {
     engine: Box<dyn kv::Engine>,
     tree: TreeId,
@@ -60,7 +60,7 @@ impl Lab {
         txn.commit(Durability::Interval).unwrap();
     }
 
-    /// Statements that are committed together.
+    /// Commit the results of statements together.
     fn note(&mut self, runs: &[(i32, i32)], done: &Done) {
         let mut fresh = Executed::new();
         for (first, count) in runs {

@@ -1,4 +1,4 @@
-//! Writes and reads in portions whose collection or index goes away between two portions.
+//! Writes and reads in portions whose collection or index disappears between two portions.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use crate::pause::next_time;
 use crate::store::Options;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
-/// Documents of the collection: more than two portions.
+/// Number of documents in the collection: more than two portions.
 const DOCUMENTS: i32 = 1_200;
 
 struct Site {
@@ -69,7 +69,7 @@ impl Site {
         assert!(reply.errors.is_empty());
     }
 
-    /// Documents of a collection that `filter` matches.
+    /// The number of documents that match `filter`.
     fn count(&self, ns: &Namespace, filter: Document) -> u64 {
         let request = CountRequest {
             filter: raw(&filter),
@@ -160,10 +160,10 @@ fn pipeline(stages: &[Document]) -> crate::AggregateRequest {
     request
 }
 
-/// What happens to a collection.
+/// A change of a collection.
 type Change = fn(&Store, &Namespace);
 
-/// What happens to the collection, and how the message of the error begins.
+/// The changes of the collection, each with the start of the expected error message.
 const CHANGES: [(Change, &str); 5] = [
     (
         |store, ns| {
@@ -199,7 +199,7 @@ const CHANGES: [(Change, &str); 5] = [
     ),
 ];
 
-/// Documents like those of the old collection, under the same numbers of records.
+/// Insert documents like those of the old collection, with the same record numbers.
 fn insert_same(store: &Store, ns: &Namespace) {
     let documents: Vec<RawDocumentBuf> = (0..DOCUMENTS)
         .map(|n| raw(&doc! { "_id": n, "a": n, "x": 0, "new": true }))
@@ -211,7 +211,7 @@ fn insert_same(store: &Store, ns: &Namespace) {
     store.create_indexes(&op(), ns, &[index]).unwrap();
 }
 
-/// Run an operation on each engine with each change after its first portion.
+/// Run an operation on each engine, with each change after its first portion.
 fn check(name: &str, operation: fn(&Site) -> Result<()>, after: impl Fn(&Site)) {
     for factory in [
         kv::memory::factory(),
@@ -314,8 +314,8 @@ fn a_portion_that_is_repeated_checks_again() {
     assert_eq!(attempts, 1);
 }
 
-/// The collection that the second `$unionWith` reads is made anew while the first one runs: the
-/// view of the pipeline is older.
+/// The collection that the second `$unionWith` reads is dropped and created again while the first
+/// one runs: the pipeline's view is older.
 #[test]
 fn pipelines_read_collections_that_are_newer_than_their_view() {
     for factory in [

@@ -30,7 +30,7 @@ unsafe extern "C" {
 pub(crate) struct Db {
     transactional: NonNull<ffi::rocksdb_optimistictransactiondb_t>,
     base: NonNull<ffi::rocksdb_t>,
-    /// The options with which it was opened: it calls their logger until it is closed.
+    /// The options with which the database was opened: it uses their logger until it is closed.
     _options: Options,
 }
 
@@ -40,7 +40,7 @@ unsafe impl Send for Db {}
 unsafe impl Sync for Db {}
 
 impl Db {
-    /// Open the database at `path` with all its families. The family `default` must be among them.
+    /// Open the database at `path` with all its families, among which must be `default`.
     pub(crate) fn open(
         path: &Path,
         options: &Options,
@@ -132,7 +132,7 @@ impl Db {
         }
     }
 
-    /// Write a batch directly into the database, not as a transaction.
+    /// Write a batch directly into the database, outside of transactions.
     pub(crate) fn write(&self, options: &WriteOptions, batch: &WriteBatch) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_write(self.base(), options.raw(), batch.raw(), e) })
@@ -157,7 +157,7 @@ impl Db {
         check(|e| unsafe { ffi::rocksdb_flush_wal(self.base(), 1, e) })
     }
 
-    /// Flush, and wait until no flush and no compaction is due, at most `micros` (not 0).
+    /// Flush, and wait until no flush and no compaction is due, for at most `micros` (not 0).
     pub(crate) fn wait_for_compact(&self, micros: u64) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe {
@@ -258,9 +258,9 @@ impl Db {
     }
 }
 
-/// Mutexes that committing transactions take by the hash of their keys: 40 bytes each, so 1.3 MiB.
-/// RocksDB's default is a million: 40 MiB in addition to the cache. With 64 writers of ten keys
-/// each, a fiftieth of ours is in use.
+/// Number of mutexes that committing transactions take by the hash of their keys: 40 bytes each, so
+/// 1.3 MiB. RocksDB's default is a million: 40 MiB in addition to the cache. With 64 writers of ten
+/// keys each, a fiftieth of these mutexes is in use.
 const LOCK_BUCKETS: u32 = 1 << 15;
 
 impl Drop for Db {
@@ -274,7 +274,7 @@ impl Drop for Db {
     }
 }
 
-/// A family of keys. Holding it keeps its data readable, even when it has been dropped.
+/// A column family. While it is held its data stays readable, even when it has been dropped.
 #[derive(Clone)]
 pub(crate) struct Family(Arc<Handle>);
 
@@ -308,7 +308,7 @@ impl Family {
         (!text.is_null()).then(|| take_string(text))
     }
 
-    /// The database it belongs to.
+    /// The database that the family belongs to.
     pub(crate) fn db(&self) -> &Db {
         &self.0.db
     }
@@ -422,7 +422,7 @@ impl Drop for Snapshot<'_> {
     }
 }
 
-/// A value in RocksDB's memory.
+/// A value that RocksDB keeps in its memory.
 pub(crate) struct Pinned<'d> {
     raw: NonNull<ffi::rocksdb_pinnableslice_t>,
     db: PhantomData<&'d ()>,

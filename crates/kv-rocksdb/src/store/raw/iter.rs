@@ -40,14 +40,14 @@ impl<'a> Iter<'a> {
         &self.options
     }
 
-    /// Whether it is at an entry.
+    /// Whether the iterator is at an entry.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         // SAFETY: R1.
         unsafe { ffi::rocksdb_iter_valid(self.raw.as_ptr()) != 0 }
     }
 
-    /// The error that made it invalid, if it is not at the end.
+    /// The error that made the iterator invalid; success if it is valid or at the end.
     pub(crate) fn status(&self) -> Result<(), Status> {
         // SAFETY: R1.
         check(|e| unsafe { ffi::rocksdb_iter_get_error(self.raw.as_ptr(), e) })
@@ -77,21 +77,21 @@ impl<'a> Iter<'a> {
         unsafe { ffi::rocksdb_iter_seek_for_prev(self.raw.as_ptr(), chars(key), key.len()) }
     }
 
-    /// Move to the next entry. Must be valid.
+    /// Move to the next entry. The iterator must be valid.
     #[inline]
     pub(crate) fn next(&mut self) {
         // SAFETY: R1; the caller saw it valid.
         unsafe { ffi::rocksdb_iter_next(self.raw.as_ptr()) }
     }
 
-    /// Move to the previous entry. Must be valid.
+    /// Move to the previous entry. The iterator must be valid.
     #[inline]
     pub(crate) fn prev(&mut self) {
         // SAFETY: R1; the caller saw it valid.
         unsafe { ffi::rocksdb_iter_prev(self.raw.as_ptr()) }
     }
 
-    /// The key, or nothing when it is not valid.
+    /// The key; empty when the iterator is not valid.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         if !self.valid() {
@@ -100,7 +100,7 @@ impl<'a> Iter<'a> {
         self.part(ffi::rocksdb_iter_key)
     }
 
-    /// The value, or nothing when it is not valid.
+    /// The value; empty when the iterator is not valid.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         if !self.valid() {

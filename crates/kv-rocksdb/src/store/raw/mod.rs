@@ -1,7 +1,7 @@
 //! A thin, safe layer over RocksDB's C interface and our shim: owners with destructors, borrows
 //! with lifetimes, and errors as [`Status`].
 //!
-//! The crate `rocksdb` builds options and caches for us. It is not used for the store itself,
+//! The crate `rocksdb` provides the options and the caches. It is not used for the store itself,
 //! because its transactions have no untracked writes and fix the write options at the beginning,
 //! and because it cannot write a batch with range deletes to a database with transactions.
 //!
@@ -62,7 +62,7 @@ fn take_string(text: *mut c_char) -> String {
     }
 }
 
-/// The pointer to a byte string for C. Never null, even for an empty one.
+/// The pointer to a byte string for C. Never null, even for an empty string.
 fn chars(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }

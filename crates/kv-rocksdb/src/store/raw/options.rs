@@ -7,7 +7,7 @@ use librocksdb_sys as ffi;
 
 use super::{Snapshot, chars};
 
-/// How a write reaches the log.
+/// Whether a write uses the log, and whether it is synced.
 pub(crate) struct WriteOptions(NonNull<ffi::rocksdb_writeoptions_t>);
 
 // SAFETY: the options are plain data that nothing changes after `new`.
@@ -16,7 +16,7 @@ unsafe impl Send for WriteOptions {}
 unsafe impl Sync for WriteOptions {}
 
 impl WriteOptions {
-    /// With or without a log, synced or not before the write returns.
+    /// `log`: the write goes to the log; `sync`: it is synced before it returns.
     pub(crate) fn new(log: bool, sync: bool) -> WriteOptions {
         // SAFETY: the constructor returns a fresh object; the setters only store into it.
         let raw = unsafe { ffi::rocksdb_writeoptions_create() };
@@ -41,7 +41,7 @@ impl Drop for WriteOptions {
     }
 }
 
-/// Options of a read: the snapshot (`'s`: its lifetime) and, for iterators, the bounds.
+/// Options of a read: the snapshot, whose lifetime is `'s`, and, for iterators, the bounds.
 pub(crate) struct ReadOptions<'s> {
     raw: NonNull<ffi::rocksdb_readoptions_t>,
     lower: Option<Box<[u8]>>,

@@ -50,7 +50,7 @@ pub(crate) struct Txn<'d> {
 }
 
 impl<'d> Txn<'d> {
-    /// Begin, with a snapshot of the current state.
+    /// Begin a transaction with a snapshot of the current state.
     pub(crate) fn begin(db: &'d Db, options: &WriteOptions) -> Txn<'d> {
         // SAFETY: all objects are alive; RocksDB copies both options.
         unsafe {
@@ -105,7 +105,7 @@ impl<'d> Txn<'d> {
         Ok(unsafe { take_pinned(pinned) })
     }
 
-    /// Add `key` to those that the commit checks for conflicts, without writing it.
+    /// Add `key` to the keys that the commit checks for conflicts, without writing it.
     pub(crate) fn track(&self, family: &Family, key: &[u8]) -> Result<(), Status> {
         // SAFETY: R1, R2.
         let pinned = check(|e| unsafe {
@@ -124,7 +124,7 @@ impl<'d> Txn<'d> {
         Ok(())
     }
 
-    /// Set `key` to `value`, tracked.
+    /// Set `key` to `value`; the commit checks `key` for conflicts.
     pub(crate) fn put(&self, family: &Family, key: &[u8], value: &[u8]) -> Result<(), Status> {
         // SAFETY: R1; the bytes are copied.
         check(|e| unsafe {
@@ -140,7 +140,7 @@ impl<'d> Txn<'d> {
         })
     }
 
-    /// Remove `key`, tracked.
+    /// Remove `key`; the commit checks it for conflicts.
     pub(crate) fn delete(&self, family: &Family, key: &[u8]) -> Result<(), Status> {
         // SAFETY: R1; the bytes are copied.
         check(|e| unsafe {
@@ -148,7 +148,7 @@ impl<'d> Txn<'d> {
         })
     }
 
-    /// Set `key` to `value`, untracked.
+    /// Set `key` to `value` without a conflict check.
     pub(crate) fn put_blind(
         &self,
         family: &Family,
@@ -169,7 +169,7 @@ impl<'d> Txn<'d> {
         })
     }
 
-    /// Remove `key`, untracked.
+    /// Remove `key` without a conflict check.
     pub(crate) fn delete_blind(&self, family: &Family, key: &[u8]) -> Result<(), Status> {
         // SAFETY: R1; the bytes are copied.
         check(|e| unsafe {

@@ -1,10 +1,11 @@
-//! The compressor of the log: Snappy after its length in 8 bytes, as in WiredTiger's
+//! The compressors of the log. The format is the length in 8 bytes, then Snappy, as in WiredTiger's
 //! `ext/compressors/snappy`.
 //!
-//! A log record states that it is compressed, but not by which codec: the log is read with the
-//! compressor with which the store is opened. It must not depend on the codec of trees; otherwise a
-//! store that crashed with one codec could not be recovered with another one. So both compressors
-//! of the log, the one that compresses and the one that does not, read the same format.
+//! A log record states that it is compressed, but not by which codec: the library reads the log
+//! with the compressor that the store is opened with. So the log's compressor must not depend on
+//! the codec of trees; otherwise a store that crashed with one codec could not be recovered with
+//! another one. Both compressors of the log, the one that compresses and the one that does not,
+//! read the same format.
 
 use std::cell::RefCell;
 use std::ffi::CStr;
@@ -13,10 +14,10 @@ use snap::raw::{Decoder, Encoder, max_compress_len};
 
 use super::{Packer, put_length, take_length};
 
-/// The name of the one that compresses.
+/// The name of the log compressor that compresses.
 pub(crate) const LOG: &CStr = c"romanesco_log";
 
-/// The name of the one that does not compress.
+/// The name of the log compressor that does not compress.
 pub(crate) const LOG_PLAIN: &CStr = c"romanesco_log_plain";
 
 const PREFIX: usize = 8;
@@ -50,7 +51,7 @@ impl Packer for Snappy {
     }
 }
 
-/// Does not compress, and reads the records of [`Snappy`].
+/// The log compressor that does not compress; it reads the records of [`Snappy`].
 pub(super) struct Plain;
 
 impl Packer for Plain {

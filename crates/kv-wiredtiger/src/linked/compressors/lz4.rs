@@ -48,7 +48,7 @@ impl Packer for Lz4 {
     }
 }
 
-/// One of the numbers of the header.
+/// The number at index `place` of the header.
 fn field(prefix: &[u8], place: usize) -> Option<usize> {
     let bytes = prefix.chunks_exact(4).nth(place)?;
     let number = u32::from_le_bytes(bytes.try_into().ok()?);

@@ -1,10 +1,10 @@
 //! Our compressors for WiredTiger: `lz4` and `zstd`, for which the system's package has no
-//! extension, and the one of the log.
+//! extension, and those of the log.
 //!
-//! Each is a pair of functions from bytes to bytes; `table` passes them to the library. The library
-//! rounds the length of a page up to its unit of allocation, so the stored bytes begin with the
-//! true length, in the layout of the library's own extension of that name: a library with that
-//! extension can read the same files.
+//! Each compressor is a pair of functions from bytes to bytes; `table` passes them to the library.
+//! The library rounds the length of a page up to its allocation unit, so the stored bytes begin
+//! with the true length, in the layout of the library's own extension of the same name: a library
+//! with that extension can read the same files.
 //!
 //! C1: lengths from a file are compared with the available bytes before they are used; if they do
 //! not fit, the result is `None`, never a panic.
@@ -19,7 +19,7 @@ mod zstd;
 pub(super) use log::{LOG, LOG_PLAIN};
 pub(super) use table::register;
 
-/// A codec of blocks. Its functions return `None` on failure.
+/// A block codec. Its functions return `None` on failure.
 trait Packer {
     /// The buffer size needed to compress `length` bytes.
     fn room(length: usize) -> usize;
@@ -40,7 +40,7 @@ fn put_length(length: usize, prefix: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// The bytes after a length of 8 bytes (C1).
+/// The bytes that follow a length of 8 bytes (C1).
 fn take_length(from: &[u8]) -> Option<&[u8]> {
     let (prefix, rest) = from.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*prefix)).ok()?;

@@ -1,4 +1,4 @@
-//! The compressors as tables of functions that the library calls, on any of its threads.
+//! The compressors as tables of functions, which the library calls on any of its threads.
 
 use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +18,10 @@ static COMPRESSORS: [(&CStr, sys::WT_COMPRESSOR); 4] = [
 ];
 
 /// Register the compressors with a connection that is being opened. If the library already has a
-/// compressor of that name, it keeps its own.
+/// compressor of the same name, the library's own stays registered.
 ///
 /// # Safety
-/// `connection` is the library's, which calls this.
+/// `connection` is the connection that the library passes when it calls this function.
 pub(crate) unsafe extern "C" fn register(connection: *mut sys::WT_CONNECTION) -> c_int {
     for (name, table) in &COMPRESSORS {
         let table = ptr::from_ref(table).cast_mut();
@@ -52,7 +52,7 @@ const fn table<P: Packer>() -> sys::WT_COMPRESSOR {
     }
 }
 
-/// The buffer size that `compress` needs.
+/// Compute the size of the buffer that `compress` needs.
 unsafe extern "C" fn pre_size<P: Packer>(
     _compressor: *mut sys::WT_COMPRESSOR,
     _session: *mut sys::WT_SESSION,
@@ -65,7 +65,8 @@ unsafe extern "C" fn pre_size<P: Packer>(
     0
 }
 
-/// A page that does not get shorter is not an error: `failed` means that it is stored uncompressed.
+/// Compress a page. If the result is not shorter, that is no error: `failed` makes the library
+/// store the page uncompressed.
 unsafe extern "C" fn compress<P: Packer>(
     _compressor: *mut sys::WT_COMPRESSOR,
     _session: *mut sys::WT_SESSION,
@@ -90,7 +91,7 @@ unsafe extern "C" fn compress<P: Packer>(
     0
 }
 
-/// A page that cannot be decompressed is damaged.
+/// Decompress a page. A page that cannot be decompressed is damaged.
 unsafe extern "C" fn decompress<P: Packer>(
     _compressor: *mut sys::WT_COMPRESSOR,
     _session: *mut sys::WT_SESSION,
@@ -113,12 +114,12 @@ unsafe extern "C" fn decompress<P: Packer>(
     0
 }
 
-/// A panic must not unwind into the library's frames: it counts as a failure.
+/// Run `body`. A panic must not unwind into the library's frames, so it counts as a failure.
 fn run(body: impl FnOnce() -> Option<usize>) -> Option<usize> {
     catch_unwind(AssertUnwindSafe(body)).ok().flatten()
 }
 
-/// Two buffers of the library.
+/// The library's two buffers as slices.
 ///
 /// # Safety
 /// Both have these lengths, do not overlap, and are not used by other code for `'b`. The content of

@@ -24,7 +24,7 @@ fn pack<P: Packer>(page: &[u8]) -> Option<Vec<u8>> {
     Some(stored)
 }
 
-/// Half of it repeats, half is noise.
+/// A page of which half repeats and half is random.
 fn page(rng: &mut Rng, length: usize) -> Vec<u8> {
     let mut page = vec![7; length];
     rng.fill(&mut page[length / 2..]);

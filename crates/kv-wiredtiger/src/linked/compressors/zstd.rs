@@ -1,8 +1,8 @@
-//! Zstandard frames after their length in 8 bytes, little endian, as in WiredTiger's
+//! Zstandard: the length in 8 bytes, little endian, then a frame, as in WiredTiger's
 //! `ext/compressors/zstd`.
 //!
-//! The library's threads compress and decompress pages one by one, and a context costs more to make
-//! than a page: each thread keeps its own.
+//! The library's threads compress and decompress one page at a time. Creating a context costs more
+//! than compressing a page, so each thread keeps its own context.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use super::{Packer, put_length, take_length};
 
-/// The level, that of MongoDB (`zstdCompressionLevel`).
+/// The compression level: MongoDB's default (`zstdCompressionLevel`).
 const LEVEL: i32 = 6;
 
 const PREFIX: usize = 8;

@@ -7,7 +7,7 @@ use super::{count, create, fill, get, open_with, own, put};
 
 const CODECS: [&str; 5] = ["none", "snappy", "lz4", "zlib", "zstd"];
 
-/// Each codec with the one after it, and the last with the first.
+/// Each codec paired with the next one, and the last with the first.
 fn pairs() -> impl Iterator<Item = (&'static str, &'static str)> {
     CODECS.into_iter().zip(CODECS.into_iter().cycle().skip(1))
 }
@@ -50,7 +50,7 @@ fn a_tree_of_any_codec_is_read_with_any_other() {
     }
 }
 
-/// After a checkpoint, so that recovery reads compressed pages and writes to them.
+/// Crash after a checkpoint, so that recovery reads compressed pages and writes to them.
 fn check_crash(more: &[(&str, &str)]) {
     let with = |codec| own(&[&[("codec", codec)], more].concat());
     for (codec, other) in pairs() {

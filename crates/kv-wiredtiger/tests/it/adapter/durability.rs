@@ -1,5 +1,5 @@
-//! The state after a crash of the process: a copy of the files taken while the store is open is the
-//! state of the operating system's files after `kill -9`.
+//! The state after a crash of the process. A copy of the files taken while the store is open is
+//! equal to the state after `kill -9`.
 
 use std::fs;
 use std::path::Path;
@@ -9,8 +9,8 @@ use kv::{Batch, Durability, EngineOptions, ErrorKind};
 
 use super::{count, create, get, open, open_with, own, put};
 
-/// Copy a store, but not the empty log files that the library keeps in reserve: one of its threads
-/// creates and renames them, and they may be missing.
+/// Copy a store, except for the empty log files that the library keeps in reserve: one of its
+/// threads creates and renames them, so a listed file may be missing.
 pub(super) fn copy_all(from: &Path, to: &Path) {
     const SPARE: [&str; 2] = ["WiredTigerTmplog.", "WiredTigerPreplog."];
     fs::create_dir_all(to).unwrap();
@@ -148,7 +148,7 @@ fn concurrent_commits_at_group_are_synced_and_all_there() {
     });
     let stats = db.stats().unwrap();
     let syncs = stats.counters["log_syncs"];
-    // How many share a sync depends on its duration.
+    // The number of commits that share a sync depends on the duration of the sync.
     assert!(0 < syncs);
     println!("{syncs} syncs for {} commits", THREADS * ROUNDS);
     let copy = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use kv::{Batch, Durability, Engine, EngineOptions, KeyRange, TreeId, TreeOptions};
 
-/// Default options with some of the engine's own.
+/// Default options with some engine-specific options.
 fn own(pairs: &[(&str, &str)]) -> EngineOptions {
     let pairs = pairs
         .iter()
@@ -35,7 +35,7 @@ fn create(db: &dyn Engine, name: &str) -> TreeId {
     db.create_tree(name, &TreeOptions::default()).unwrap()
 }
 
-/// Write `count` entries of 8-byte keys and values of `length` bytes.
+/// Write `count` entries with keys of 8 bytes and values of `length` bytes.
 fn fill(db: &dyn Engine, tree: TreeId, count: u64, length: usize) {
     let mut batch = Batch::new();
     for n in 0..count {

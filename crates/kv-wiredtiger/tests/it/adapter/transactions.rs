@@ -71,7 +71,8 @@ fn batches_on_the_same_keys_all_get_through() {
                 let mut batch = Batch::new();
                 for round in 0..ROUNDS {
                     batch.clear();
-                    // Opposite orders, so that two batches each hold a key that the other needs.
+                    // The two batches write the keys in opposite orders, so that each holds a key
+                    // that the other needs.
                     let keys: [&[u8]; 2] = if me % 2 == 0 {
                         [b"a", b"b"]
                     } else {

@@ -175,8 +175,8 @@ fn small_pages_and_direct_io_work() {
     let dir = tempfile::tempdir().unwrap();
     let mut options = own(&[("leaf_page", "8K"), ("internal_page", "4K")]);
     options.direct_io = true;
-    // Without direct I/O of the file system, the call must fail with an error that says so; with
-    // it, the call succeeds.
+    // If the file system does not support direct I/O, the call must fail with `Invalid`; otherwise
+    // it succeeds.
     match kv_wiredtiger::factory().open(dir.path(), &options) {
         Ok(db) => {
             let t = create(&*db, "t");

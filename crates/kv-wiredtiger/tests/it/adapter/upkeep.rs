@@ -53,7 +53,7 @@ fn compaction_gives_space_back_and_reports_both_ends() {
     assert_eq!(count(&*db, t), 2000);
 }
 
-/// Try to compact the tree `t` of the store, which is an LSM.
+/// Check that compacting the tree `t` of the store, which is an LSM, is refused.
 fn check_refused(directory: &Path, options: &EngineOptions) {
     let db = open_with(directory, options);
     let t = db.open_tree("t").unwrap();
@@ -142,7 +142,7 @@ fn a_cancelled_backup_leaves_no_store() {
     };
     assert_eq!(db.backup(&copy, &mut watch).unwrap(), Compaction::Cancelled);
     assert_eq!(copy.read_dir().unwrap().count(), 0);
-    // And the store continues to work.
+    // The store still works afterwards.
     assert_eq!(
         db.backup(&copy, &mut |_| Flow::Continue).unwrap(),
         Compaction::Complete
@@ -176,7 +176,7 @@ fn damaged() -> tempfile::TempDir {
     db.close().unwrap();
     let path = dir.path().join("db/t000001.wt");
     let mut bytes = fs::read(&path).unwrap();
-    // The front describes the file; the end holds the root and the lists of free space.
+    // The beginning of the file describes it; the end holds the root and the lists of free space.
     let end = bytes.len() * 9 / 10;
     let middle = bytes.get_mut(8192..end).unwrap();
     for byte in middle.iter_mut().step_by(97) {
@@ -213,7 +213,7 @@ fn reading_damage_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     drop(cursor);
     drop(now);
-    // The library refuses all work after that.
+    // The library refuses all work after it found damage.
     let error = db.begin_read().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
 }

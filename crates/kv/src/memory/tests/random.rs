@@ -8,7 +8,7 @@ use stdx::Tape;
 
 use super::*;
 
-/// What is committed, and which commit last wrote each key.
+/// The committed entries, and for each key the commit that last wrote it.
 #[derive(Clone, Default)]
 struct Model {
     map: Map,
@@ -18,7 +18,7 @@ struct Model {
 
 struct Open<'e> {
     txn: Box<dyn Transaction + 'e>,
-    /// What it sees, and what it did.
+    /// The content that the transaction sees; then its own writes.
     map: Map,
     writes: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     checked: BTreeSet<Vec<u8>>,
@@ -33,7 +33,8 @@ struct World<'e> {
     open: Vec<Open<'e>>,
 }
 
-/// Keys of 0 to 2 bytes: about 600 of them, so that a tree is many chunks of a cursor.
+/// Keys of 0 to 2 bytes: about 600 different keys, so that a cursor over the tree needs many
+/// chunks.
 fn key(tape: &mut Tape) -> Vec<u8> {
     let length = [2, 2, 2, 2, 2, 2, 1, 0][tape.index(8)];
     (0..length).map(|_| b'a' + tape.byte() % 24).collect()
@@ -131,7 +132,7 @@ fn walk(
         entries.reverse();
     }
     let mut cursor = view.cursor(f.tree, range, direction).unwrap();
-    // Where the naive cursor will go next.
+    // Index of the entry to which the naive cursor moves next.
     let mut next = 0;
     for _ in 0..4 {
         if tape.chance(160) {
@@ -243,7 +244,7 @@ impl World<'_> {
         }
     }
 
-    /// All transactions and readers end; the engine must hold what the model holds, and no more.
+    /// End all transactions and readers; then the engine must hold exactly what the model holds.
     fn finish(mut self, tape: &mut Tape) {
         while let Some(open) = self.open.pop() {
             self.end(open, tape);
@@ -267,7 +268,7 @@ impl World<'_> {
 }
 
 impl Open<'_> {
-    /// One write, of any kind, to engine and model.
+    /// Apply one write, of any kind, to engine and model.
     fn change(&mut self, tree: TreeId, model: &Model, tape: &mut Tape) {
         let (key, value) = (key(tape), value(tape));
         let newer = model.is_newer(&key, self.begin);

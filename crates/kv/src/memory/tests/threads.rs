@@ -7,7 +7,7 @@ use stdx::{Rng, sync};
 
 use super::*;
 
-/// Run `body` until it does not conflict; how often it did.
+/// Run `body` in new transactions until one commits; returns the number of conflicts.
 fn retry(engine: &dyn Engine, body: impl Fn(&mut dyn Transaction) -> Result<()>) -> u64 {
     let mut conflicts = 0;
     loop {
@@ -60,7 +60,8 @@ fn counters_lose_no_increment() {
     f.engine.verify().unwrap();
 }
 
-/// Accounts pass money on while accounts come and go; every walk must find the same sum.
+/// Transactions move money between accounts and create and delete accounts; every walk must find
+/// the same sum.
 #[test]
 fn cursors_see_whole_commits_while_others_commit() {
     const ACCOUNTS: u64 = 400;
@@ -115,7 +116,7 @@ fn cursors_see_whole_commits_while_others_commit() {
     f.engine.verify().unwrap();
 }
 
-/// Move everything `from` has to `to`; an account of nothing is deleted.
+/// Move the whole amount of `from` to `to`; an account without money is deleted.
 fn pay(txn: &mut dyn Transaction, tree: TreeId, from: u64, to: u64) -> Result<()> {
     let amount = number(txn.get(tree, &from.to_be_bytes())?);
     txn.delete(tree, &from.to_be_bytes())?;

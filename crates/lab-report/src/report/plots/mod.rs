@@ -1,4 +1,4 @@
-//! What is drawn of a step: the panels over time, the knee, the latency spectrum, densities, costs.
+//! The plots of a step: the panels over time, the knee, the latency spectrum, densities, costs.
 //!
 //! Each plot over time or rows exists twice from the same description: as a static drawing here and
 //! as numbers for the plots in the browser ([`super::data`]).
@@ -29,16 +29,17 @@ pub(crate) struct Panel {
     pub(crate) solid: (&'static str, &'static str),
     /// The second column; an empty one for none.
     pub(crate) dashed: (&'static str, &'static str),
-    /// What the recorded numbers are divided by.
+    /// Divisor of the recorded numbers.
     pub(crate) div: f64,
     pub(crate) log: bool,
     /// Whether the memory limit is drawn.
     pub(crate) cap: bool,
-    /// Amounts of a second, drawn at its middle; otherwise states, drawn at its end.
+    /// Whether values are amounts per second, drawn in the middle of it; otherwise they are states,
+    /// drawn at its end.
     pub(crate) flow: bool,
     /// Not drawn while settling.
     pub(crate) load_only: bool,
-    /// What the step measures: stalls are shown in it.
+    /// Whether it shows the step's main operation: stalls are marked in it.
     pub(crate) main: bool,
 }
 
@@ -167,7 +168,7 @@ pub(crate) const PANELS: [Panel; 9] = [
     .load_only(),
 ];
 
-/// A number of a series by its column's name.
+/// The number of a series row by its column name.
 pub(crate) fn value(row: &SeriesRow, column: &str) -> Option<f64> {
     let whole = |v: Option<u64>| v.map(|v| v as f64);
     match column {
@@ -197,8 +198,8 @@ pub(crate) fn value(row: &SeriesRow, column: &str) -> Option<f64> {
     }
 }
 
-/// The panels a step has numbers for, what it measures first. Resident memory is shown where no
-/// cgroup counted.
+/// The panels with numbers for a step, that of the main operation first. Resident memory is shown
+/// where no control group counted.
 pub(crate) fn panels(step: &StepView<'_>) -> Vec<Panel> {
     let has = |column: &str, zero_counts: bool| {
         let mut rows = step.cells.iter().flat_map(|c| &c.record.series);
@@ -290,7 +291,7 @@ pub(crate) fn time_figure(
     }
 }
 
-/// The lines of a target in a panel, those it has numbers for.
+/// The lines of a target in a panel, if it has numbers for them.
 fn lines(view: &View<'_>, panel: &Panel, cell: &CellView<'_>) -> Vec<svg::Line> {
     let name = view.name(cell.target);
     let back = if panel.flow { 0.5 } else { 0.0 };
@@ -357,7 +358,7 @@ fn time_note(panel: &Panel) -> String {
 const FAR: f64 = 30.0;
 
 /// Whether the rates of a step are too far apart for a common linear axis: the 90th percentile of
-/// the fastest target's seconds against the 10th of the slowest one's.
+/// the seconds of the fastest target against the 10th of the slowest one.
 pub(crate) fn far_apart(step: &StepView<'_>) -> bool {
     let ends = |cell: &&CellView<'_>| {
         let rates = cell.whole_seconds().map(|r| step.rate(r));

@@ -9,7 +9,7 @@ use crate::report::clock::Clock;
 use crate::report::model::{CellView, StepView, View};
 use crate::report::svg;
 
-/// Rate over rows of one target: places in rows, median over the repeats, and their range.
+/// Rate over rows of one target: the median over the repeats at several row counts, and the range.
 pub(crate) struct Knee {
     pub(crate) target: usize,
     pub(crate) points: Vec<KneePoint>,
@@ -25,10 +25,10 @@ pub(crate) struct KneePoint {
     pub(crate) high: f64,
 }
 
-/// Stretches of equal rows a knee is cut into.
+/// Number of intervals of equal row counts in a knee.
 const KNEE_PARTS: u32 = 80;
 
-/// The knee of each target; none where queries are measured.
+/// The knee of each target; empty for steps that measure queries.
 pub(crate) fn knees(view: &View<'_>, step: &StepView<'_>) -> Vec<Knee> {
     let most = step
         .cells
@@ -210,7 +210,7 @@ pub(crate) fn spectrum_figure(
     })
 }
 
-/// Fewer seconds than this have no density worth drawing.
+/// Minimum number of seconds for a meaningful density.
 const DENSITY_MIN: usize = 5;
 
 /// The density of the rates of single seconds; `None` when no target ran long enough.

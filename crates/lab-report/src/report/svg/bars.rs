@@ -31,10 +31,9 @@ pub struct Bars {
 const WIDTH: f64 = 250.0;
 const NAME: f64 = 78.0;
 const NUMBER: f64 = 54.0;
-/// Names of bars are cut to this number of characters, and the drawing is wider where they are
-/// longer than the names of most targets.
+/// Maximum number of characters of a name; the drawing is wider if names are longer than usual.
 const NAME_MAX: usize = 28;
-/// The width of a character of a name, about.
+/// Approximate width of a character of a name.
 const CHARACTER: f64 = 6.0;
 const ROW: f64 = 24.0;
 
@@ -101,7 +100,7 @@ pub struct Segment {
     pub kind: usize,
     /// Its length.
     pub value: f64,
-    /// What is shown when it is pointed at.
+    /// Shown on hover.
     pub title: String,
 }
 

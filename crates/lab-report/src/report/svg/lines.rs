@@ -62,8 +62,8 @@ pub struct LineChart {
     pub limit: Option<(f64, String)>,
     /// Its width in units of the drawing; 0 for the usual 640.
     pub width: f64,
-    /// The most points of a line in the drawing; more are thinned to the least and greatest of each
-    /// stretch, so that no peak is lost.
+    /// Maximum number of points of a line; longer lines are thinned to the minimum and maximum of
+    /// each interval, so that no peak is lost.
     pub points_max: usize,
 }
 
@@ -120,7 +120,7 @@ impl LineChart {
             canvas.path(&path, &format!("ln k{}{dash}", line.color), false);
             let mut known = path.iter().flatten();
             if let (Some(only), None) = (known.next(), known.next()) {
-                // A single second makes no line.
+                // A single second is drawn as a square.
                 let corner = (only.0 - 2.5, only.1 - 2.5);
                 canvas.rect(corner, (5.0, 5.0), &format!("f{}", line.color));
             }
@@ -228,8 +228,8 @@ impl LineChart {
     }
 }
 
-/// Points mapped to x coordinates and thinned to about `most`: each stretch of x keeps its least
-/// and its greatest value in their order. A stretch without values is a gap.
+/// Points mapped to x coordinates and thinned to about `most`: each interval of x keeps its minimum
+/// and maximum in their order. An interval without values is a gap.
 pub(super) fn thin(
     points: &[(f64, Option<f64>)],
     x: &Scale,

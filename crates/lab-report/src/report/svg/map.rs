@@ -20,14 +20,14 @@ const LEGEND: u32 = 16;
 const STEPS: u32 = 8;
 /// Names in the legend.
 const OWNERS_MAX: usize = 8;
-/// A character of the legend, about.
+/// Approximate width of a character of the legend.
 const LETTER: u32 = 6;
 
 /// The boxes behind cells that are not full.
 const BACKS: [&str; 2] = ["mp-f", "track"];
 
-/// Rectangles by class and opacity, as path data. What is behind comes first: what is drawn later
-/// covers it.
+/// Rectangles by class and opacity, as path data. Background rectangles come first, because later
+/// ones cover them.
 #[derive(Default)]
 struct Layers(BTreeMap<(bool, String, u8), String>);
 
@@ -51,7 +51,7 @@ impl Layers {
     }
 }
 
-/// How a cell looks.
+/// The appearance of a cell.
 #[derive(Clone, PartialEq, Eq)]
 struct Look {
     class: String,
@@ -65,7 +65,7 @@ struct Look {
 fn look(cell: &Cell) -> Look {
     let owned = || format!("f{}", cell.owner.map_or(0, usize::from) % PALETTE.len());
     let full = u32::from(cell.used.unwrap_or(100));
-    // What is there is seen, however little.
+    // Rounded up, so that any content is visible.
     let height = (full * STEPS).div_ceil(100).min(STEPS);
     let shade = 20 + u32::from(cell.weight.min(100)) * 4 / 5;
     let shade = u8::try_from(shade).unwrap_or(100);
@@ -102,7 +102,7 @@ pub fn panel(panel: &Panel) -> String {
     for (row, cells) in panel.cells.chunks(columns).enumerate() {
         let y = u32::try_from(row).unwrap_or(0) * (SIDE + 1);
         draw_line(&mut layers, cells, y);
-        // As many names as there is room for.
+        // As many labels as fit.
         if row.is_multiple_of(rows.div_ceil(32).max(1)) {
             let name = escape(&panel.line_name(row));
             let _ = write!(
@@ -143,7 +143,7 @@ fn draw_line(layers: &mut Layers, cells: &[Cell], y: u32) {
     }
 }
 
-/// The legend below; how many lines it takes.
+/// Draw the legend below; returns its number of lines.
 fn legend(panel: &Panel, body: &mut String, top: u32, width: u32) -> u32 {
     let mut items: Vec<(Cell, String)> = Vec::new();
     let drawn = |owner: usize| {
@@ -197,8 +197,8 @@ fn legend(panel: &Panel, body: &mut String, top: u32, width: u32) -> u32 {
     line + 1
 }
 
-/// Where files lie on the device: a line a file, in the order of the file; where the tone changes,
-/// the file continues elsewhere.
+/// The location of files on the device: one line per file, in file order; the tone changes where
+/// the file continues at another location.
 #[must_use]
 pub fn extents(files: &[FileExtents]) -> String {
     let width = LEFT + 64 * SIDE;
@@ -234,7 +234,7 @@ pub fn extents(files: &[FileExtents]) -> String {
     )
 }
 
-/// A name as short as the room for it.
+/// A name, truncated to the available width.
 fn clip(name: &str) -> String {
     let length = name.chars().count();
     if length <= 12 {

@@ -52,7 +52,7 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// A drawing made whole in itself: the name space and the light colours are put into it.
+/// A self-contained drawing, with the XML namespace and the light colors added.
 #[must_use]
 pub fn standalone(svg: &str) -> String {
     let mut style = String::from(
@@ -73,7 +73,7 @@ pub fn standalone(svg: &str) -> String {
     }
 }
 
-/// Where a text is fixed.
+/// The anchor of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -81,7 +81,7 @@ pub(crate) enum Anchor {
     End,
 }
 
-/// A drawing under way.
+/// A drawing in progress.
 pub(crate) struct Canvas {
     width: f64,
     height: f64,
@@ -199,7 +199,7 @@ fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }
 
-/// A coordinate in tenths, as short as it gets.
+/// A coordinate in tenths, in the shortest form.
 fn coord(value: f64) -> String {
     if !value.is_finite() {
         return "0".to_owned();
@@ -228,7 +228,7 @@ pub fn sparkline(points: &[(f64, Option<f64>)], color: usize, label: &str) -> St
     canvas.finish(label)
 }
 
-/// The least and the greatest of finite values; (0, 1) when there are none.
+/// The minimum and maximum of finite values; (0, 1) if there are none.
 pub(crate) fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let mut range: Option<(f64, f64)> = None;
     for v in values.filter(|v| v.is_finite()) {

@@ -57,7 +57,7 @@ impl Ridges {
         canvas.finish(&self.label)
     }
 
-    /// The ends of the axis; of decades as powers of ten.
+    /// The ends of the axis; powers of ten on a logarithmic one.
     fn domain(&self) -> (f64, f64) {
         let values = self.ridges.iter().flat_map(|r| r.values.iter().copied());
         let all = extent(values.filter(|v| !self.log || 0.0 < *v));
@@ -68,7 +68,7 @@ impl Ridges {
         (low, all.1.max(1e-9).log10().ceil().max(low + 1.0))
     }
 
-    /// Where a value is on the axis.
+    /// The position of a value on the axis.
     fn place(&self, value: f64, domain: (f64, f64)) -> f64 {
         if self.log {
             value.max(1e-12).log10().max(domain.0)

@@ -1,4 +1,4 @@
-//! Axes: from values to places on the paper, and where the ticks go.
+//! Axes: mapping values to positions, and placing ticks.
 
 /// A linear or logarithmic mapping of values to coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -79,7 +79,7 @@ impl Scale {
     }
 }
 
-/// The least of 1, 2, 5 times a power of ten that is at least `raw`.
+/// The smallest of 1, 2, 5 times a power of ten that is at least `raw`.
 fn nice_step(raw: f64) -> f64 {
     if !raw.is_finite() || raw <= 0.0 {
         return 1.0;

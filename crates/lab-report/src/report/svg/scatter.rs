@@ -1,4 +1,4 @@
-//! Points on two axes, each with its name, and the front of those that nothing outdoes.
+//! Named points on two axes, and the Pareto front.
 
 use super::bars::clip;
 use super::{Anchor, Canvas, Scale, extent};
@@ -30,7 +30,7 @@ pub struct Scatter {
     pub y_label: String,
     /// Logarithmic x; otherwise x begins at zero.
     pub x_log: bool,
-    /// Whether the points are joined that have no other above them and to their left.
+    /// Whether to connect the points that have no other point above them and to their left.
     pub front: bool,
     /// The points.
     pub points: Vec<Point>,
@@ -81,7 +81,7 @@ impl Scatter {
                 format::number(point.y)
             );
             canvas.titled_rect(corner, (SIZE, SIZE), &class, &title);
-            // A name that would overlap another is left out: the tables have all.
+            // A name that would overlap another is left out: the tables list all.
             let free = taken.iter().all(|t| (t - py).abs() > 11.0);
             if free {
                 taken.push(py);
@@ -92,7 +92,7 @@ impl Scatter {
         canvas.finish(&self.label)
     }
 
-    /// The points that nothing to their left reaches, from the left.
+    /// The points that are higher than every point to their left, from the left.
     fn pareto(&self) -> Vec<&Point> {
         let mut all: Vec<&Point> = self.points.iter().collect();
         all.sort_by(|a, b| a.x.total_cmp(&b.x).then(b.y.total_cmp(&a.y)));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::report::fixture::{Shape, run};
 use crate::report::render;
 
-/// What the page says about itself.
+/// Numbers that the page reports about itself.
 #[derive(Debug, Deserialize)]
 struct SelfCheck {
     canvases: u32,
@@ -21,7 +21,7 @@ struct SelfCheck {
     errors: Vec<String>,
 }
 
-/// The browser, or `None` when its absence was allowed.
+/// The browser, or `None` if its absence is allowed.
 fn chromium() -> Option<String> {
     let name = env::var("CHROMIUM").unwrap_or_else(|_| "chromium".to_owned());
     if Command::new(&name)
@@ -72,8 +72,8 @@ fn check(browser: &str, page: &Path, profile: &Path) -> SelfCheck {
     serde_json::from_str(&attribute.replace("&quot;", "\"").replace("&amp;", "&")).unwrap()
 }
 
-/// A page that shows another one as wide as a telephone and passes on what it says: windows of a
-/// headless browser do not get that narrow.
+/// A page that shows another one at the width of a telephone and forwards its numbers: windows of a
+/// headless browser cannot be that narrow.
 const TELEPHONE: &str = "<!doctype html><meta charset=utf-8><script>\
     addEventListener('message', e => { document.documentElement.dataset.selfcheck = e.data; });\
     </script><iframe src='report.html#selfcheck' width=390 height=844></iframe>";

@@ -1,4 +1,4 @@
-//! What the page says, without a browser.
+//! The content of the page, without a browser.
 
 use crate::analysis::{main_rates, summarize};
 use crate::record::{LoadKind, Main, Preset, RunRecord, StepRecord, StepState};

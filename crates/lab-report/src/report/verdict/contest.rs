@@ -13,7 +13,8 @@ pub(crate) struct Contest<'v> {
     pub(crate) first: usize,
     /// That rate.
     pub(crate) rate: f64,
-    /// The others, the fastest first, each with the first one's rate against its own.
+    /// The other targets, fastest first, each with the comparison of the first one's rate with its
+    /// own.
     pub(crate) rivals: Vec<(usize, Option<&'v ComparisonRow>)>,
 }
 
@@ -38,7 +39,7 @@ impl<'v> Contest<'v> {
         self.rivals.first().copied()
     }
 
-    /// Whether the first is faster than every other one.
+    /// Whether the first is faster than every other target.
     pub(crate) fn won(&self) -> bool {
         let beaten =
             |row: Option<&ComparisonRow>| row.and_then(rate_verdict) == Some(Verdict::Faster);
@@ -55,7 +56,7 @@ impl<'v> Contest<'v> {
     }
 }
 
-/// Usable targets of a step with their mean rates, the fastest first; without the ceiling.
+/// Usable targets of a step with their mean rates, fastest first, without the load generator alone.
 pub(crate) fn ranking(view: &View<'_>, step: &StepView<'_>) -> Vec<(usize, f64)> {
     let mut ranked: Vec<(usize, f64)> = (0..view.targets.len())
         .filter(|t| step.usable(*t) && !view.ceiling(*t))

@@ -1,5 +1,5 @@
-//! Targets that their time stopped before they had done all their operations: their numbers are of
-//! the operations they got to, which are the easier ones where a store slows down as it grows.
+//! Targets that ran out of time before they had done all operations: their numbers are those of the
+//! operations done, which are easier if a store slows down as it grows.
 
 use crate::format;
 use crate::record::{Ended, Main};
@@ -9,7 +9,7 @@ use crate::report::model::{CellView, StepView, View};
 
 use super::contest::ranking;
 
-/// How far a target came.
+/// The progress of a target.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut {
     pub(crate) target: usize,
@@ -20,14 +20,14 @@ pub(crate) struct Cut {
 }
 
 impl Cut {
-    /// The share it did.
+    /// The fraction of the operations that it did.
     pub(crate) fn share(&self) -> f64 {
         self.done as f64 / (self.asked as f64).max(1.0)
     }
 }
 
-/// The targets that were cut off, by their shown repeats. A step without a number of operations is
-/// meant to end by time: nothing is cut off there.
+/// The targets that ran out of time, by their shown repeats. A step without a number of operations
+/// is meant to end by time, so no target is listed for it.
 pub(crate) fn cuts(step: &StepView<'_>) -> Vec<Cut> {
     let shown = step.shown();
     let cut = shown.iter().filter_map(|cell| of(step, cell));
@@ -48,7 +48,7 @@ fn of(step: &StepView<'_>, cell: &CellView<'_>) -> Option<Cut> {
     })
 }
 
-/// What a reader must know of a target that was cut off.
+/// A sentence about a target that ran out of time.
 pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> String {
     let what = step.operation.many;
     let mut text = format!(
@@ -67,7 +67,7 @@ pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Strin
     text
 }
 
-/// The fastest other target over the rows both have written.
+/// The fastest other target, over the rows that both have written.
 fn over_the_same_rows(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Option<String> {
     if step.queries() {
         return None;

@@ -1,4 +1,4 @@
-//! The findings, one sentence each, with what weakens them.
+//! The findings, one sentence each, with their weaknesses.
 
 use serde::Serialize;
 
@@ -12,7 +12,8 @@ use super::cut;
 
 /// A last tenth below this share of the first tenth is called a cliff.
 const CLIFF: f64 = 0.5;
-/// Of fewer whole seconds a first and a last tenth are too short for a cliff.
+/// Minimum number of whole seconds for a cliff: with fewer, the first and the last tenth are too
+/// short.
 const CLIFF_SECONDS: usize = 5;
 /// A worst second below this share of the median second is called a stop.
 const STOP: f64 = 0.1;
@@ -31,7 +32,7 @@ pub(crate) struct Finding {
     pub(crate) class: String,
     /// The sentence.
     pub(crate) text: String,
-    /// What weakens it: `uncalibrated`, `within-run`, `one short repeat`.
+    /// Its weaknesses: `uncalibrated`, `within-run`, `one short repeat`.
     pub(crate) tags: Vec<String>,
     /// The section with the details, as an anchor.
     pub(crate) href: String,
@@ -49,7 +50,7 @@ impl Finding {
     }
 }
 
-/// All findings, what may not be used first.
+/// All findings; unusable results come first.
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
@@ -72,7 +73,7 @@ pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whose writes passed by the caps of the run.
+/// The targets whose writes bypassed the caps of the run.
 fn escapes(view: &View<'_>) -> Option<Finding> {
     let mut targets = view.targets.iter();
     let text = targets.any(|t| escaped(view.run, t.name));
@@ -101,7 +102,7 @@ fn unusable(view: &View<'_>) -> Vec<Finding> {
     found
 }
 
-/// The failures; those of the repeats of a step for the same reason are one.
+/// The failures; repeats of a step that failed for the same reason are listed once.
 fn failed(view: &View<'_>) -> Vec<Finding> {
     let mut kinds: Vec<(String, Vec<u32>, &str)> = Vec::new();
     for failure in &view.failed {
@@ -136,7 +137,7 @@ fn failed(view: &View<'_>) -> Vec<Finding> {
     kinds.into_iter().map(finding).collect()
 }
 
-/// The words of findings that say no more than the ranking of their step does.
+/// The text of findings that only repeat the ranking of their step.
 const INCONCLUSIVE: &str = "inconclusive";
 const NOTE: &str = "note";
 
@@ -145,7 +146,7 @@ fn worth_a_line(view: &View<'_>, finding: &Finding) -> bool {
     view.steps.len() < 2 || (finding.word != INCONCLUSIVE && finding.word != NOTE)
 }
 
-/// The steps of several whose differences have no interval, in one line.
+/// One line for several steps whose differences have no interval.
 fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding> {
     let all = view.steps.iter().zip(fastest);
     let found: Vec<(&StepView<'_>, &Finding)> = all
@@ -224,7 +225,7 @@ fn cheaper(row: &ComparisonRow) -> Option<bool> {
     }
 }
 
-/// Which cost per operation goes with the difference between the two fastest targets.
+/// The cost per operation that explains the difference between the two fastest targets.
 fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     const COSTS: [(&str, &str); 4] = [
         ("device_write_bytes_per_row", "bytes written"),
@@ -269,7 +270,7 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// The badge of device bytes that hold those of other programs.
+/// The badge for device bytes that include those of other programs.
 fn whole_device(step: &StepView<'_>) -> Option<String> {
     let shared = step
         .cells
@@ -278,7 +279,7 @@ fn whole_device(step: &StepView<'_>) -> Option<String> {
     shared.then(|| "bytes of the whole device".to_owned())
 }
 
-/// What the generator alone reaches, and who came near it.
+/// The rate of the load generator alone, and the targets that came near it.
 fn ceiling(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let target = (0..view.targets.len()).find(|t| view.ceiling(*t) && step.usable(*t))?;
     let most = step.metric(target, "rate_mean").filter(|v| 0.0 < *v)?;
@@ -314,7 +315,7 @@ pub(crate) fn fallen(view: &View<'_>, step: &StepView<'_>, target: usize) -> Opt
     (last / first < CLIFF).then_some((first, last))
 }
 
-/// Whether every repeat of a target was too short for its tenths to say anything.
+/// Whether every repeat of a target was too short for conclusions from its tenths.
 fn brief(step: &StepView<'_>, target: usize) -> bool {
     let mut own = step.cells.iter().filter(|c| c.target == target);
     own.all(|cell| cell.whole_seconds().count() < CLIFF_SECONDS)
@@ -349,7 +350,8 @@ fn cliffs(view: &View<'_>, step: &StepView<'_>) -> Vec<Finding> {
             .metric(target, "flatness")
             .filter(|_| !brief(step, target))
         {
-            // The repeats' own shares: the tenths' medians may be of different repeats.
+            // The ratios of each repeat, because the medians of the tenths may come from different
+            // repeats.
             holds.push(format!("{name} {}", format::percent(share)));
         }
     }

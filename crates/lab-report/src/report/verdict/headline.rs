@@ -1,5 +1,5 @@
-//! The headline of a report, and the line below it: the one thing to take away, and what happened
-//! to the targets that did not do well.
+//! The headline of a report, and the line below it: the main result, and the targets that had
+//! problems.
 
 use crate::format;
 use crate::record::Preset;
@@ -10,7 +10,7 @@ use super::contest::Contest;
 use super::cut::cuts;
 use super::findings::fallen;
 
-/// What a reader must know of a run at the preset `smoke` before anything else.
+/// The first thing to know about a run at the preset `smoke`.
 const SMOKE: &str = "A smoke run shows that everything works; its numbers are of too little data \
                      and time to say which target is faster";
 
@@ -85,7 +85,8 @@ fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
     }
 }
 
-/// What befell the targets: `lmdb falls off the cliff; wiredtiger failed`; empty when nothing did.
+/// The problems of targets, such as `lmdb falls off the cliff; wiredtiger failed`; empty if there
+/// are none.
 pub(crate) fn beside(view: &View<'_>) -> String {
     let of = |target: usize| {
         let clauses = [
@@ -122,7 +123,7 @@ fn stopped(view: &View<'_>, target: usize) -> Option<String> {
     clause(view, "was stopped by its time", |s| share(s).is_some())
 }
 
-/// A clause with the steps it is true of, which go without saying when there is but one.
+/// A clause with the steps for which it is true; they are not listed if there is only one step.
 fn clause(view: &View<'_>, what: &str, is: impl Fn(&StepView<'_>) -> bool) -> Option<String> {
     let found = view.steps.iter().filter(|s| is(s));
     let names: Vec<&str> = found.map(|s| s.plan.name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! The ranking table of a step: the fastest first, then the generator's ceiling, then what may not
-//! be used.
+//! The ranking table of a step: the fastest first, then the load generator alone, then unusable
+//! results.
 
 use serde::Serialize;
 
@@ -12,12 +12,12 @@ use crate::report::svg;
 use super::contest::ranking;
 use super::cut::cuts;
 
-/// A target's place in a step.
+/// A row of the ranking.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Rank {
     pub(crate) target: String,
     pub(crate) color: usize,
-    /// What is special about it: stopped by time, the generator's ceiling.
+    /// A special state: stopped by time, load generator alone.
     pub(crate) note: String,
     pub(crate) rate: String,
     /// SVG.
@@ -41,7 +41,7 @@ pub(crate) struct League {
     pub(crate) tags: Vec<String>,
 }
 
-/// The lowest ratio marks are drawn for.
+/// The lowest ratio for which marks are drawn.
 const LEAST: f64 = 1.0 / 1024.0;
 
 /// The ranking of a step.

@@ -17,7 +17,7 @@ use crate::published;
 pub(crate) use findings::Finding;
 pub(crate) use league::League;
 
-/// What a target did, in answer to the question of the experiment.
+/// A target's answer to the question of the experiment.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Answer {
     pub(crate) target: String,
@@ -29,14 +29,14 @@ pub(crate) struct Answer {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) headline: String,
-    /// What befell the targets; empty when nothing did.
+    /// The problems of targets; empty if there are none.
     pub(crate) beside: String,
     pub(crate) answers: Vec<Answer>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) leagues: Vec<League>,
 }
 
-/// Reads the verdict from the data.
+/// The verdict card of a run.
 pub(crate) fn verdict(view: &View<'_>) -> Verdict {
     Verdict {
         headline: headline::headline(view),

@@ -1,8 +1,8 @@
 //! Builds an index tree from the rows, as `CREATE INDEX` does.
 //!
-//! Scan the rows by primary key, gather entries until the sort buffer is full, sort them, insert
-//! them in order. Engines get sorted runs, not the whole index in one piece, because a real build
-//! with little memory sorts in pieces too.
+//! The build scans the rows by primary key, gathers entries until the sort buffer is full, sorts
+//! them, and inserts them in order. So engines receive sorted runs, not the whole index in one
+//! piece, because a real build with little memory also sorts in pieces.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use super::{Embedded, text};
 use crate::targets::database::{Database, Meter, indexed_rows};
 use crate::workload::iibench::Row;
 
-/// Memory of the sort buffer, in bytes: a small share of the smallest envelope.
+/// Size of the sort buffer, in bytes: a small share of the smallest envelope's memory.
 const SORT_BYTES: usize = 8 << 20;
 
 /// Entries in one transaction.
@@ -59,7 +59,7 @@ pub(super) fn index(
     Ok(())
 }
 
-/// Read the rows.
+/// Read the rows, and check that all of them exist.
 fn all_there(database: &Embedded, rows: &Range<u64>) -> Result<(), String> {
     let snapshot = database.engine.begin_read().map_err(text)?;
     let (from, to) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());

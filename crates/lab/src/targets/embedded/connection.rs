@@ -9,7 +9,7 @@ use super::{Database as _, Embedded, build, text};
 use crate::targets::database::{Compared, Connection, Counted, Deleted, Meter, Part, Ranged};
 use crate::workload::iibench::Row;
 
-/// A client: its batch and its buffers.
+/// A client, with its batch and its buffers.
 pub(super) struct Client<'a> {
     pub(super) database: &'a Embedded,
     batch: Batch,
@@ -185,7 +185,7 @@ impl Connection for Client<'_> {
         while !meter.stopped() {
             meter.begin();
             let mut found = 0;
-            // Read keys and values, as a program that sums them does.
+            // Read every key and value, as a program that sums them does.
             let mut bytes = 0u64;
             while found < piece && cursor.advance().map_err(text)? {
                 found += 1;

@@ -31,7 +31,7 @@ pub(super) struct Embedded {
     catalog: tables::Catalog,
 }
 
-/// Open an engine; a fresh store has no rows.
+/// Open an engine; a new store has no rows.
 pub(super) fn open(request: &Open) -> Result<Embedded, String> {
     let factory = factory(&request.engine)?;
     let engine = factory
@@ -131,7 +131,7 @@ fn tree(engine: &dyn Engine, name: &str, options: &TreeOptions) -> Result<TreeId
     }
 }
 
-/// An engine's error as a message, with its cause.
+/// An engine's error with its cause, as a message.
 #[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
 fn text(error: kv::Error) -> String {
     let mut text = error.to_string();

@@ -1,4 +1,4 @@
-//! A store modified without the workload's knowledge, and operations on it.
+//! Tests of a store that is modified without the workload's knowledge, and of operations on it.
 
 use std::cell::RefCell;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Addresses of servers: `mongodb://[USER@]HOST[:PORT][,..][/DB][?options]`.
 //!
-//! The database holds the rows (default [`DATABASE`]), not the users: the user of the address is
-//! looked up in `admin` unless `authSource` names another database. The password of that user comes
-//! from the environment, because the address is kept in the results.
+//! The database in the address holds the rows (default [`DATABASE`]), not the users: the user in
+//! the address is looked up in `admin` unless `authSource` names another database. The user's
+//! password comes from the environment, because the address is stored in the results.
 
 use std::env;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use super::failure;
 /// The scheme of these addresses.
 pub(in crate::targets) const SCHEME: &str = "mongodb://";
 
-/// The environment variable with the password of the address's user.
+/// The environment variable with the password of the user in the address.
 pub(in crate::targets) const PASSWORD: &str = "LAB_MONGODB_PASSWORD";
 
-/// The database of the rows, if the address names none.
+/// The database for the rows, if the address names none.
 pub(super) const DATABASE: &str = "romanesco_lab";
 
 /// Maximum time to find the server, unless the address sets it.
@@ -31,7 +31,7 @@ pub(in crate::targets) fn check(uri: &str) -> Result<(), String> {
     parse(uri).map(|_| ())
 }
 
-/// The address and its parts.
+/// Parse an address.
 fn parse(uri: &str) -> Result<ConnectionString, String> {
     let parsed = ConnectionString::parse(uri).map_err(|e| {
         let why = failure::sentence(&e);
@@ -47,7 +47,7 @@ fn parse(uri: &str) -> Result<ConnectionString, String> {
     Ok(parsed)
 }
 
-/// The options of the driver, and the database of the rows.
+/// The options for the driver, and the name of the database for the rows.
 pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, String), String> {
     let mut parsed = parse(uri)?;
     let database = parsed.default_database.take();

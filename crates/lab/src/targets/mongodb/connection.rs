@@ -11,7 +11,8 @@ use crate::targets::database::{
     Compared, Connection, Counted, Deleted, Meter, Part, Ranged, build_at_once,
 };
 
-/// A client: the rows it is about to insert, and a buffer. The driver's pool gives it a socket.
+/// A client: the generated rows of the next insert, and a buffer. The driver's pool provides its
+/// socket.
 pub(super) struct Link<'a> {
     server: &'a Server,
     batch: Vec<RawDocumentBuf>,
@@ -197,8 +198,9 @@ impl Connection for Link<'_> {
     }
 }
 
-/// The values of an index entry, in the order of its fields. A double orders all of them well
-/// enough (a date in milliseconds has 41 bits; equal values are in order).
+/// The values of an index entry as doubles, in the order of its fields. The order of the doubles
+/// suffices for the comparison of entries: a date in milliseconds has 41 bits, and equal values
+/// count as in order.
 fn numbers(entry: &RawDocument) -> Vec<f64> {
     let values = entry.iter().flatten().map(|(_, value)| match value {
         RawBsonRef::Int32(n) => f64::from(n),

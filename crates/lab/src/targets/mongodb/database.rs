@@ -1,4 +1,4 @@
-//! The server, the collection of the rows, and the operations on both as a whole.
+//! The server, the collection with the rows, and the operations on them as a whole.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,19 +27,20 @@ pub(super) const PREFIX: &str = "romanesco_lab_";
 /// The collection of the rows.
 pub(super) const COLLECTION: &str = "romanesco_lab_rows";
 
-/// Connections besides those of the load: the ticker's, the query client's, the driver's own.
+/// Number of connections in addition to those of the load: the ticker's, the query client's, the
+/// driver's own.
 const MORE_CONNECTIONS: u32 = 8;
 
 /// Interval at which a settling server is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Pending work that an idle server has not reduced for this time stays until more writes arrive:
-/// data in its memory.
+/// Pending work that an idle server has not reduced for this time counts as permanent: it is data
+/// in the server's memory, which stays there until more writes arrive.
 const STILL: Duration = Duration::from_secs(2);
 
 /// An open server.
 pub(super) struct Server {
-    /// Its address, for messages.
+    /// Address of the server, for messages.
     pub(super) place: String,
     pub(super) client: Client,
     pub(super) database: String,
@@ -54,7 +55,7 @@ pub(super) struct Server {
     last: Mutex<Polled>,
 }
 
-/// Whether a server answers and accepts the user of the address.
+/// Check that a server answers and accepts the user of the address.
 ///
 /// # Errors
 /// A message that states what to do next.
@@ -77,7 +78,7 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
     Ok((client, database))
 }
 
-/// Connect to a server, and drop the collection of an earlier run, unless the request is for the
+/// Connect to a server, and drop the collection of an earlier run, unless the request is to open
 /// existing data.
 pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
@@ -88,7 +89,7 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
     let text = |e: Error| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
     let indexed = match request.found {
-        // A workload with its own tables opens those.
+        // A workload that declares its own tables opens those itself.
         true if request.program.is_some() => [false; 3],
         true => indexed(&rows, &generator).map_err(text)?,
         false => {
@@ -146,12 +147,12 @@ pub(super) fn journaled(durability: Durability) -> bool {
 }
 
 impl Server {
-    /// An error as a message.
+    /// A message for an error of the driver.
     pub(super) fn text(&self, error: &Error) -> String {
         failure::text(&self.place, error)
     }
 
-    /// The fields of each index the run has.
+    /// The fields of each index that the run has.
     pub(super) fn indexes(&self) -> impl Iterator<Item = &'static [&'static str]> {
         let params = self.generator.params();
         let all = document::indexes(params.shape).into_iter();
@@ -264,7 +265,7 @@ impl Database for Server {
     }
 }
 
-/// The size of a database from its statistics, in bytes.
+/// The size of a database in bytes, from its statistics.
 fn total(stats: &Document) -> Option<u64> {
     let number = |name: &str| match stats.get(name)? {
         Bson::Int32(n) => u64::try_from(*n).ok(),

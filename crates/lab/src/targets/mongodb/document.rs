@@ -5,7 +5,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 
 use crate::workload::iibench::{Generator, Sale, Shape};
 
-/// The fields of each index, by the shape of the run.
+/// The fields of each index, for a shape of the run.
 pub(in crate::targets) fn indexes(shape: Shape) -> [&'static [&'static str]; 3] {
     match shape {
         Shape::Classic => [
@@ -41,7 +41,7 @@ pub(super) fn covered(fields: &[&str]) -> Document {
     projection
 }
 
-/// The values of an index's fields.
+/// The values of the fields of an index in a row, as a bound.
 pub(super) fn bound(sale: &Sale, shape: Shape, fields: &[&str]) -> Document {
     let each = fields
         .iter()
@@ -98,7 +98,7 @@ pub(super) fn number(id: u64) -> i64 {
     id.cast_signed()
 }
 
-/// Filter for the rows from `from` to before `to`.
+/// Filter for the rows from `from` (included) to `to` (excluded).
 pub(super) fn between(from: u64, to: u64) -> Document {
     doc! { "_id": { "$gte": number(from), "$lt": number(to) } }
 }

@@ -15,11 +15,12 @@ use mongodb::sync::Client;
 use super::database::journaled;
 use crate::protocol::ServerFacts;
 
-/// Maximum difference between the process's age and the uptime the server reports, in seconds: the
-/// server counts from some moment during its start, the kernel in hundredths.
+/// Maximum difference between the age of the process and the uptime that the server reports, in
+/// seconds: the server counts from some moment during its start, the kernel in hundredths of a
+/// second.
 const AGE_TOLERANCE: f64 = 5.0;
 
-/// Pending bytes below which a server counts as quiet: its own metadata may stay dirty forever.
+/// Pending bytes below which a server counts as quiet: its own metadata may always stay dirty.
 pub(super) const QUIET_BYTES: u64 = 256 << 10;
 
 /// Query the server for its facts.
@@ -58,7 +59,7 @@ pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Resu
     Ok(facts)
 }
 
-/// For example `8.0.1`, with the product's name if it reports one.
+/// The server's version, such as `8.0.1`, with the product's name if the server reports one.
 fn version(build: &Document) -> String {
     let of = |name: &str| build.get_str(name).unwrap_or("unknown").to_owned();
     match build.get_str("romanescoVersion") {
@@ -112,7 +113,8 @@ pub(in crate::targets) fn started_as_reported(proc_root: &Path, pid: u32, second
     let up = fs::read_to_string(proc_root.join("uptime")).unwrap_or_default();
     let stat = fs::read_to_string(proc_root.join(format!("{pid}/stat"))).unwrap_or_default();
     let up: Option<f64> = up.split(' ').next().and_then(|n| n.parse().ok());
-    // Field 22 of proc(5), counted from the name in parentheses, which may contain any character.
+    // Field 22 of proc(5). Fields are counted from the end of the name in parentheses, which may
+    // contain any character.
     let began = stat.rsplit_once(')').and_then(|(_, rest)| {
         let ticks: f64 = rest.split_ascii_whitespace().nth(19)?.parse().ok()?;
         Some(ticks / rustix::param::clock_ticks_per_second() as f64)
@@ -121,8 +123,8 @@ pub(in crate::targets) fn started_as_reported(proc_root: &Path, pid: u32, second
     age.is_some_and(|age| (age - seconds).abs() <= AGE_TOLERANCE)
 }
 
-/// The engine's statistics in `serverStatus`: Romanesco's section of the engine's name, or the
-/// dirty bytes of WiredTiger's cache, which checkpoints write out.
+/// The engine's statistics in `serverStatus`: for Romanesco, from the section with the engine's
+/// name; for WiredTiger, the dirty bytes of its cache, which checkpoints write out.
 pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
     let mut stats = EngineStats::default();
     let engine = status.get_document("storageEngine");
@@ -145,7 +147,7 @@ pub(super) fn engine_stats(status: &Document) -> Option<EngineStats> {
         .ok()?;
     let dirty = cache.get("tracked dirty bytes in the cache")?;
     stats.debt_bytes = number(dirty).and_then(whole);
-    // The server does not report its activity, but it will write these bytes.
+    // The server does not report its activity, but these bytes must still be written.
     if stats.debt_bytes.is_some_and(|dirty| QUIET_BYTES < dirty) {
         stats.activity.push("dirty cache".to_owned());
     }

@@ -26,7 +26,7 @@ pub(super) fn sentence(error: &Error) -> String {
     }
 }
 
-/// The error at `place`, and what to do next.
+/// A message with the error of the server at `place`, and what to do next.
 pub(super) fn text(place: &str, error: &Error) -> String {
     let what = sentence(error);
     match error.kind.as_ref() {

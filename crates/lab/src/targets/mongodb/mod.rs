@@ -1,9 +1,9 @@
 //! A server that speaks MongoDB's wire protocol, through the official driver: Romanesco itself,
 //! `mongod`, or any other.
 //!
-//! A row is a document as the published program for MongoDB makes it, under its number as `_id`,
-//! with the three secondary indexes of the run's shape. Durability becomes the write concern:
-//! `sync` and `group` wait for the journal (`j: true`), `interval` and `none` do not.
+//! A row is a document in the form of the published program for MongoDB, with the row's number as
+//! `_id`, and with the three secondary indexes of the run's shape. Durability becomes the write
+//! concern: `sync` and `group` wait for the journal (`j: true`), `interval` and `none` do not.
 //!
 //! - M1. All written data is in collections whose names are reserved for the laboratory; they are
 //!   dropped before a run and after it, and nothing else of the server is touched.

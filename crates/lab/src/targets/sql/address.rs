@@ -2,9 +2,10 @@
 //! `postgres://USER@HOST[:PORT][/DB][?tls=PATH]`, where `tls` encrypts connections and trusts the
 //! certificates in that PEM file.
 //!
-//! The database holds the rows (default [`DATABASE`]). The password of the user comes from the
-//! environment, because the address is kept in the results. A server that the laboratory started is
-//! reached by its socket, `?socket=PATH`, or with `tls` by TCP: `tls=0` is not encrypted.
+//! The database for the rows is [`DATABASE`] if the address names none. The user's password comes
+//! from the environment, because the address is stored in the results. A server that the laboratory
+//! started is reached by its socket, `?socket=PATH`; with the parameter `tls` by TCP, where `tls=0`
+//! means an unencrypted connection.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::str::FromStr;
 use super::dialect::Dialect;
 use super::engine::Engine;
 
-/// The database of the rows, if the address names none.
+/// The database for the rows, if the address names none.
 pub(super) const DATABASE: &str = "romanesco_lab";
 
 /// The protocol of a server.
@@ -34,7 +35,7 @@ impl Protocol {
         }
     }
 
-    /// The environment variable with the password of the address's user.
+    /// The environment variable with the password of the user in the address.
     pub(super) fn password(self) -> &'static str {
         match self {
             Protocol::MySql => "LAB_MYSQL_PASSWORD",
@@ -72,7 +73,7 @@ pub(in crate::targets) fn is_sql(text: &str) -> bool {
     protocol(text).is_some()
 }
 
-/// The engine name under which such an address is recorded.
+/// The engine name with which an address of this kind is recorded.
 pub(in crate::targets) fn engine_name(text: &str) -> Option<&'static str> {
     match protocol(text)? {
         Protocol::MySql => Some(super::MYSQL),
@@ -83,7 +84,7 @@ pub(in crate::targets) fn engine_name(text: &str) -> Option<&'static str> {
 /// A parsed address.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Address {
-    /// As the user wrote it.
+    /// The address as the user wrote it.
     pub text: String,
     pub protocol: Protocol,
     pub user: String,
@@ -101,18 +102,18 @@ pub(super) struct Address {
 /// The transport to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// By its socket if it has one, else by TCP, not encrypted.
+    /// By the server's socket if the address has one, else by TCP; not encrypted.
     Usual,
-    /// By TCP even if it has a socket, not encrypted.
+    /// By TCP even if the address has a socket; not encrypted.
     Tcp,
     /// By TCP, encrypted, trusting the certificates in this file.
     Tls(PathBuf),
 }
 
 impl Address {
-    /// The password of its user, if one is set.
+    /// The password of the user in the address, if one is set.
     pub(super) fn password(&self) -> Option<String> {
-        // A server that the laboratory started accepts its own user without a password.
+        // A server that the laboratory started accepts the laboratory's user without a password.
         let own = self.socket.is_some();
         env::var(self.protocol.password()).ok().filter(|_| !own)
     }
@@ -122,7 +123,7 @@ impl Address {
         self.socket.as_deref().filter(|_| self.way == Way::Usual)
     }
 
-    /// The dialect of its statements.
+    /// The SQL dialect of the server.
     pub(super) fn dialect(&self) -> Dialect {
         Dialect {
             protocol: self.protocol,
@@ -212,7 +213,8 @@ fn host_and_port(place: &str, protocol: Protocol) -> Option<(String, u16)> {
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
 
-/// Whether a name needs no quotes in any context.
+/// Whether a name consists of ASCII letters, digits and underscores only, so that it needs no
+/// quotes in any context.
 pub(super) fn plain(name: &str) -> bool {
     name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }

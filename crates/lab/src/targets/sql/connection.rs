@@ -11,7 +11,7 @@ use crate::targets::database::{
     Compared, Connection, Counted, Deleted, Meter, Part, Ranged, build_at_once,
 };
 
-/// A client: its connection, and the rows it is about to insert, statement by statement.
+/// A client: its connection, and the generated rows of the next insert, statement by statement.
 pub(super) struct Link<'a> {
     server: &'a Server,
     wire: Box<dyn Wire>,
@@ -68,7 +68,7 @@ impl Connection for Link<'_> {
     }
 
     fn insert(&mut self) -> Result<u64, String> {
-        // A single statement is a transaction by itself.
+        // A single statement is a transaction of its own.
         let several = 1 < self.batch.len();
         if several {
             self.wire.run("BEGIN")?;
@@ -110,7 +110,7 @@ impl Connection for Link<'_> {
         limit: usize,
     ) -> Result<Ranged, String> {
         let sales = &self.server.sales;
-        // Do not query an index that the workload does not create.
+        // The workload may create fewer indexes; query only those that exist.
         let index = index % sales.indexes().len().max(1);
         let (text, order) = sales.range(index, limit)?;
         let bound = sales.bound(&sales.generator.query_sale(random, id), index)?;
@@ -206,7 +206,7 @@ impl Connection for Link<'_> {
         });
         std::hint::black_box(bytes);
         if meter.stopped() {
-            // Cancellation is no failure.
+            // A cancelled query is not a failure.
             return Ok(all);
         }
         read?;

@@ -1,4 +1,4 @@
-//! The server, the table of the rows, and the operations on both as a whole.
+//! The server, the table with the rows, and the operations on them as a whole.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,8 +21,8 @@ use crate::workload::iibench::Generator;
 use crate::workload::table::Value;
 use crate::workload::tables::Tables;
 
-/// Bytes of the table of the insert benchmark with its indexes, among the counters: a gauge, not a
-/// count.
+/// Name of the counter with the size of the insert benchmark's table and its indexes, in bytes. It
+/// is a gauge.
 pub(crate) const TABLE_BYTES: &str = "table_bytes";
 
 /// The query for the size of the table's file in InnoDB.
@@ -44,7 +44,7 @@ pub(super) struct Server {
     keep: bool,
     /// Whether a commit waits for the disk.
     waits: bool,
-    /// Its statistics at the time it was opened.
+    /// The statistics of the server at the time it was opened, to which later ones are relative.
     base: EngineStats,
     indexed: Mutex<[bool; 3]>,
     last: Mutex<Look>,
@@ -56,7 +56,7 @@ struct Look {
     polled: Polled,
 }
 
-/// Whether a server answers, accepts the user of the address, and has its engine.
+/// Check that a server answers, accepts the user of the address, and has its engine.
 ///
 /// # Errors
 /// A message that states what to do next.
@@ -69,7 +69,7 @@ pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The codecs that MyRocks was built with, by RocksDB's names.
+/// The codecs that MyRocks was built with, by RocksDB's names for them.
 ///
 /// # Errors
 /// The unexpected reply or the error.
@@ -113,7 +113,7 @@ fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
     Ok(())
 }
 
-/// Connect to a server, and recreate the table, unless the request is for the existing data.
+/// Connect to a server, and recreate the table, unless the request is to open existing data.
 pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
     let address: Address = text.parse()?;
     let dialect = address.dialect();
@@ -127,7 +127,7 @@ pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Dat
         if address.protocol == Protocol::MySql {
             has_engine(wire.as_mut(), &address)?;
         }
-        // A workload's own tables are created when its load starts.
+        // The tables that a workload declares are created when its load starts.
         for statement in sales.create().iter().filter(|_| !own) {
             wire.run(statement)?;
         }
@@ -183,7 +183,7 @@ impl Server {
         Ok(())
     }
 
-    /// Bytes of the tables and their indexes, as the server counts them.
+    /// Bytes of the tables and their indexes, as the server reports them.
     fn size(&self, wire: &mut dyn Wire) -> Option<u64> {
         let names: Vec<String> = self.names().iter().map(|n| format!("'{n}'")).collect();
         if names.is_empty() {
@@ -204,7 +204,8 @@ impl Server {
         wire.number(&asked).ok()
     }
 
-    /// Bytes of the files of the table with its indexes, for engines that report them cheaply.
+    /// Size of the files of the table and its indexes, in bytes, for engines that report it
+    /// cheaply.
     fn own_size(&self, wire: &mut dyn Wire) -> Option<u64> {
         match self.address.engine {
             Engine::Heap => self.size(wire),
@@ -213,14 +214,15 @@ impl Server {
         }
     }
 
-    /// The current state; values that the server does not report stay as in `last`.
+    /// Query the current state; values that the server does not report stay as in `last`.
     fn look(&self, wire: &mut dyn Wire, last: &State) -> State {
-        // The lab can see the files of a server it started.
+        // The lab can see the files of a server that it started.
         let seen = self.address.managed();
         let file_bytes = (!seen).then(|| self.size(wire)).flatten();
         let asked = stats::ask(wire, self.address.engine);
         let mut stats = asked.map_or_else(|_| last.stats.clone(), |s| stats::since(s, &self.base));
-        // That directory also contains a log and system tables, larger than a small table.
+        // The server's directory also contains a log and system tables, which are larger than a
+        // small table. So query the size of the table itself.
         if seen && !self.own {
             let size = self.own_size(wire);
             stats
@@ -276,7 +278,8 @@ impl Database for Server {
     }
 
     fn close(self: Box<Self>) -> Result<(), String> {
-        // The directory of a server that the laboratory started is removed as a whole.
+        // The directory of a server that the laboratory started is removed as a whole, so the
+        // tables need not be dropped.
         if self.keep || self.address.managed() {
             return Ok(());
         }

@@ -1,21 +1,21 @@
-//! SQL that differs between MariaDB and PostgreSQL: statements are written once, with these pieces.
+//! SQL that differs between MariaDB and PostgreSQL. Statements are written once, with these parts.
 
 use std::fmt::Write as _;
 
 use super::address::Protocol;
 use super::engine::Engine;
 
-/// Maximum length of a text column whose length is declared; a longer text needs another type.
+/// Maximum length of a text column whose length is declared; longer texts need another type.
 const VARCHAR_MAX: u32 = 16_000;
 
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// 64 bits.
+    /// A 64-bit integer.
     Long,
-    /// 32 bits.
+    /// A 32-bit integer.
     Int,
-    /// A double.
+    /// A 64-bit floating-point number.
     Float,
     /// A text of at most this number of bytes.
     Text(u32),
@@ -29,18 +29,18 @@ pub(super) struct Dialect {
 }
 
 impl Dialect {
-    /// The `n`th value of a statement, from 1.
+    /// Append the placeholder of the `n`th value of a statement, from 1.
     pub(super) fn value(self, n: usize, into: &mut String) {
         match self.protocol {
             Protocol::MySql => into.push('?'),
             Protocol::Postgres => {
-                // Writing into a String cannot fail.
+                // Writing into a `String` cannot fail.
                 let _ = write!(into, "${n}");
             }
         }
     }
 
-    /// The type of a column.
+    /// The SQL type of a column.
     pub(super) fn column(self, kind: Kind) -> String {
         match (kind, self.protocol) {
             (Kind::Long, _) => "BIGINT".to_owned(),
@@ -70,14 +70,14 @@ impl Dialect {
             Engine::Heap => String::new(),
             Engine::Aria if !logged => aria(0),
             Engine::Aria => aria(1),
-            // A collation with the suffix _bin orders by bytes, as MyRocks requires for index-only
-            // reads.
+            // A collation with the suffix `_bin` orders by bytes, which MyRocks requires for
+            // index-only reads.
             engine => format!(" ENGINE={} CHARSET=latin1 COLLATE=latin1_bin", engine.sql()),
         }
     }
 
-    /// Makes the server use an index, where a statement can request it; PostgreSQL uses settings of
-    /// the connection ([`Dialect::greeting`]).
+    /// The clause that makes the server use an index. Empty for PostgreSQL, which has no such
+    /// clause: there the settings of the connection have this effect ([`Dialect::greeting`]).
     pub(super) fn by(self, index: &str) -> String {
         match self.protocol {
             Protocol::MySql => format!(" FORCE INDEX ({index})"),
@@ -85,8 +85,8 @@ impl Dialect {
         }
     }
 
-    /// The first statements of a connection. Without statistics, which a growing table never has, a
-    /// planner may choose to sort; `FORCE INDEX` prevents that in MariaDB, these settings in
+    /// The first statements of a connection. A growing table never has statistics, and without them
+    /// a planner may choose to sort. `FORCE INDEX` prevents that in MariaDB, these settings in
     /// PostgreSQL.
     pub(super) fn greeting(self, waits: bool) -> Vec<String> {
         match self.protocol {
@@ -102,11 +102,11 @@ impl Dialect {
         }
     }
 
-    /// The condition that `fields`, in this order, are not below the values that follow; and the
-    /// field of each value.
+    /// The condition that `fields`, compared in this order, are at or above the values of the
+    /// statement; and for each value the field it belongs to.
     ///
-    /// PostgreSQL uses a row comparison as a bound of an index. MariaDB does not, but merges these
-    /// ranges into an equivalent one.
+    /// PostgreSQL uses a row comparison as a bound of an index scan. MariaDB does not, but merges
+    /// the conditions written here into an equivalent range.
     pub(super) fn from(self, fields: &[&str]) -> (String, Vec<usize>) {
         let (mut text, mut values) = (String::new(), Vec::new());
         let put = |values: &mut Vec<usize>, text: &mut String, field: usize| {

@@ -1,4 +1,4 @@
-//! Storage engines behind SQL servers, and what each can do.
+//! Storage engines of SQL servers, and what each supports.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,12 @@ use kv::{Durability, Writes};
 
 use lab_report::error::unknown;
 
-/// How a table is stored.
+/// The storage engine of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// MariaDB's and MySQL's B-tree, clustered by primary key.
     InnoDb,
-    /// RocksDB within MariaDB.
+    /// RocksDB in MariaDB.
     MyRocks,
     /// A heap and B-trees without a log.
     MyIsam,
@@ -31,7 +31,7 @@ impl Engine {
         Engine::Aria,
     ];
 
-    /// Its name in targets.
+    /// Name of the engine in targets.
     pub(super) fn name(self) -> &'static str {
         match self {
             Engine::InnoDb => "innodb",
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Its name in `CREATE TABLE`.
+    /// Name of the engine in `CREATE TABLE`.
     pub(super) fn sql(self) -> &'static str {
         match self {
             Engine::InnoDb => "InnoDB",
@@ -53,12 +53,13 @@ impl Engine {
         }
     }
 
-    /// Whether it supports transactions of several statements.
+    /// Whether the engine supports transactions of several statements.
     pub(crate) fn transactions(self) -> bool {
         !matches!(self, Engine::MyIsam | Engine::Aria)
     }
 
-    /// How it writes changes to disk; `None` where no article compares that.
+    /// How the engine writes changes to disk; `None` for engines that no article compares in this
+    /// respect.
     pub(crate) fn writes(self) -> Option<Writes> {
         match self {
             Engine::InnoDb | Engine::Heap => Some(Writes::Pages),
@@ -67,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// Why it does not support a level of durability; `None` if it does.
+    /// Why the engine does not support a level of durability; `None` if it does.
     pub(super) fn lacks(self, level: Durability) -> Option<&'static str> {
         match (self, level) {
             (Engine::InnoDb, Durability::None) => {
@@ -83,8 +84,8 @@ impl Engine {
         }
     }
 
-    /// The level it runs at if `level` is requested for the whole run: the weakest that is at least
-    /// as strong, or its strongest.
+    /// The level at which the engine runs if `level` is requested for the whole run: the weakest
+    /// supported level that is at least as strong, or else the strongest one.
     pub(super) fn level(self, level: Durability) -> Durability {
         match self {
             Engine::InnoDb if level == Durability::None => Durability::Interval,
@@ -94,7 +95,7 @@ impl Engine {
         }
     }
 
-    /// Its behavior at a level, in terms of its own settings.
+    /// The engine's behavior at a level, in terms of its own settings.
     pub(super) fn durability(self, level: Durability, interval_ms: u128) -> String {
         let level = self.level(level);
         let waits = matches!(level, Durability::Sync | Durability::Group);
@@ -146,9 +147,9 @@ impl Engine {
         }
     }
 
-    /// Whether a store without promised durability is at least consistent after a crash.
+    /// Whether a store at durability `none` is still consistent after a crash.
     pub(super) fn none_is_consistent(self) -> bool {
-        // A crash empties an unlogged table.
+        // PostgreSQL empties an unlogged table after a crash, which leaves the store consistent.
         matches!(self, Engine::InnoDb | Engine::MyRocks | Engine::Heap)
     }
 }

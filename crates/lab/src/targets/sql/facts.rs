@@ -54,7 +54,7 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
     Ok(facts)
 }
 
-/// Query a single text.
+/// Run a query whose result is a single text.
 fn text(wire: &mut dyn Wire, question: &str) -> Option<String> {
     let all = wire.all(question, Vec::new()).ok()?;
     match all.first()?.first()? {
@@ -81,7 +81,7 @@ fn encryption(wire: &mut dyn Wire, protocol: Protocol) -> Option<String> {
     }
 }
 
-/// For example `MariaDB 10.11.19-MariaDB-0+deb12u1`.
+/// The server's version, such as `MariaDB 10.11.19-MariaDB-0+deb12u1`.
 fn version(wire: &mut dyn Wire, address: &Address) -> Result<String, String> {
     let unknown = || format!("{} does not tell its version", address.text);
     Ok(match address.protocol {
@@ -105,16 +105,16 @@ fn version(wire: &mut dyn Wire, address: &Address) -> Result<String, String> {
 fn settings(wire: &mut dyn Wire, protocol: Protocol) -> Vec<Configured> {
     let questions: &[&str] = match protocol {
         Protocol::MySql => &[
-            // A setting that was neither set nor detected differs from its default only by the
-            // build.
+            // For a setting that was neither set nor detected, the current value is the default of
+            // this build.
             "SELECT LOWER(VARIABLE_NAME), GLOBAL_VALUE, IF(GLOBAL_VALUE_ORIGIN = 'COMPILE-TIME', \
              GLOBAL_VALUE, DEFAULT_VALUE) FROM information_schema.SYSTEM_VARIABLES WHERE \
              GLOBAL_VALUE IS NOT NULL ORDER BY 1",
-            // MySQL has no table of defaults.
+            // MySQL has no table of default values.
             "SHOW GLOBAL VARIABLES",
         ],
         Protocol::Postgres => &[
-            // Settings of this connection are not the server's.
+            // Settings of this connection are not settings of the server.
             "SELECT name, setting || COALESCE(' x ' || unit, ''), CASE WHEN source IN ('client', \
              'session') THEN setting ELSE boot_val END || COALESCE(' x ' || unit, '') FROM \
              pg_settings ORDER BY 1",
@@ -143,8 +143,8 @@ fn settings(wire: &mut dyn Wire, protocol: Protocol) -> Vec<Configured> {
     all
 }
 
-/// The process and the directory of a server that the laboratory did not start, if they are on this
-/// machine.
+/// Find the process and the directory of a server that the laboratory did not start, if they are on
+/// this machine.
 fn process(wire: &mut dyn Wire, address: &Address, facts: &mut ServerFacts) {
     let (pid, age, directory) = match address.protocol {
         Protocol::MySql => {
@@ -181,7 +181,7 @@ fn process(wire: &mut dyn Wire, address: &Address, facts: &mut ServerFacts) {
     }
 }
 
-/// The parent of a process.
+/// The parent process of a process.
 fn parent(pid: &str) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;

@@ -1,8 +1,8 @@
 //! SQL servers: MariaDB with its storage engines, MySQL, PostgreSQL, through their drivers.
 //!
-//! The rows of the workload are a table with the columns of the published program, inserted by
-//! prepared statements of many rows; tables that a workload declares are in [`tables`]. Statements
-//! are written once; where the servers differ, [`dialect`] has the pieces.
+//! The rows of the insert benchmark are a table with the columns of the published program, inserted
+//! by prepared statements of many rows; tables that a workload declares are in [`tables`].
+//! Statements are written once; [`dialect`] has the parts that differ between servers.
 //!
 //! - Q1. All written data is in tables whose names are reserved for the laboratory; they are
 //!   dropped before a run and after it, and nothing else of a server that was already running is
@@ -47,8 +47,8 @@ pub(super) fn storage(spec: &TargetSpec) -> Option<Engine> {
     Some(address.engine)
 }
 
-/// The engine of targets that speak MySQL's protocol and run already.
+/// The engine name of targets that are already running servers with MySQL's protocol.
 pub(super) const MYSQL: &str = "mysql";
 
-/// The engine of targets that speak PostgreSQL's protocol and run already.
+/// The engine name of targets that are already running servers with PostgreSQL's protocol.
 pub(super) const POSTGRES: &str = "postgresql";

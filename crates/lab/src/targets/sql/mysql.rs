@@ -15,7 +15,7 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// Maximum number of prepared statements: enough for a thousand tables.
 const STATEMENTS: usize = super::wire::STATEMENTS_MAX;
 
-/// A connection.
+/// A connection to MariaDB or MySQL.
 pub(super) struct Client {
     connection: Conn,
     options: OptsBuilder,
@@ -36,7 +36,7 @@ impl Client {
             .ip_or_hostname(Some(address.host.clone()))
             .tcp_port(address.port)
             .socket(socket.map(|path| path.to_string_lossy().into_owned()))
-            // A socket that the driver finds by itself may belong to another server.
+            // If the driver located a socket by itself, it could be that of another server.
             .prefer_socket(false)
             .user(Some(address.user.clone()))
             .pass(address.password())
@@ -94,7 +94,7 @@ impl Wire for Client {
     fn cancel(&self) -> Cancel {
         let (options, id) = (self.options.clone(), self.connection.connection_id());
         Box::new(move || {
-            // If it cannot be canceled, it is read to its end.
+            // If the query cannot be cancelled, its result is read to the end.
             if let Ok(mut other) = Conn::new(options.clone()) {
                 let _ = other.query_drop(format!("KILL QUERY {id}"));
             }
@@ -126,7 +126,7 @@ fn failure(place: &str, error: &Error) -> Failure {
     }
 }
 
-/// The error at `place`, and what to do next.
+/// A message with the error of the server at `place`, and what to do next.
 fn sentence(place: &str, error: &Error) -> String {
     match error {
         Error::MySqlError(e) if matches!(e.code, 1044 | 1045 | 1142 | 1227) => format!(

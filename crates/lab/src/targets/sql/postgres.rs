@@ -24,7 +24,7 @@ use super::wire::{Answer, Cancel, Failure, Take, Wire};
 /// Maximum time for a server's first reply.
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// A connection.
+/// A connection to PostgreSQL.
 pub(super) struct Client {
     client: ::postgres::Client,
     prepared: HashMap<String, Statement>,
@@ -129,7 +129,7 @@ impl Wire for Client {
     fn cancel(&self) -> Cancel {
         let (token, way) = (self.client.cancel_token(), self.way.clone());
         Box::new(move || {
-            // If it cannot be canceled, it is read to its end.
+            // If the query cannot be cancelled, its result is read to the end.
             let _ = match &way {
                 Way::Tls(trusted) => tls(trusted).map(|tls| token.cancel_query(tls).is_ok()),
                 Way::Usual | Way::Tcp => Ok(token.cancel_query(NoTls).is_ok()),
@@ -153,7 +153,7 @@ fn failure(place: &str, error: &Error) -> Failure {
     }
 }
 
-/// The error at `place`, and what to do next.
+/// A message with the error of the server at `place`, and what to do next.
 fn sentence(place: &str, error: &Error) -> String {
     let scheme = Protocol::Postgres.scheme();
     if let Some(e) = error.as_db_error() {

@@ -3,14 +3,14 @@
 //! settings that make them comparable with the other targets.
 //!
 //! Memory: the cache of the measured storage engine gets the size given by `--cache`, every other
-//! cache of the server the smallest size it works with. I/O: bypasses the page cache where the
-//! engine can and the run caps anything. A setting not listed here has the server's own default;
-//! the user's options come last, and so win.
+//! cache of the server the smallest size that works. I/O: data bypasses the page cache where the
+//! engine supports it and the run has any cap. A setting not listed here has the server's own
+//! default; the user's options come last, and so take precedence.
 //!
-//! `encrypt=1` encrypts the data at rest, where the storage engine can, with a key made for the
-//! run. `tls=1` encrypts the connections, with a certificate made for the run. With `tls=1`
-//! connections use TCP; with `tls=0` they use TCP too, so that the two compare: a socket is not
-//! encrypted.
+//! `encrypt=1` encrypts the data at rest, where the storage engine supports it, with a key made for
+//! the run. `tls=1` encrypts the connections, with a certificate made for the run. With `tls=1`
+//! connections use TCP. With `tls=0` they use TCP too, unencrypted, so that the two are comparable.
+//! Without `tls` they use the server's socket, which is not encrypted.
 
 mod mariadb;
 mod postgres;
@@ -44,30 +44,30 @@ const ENGINE: &str = "engine";
 /// The option that encrypts data.
 const ENCRYPT: &str = "encrypt";
 
-/// Runs a program as another user and kills it with its parent. Part of util-linux, which every
-/// distribution has.
+/// Program that runs another program as a different user and kills it when its parent ends. Part of
+/// util-linux, which every distribution has.
 const SETPRIV: &str = "setpriv";
 
 /// The id of the user without rights.
 const UNPRIVILEGED: u32 = 65_534;
 
-/// A server to be started.
+/// A server that the lab starts.
 #[derive(Debug)]
 pub struct Private {
     engine: Engine,
     /// Whether data is encrypted at rest.
     encrypt: bool,
-    /// Whether connections are encrypted; `None`: they use the socket.
+    /// Whether connections are encrypted; `None` if they use the socket.
     tls: Option<bool>,
-    /// The server's own settings.
+    /// Settings for the server that the user gave.
     own: BTreeMap<String, String>,
 }
 
 /// The location of a server's files, and the settings that a run requests.
 pub struct Place<'a> {
-    /// Its directory, which contains data and temporary files.
+    /// Directory of the server, which contains data and temporary files.
     pub directory: &'a Path,
-    /// Cache, threads, codec, kind of I/O.
+    /// The requested cache, threads, codec and kind of I/O.
     pub options: &'a EngineOptions,
     /// Durability of each commit.
     pub durability: Durability,
@@ -90,18 +90,18 @@ impl Place<'_> {
         self.directory.join("tmp")
     }
 
-    /// Whether data bypasses the page cache where the engine can: if requested, or if a cap would
-    /// otherwise affect only some of the targets.
+    /// Whether data bypasses the page cache where the engine supports it: if this was requested, or
+    /// if a cap would otherwise affect only some of the targets.
     fn direct(&self) -> bool {
         self.options.direct_io || !self.limits.is_unlimited()
     }
 }
 
 impl Private {
-    /// The names of such targets.
+    /// The names of targets of this kind.
     pub const NAMES: [&'static str; 2] = ["mariadb", "postgres"];
 
-    /// Parse a target specification; `None` if it is not of this kind.
+    /// Parse a target specification; `None` if the target is not of this kind.
     pub(in crate::targets) fn of(spec: &TargetSpec) -> Option<Result<Private, String>> {
         let mut own = spec.options.clone();
         let engine = match spec.engine.as_str() {
@@ -150,7 +150,7 @@ impl Private {
         }
     }
 
-    /// Why it does not support the requested settings; `None` if it does.
+    /// Why the server does not support the requested settings; `None` if it does.
     #[must_use]
     pub fn unsupported(&self) -> Option<&'static str> {
         match self.engine {
@@ -162,7 +162,7 @@ impl Private {
         }
     }
 
-    /// Whether its data is encrypted.
+    /// Whether the server encrypts its data.
     fn encrypts(&self) -> bool {
         self.encrypt && self.unsupported().is_none()
     }
@@ -178,7 +178,7 @@ impl Private {
         self.engine
     }
 
-    /// Its product name.
+    /// Name of the product.
     #[must_use]
     pub fn server(&self) -> &'static str {
         match self.engine {
@@ -187,7 +187,7 @@ impl Private {
         }
     }
 
-    /// Display name of its storage engine.
+    /// Display name of the storage engine.
     #[must_use]
     pub fn engine_name(&self) -> String {
         match self.engine {
@@ -196,7 +196,7 @@ impl Private {
         }
     }
 
-    /// Its licence.
+    /// Licence of the product.
     #[must_use]
     pub fn license(&self) -> &'static str {
         match self.engine {
@@ -205,14 +205,14 @@ impl Private {
         }
     }
 
-    /// Its commit behavior at a durability level, in terms of the server's own settings.
+    /// The commit behavior at a durability level, in terms of the server's own settings.
     #[must_use]
     pub fn durability(&self, place: &Place<'_>) -> String {
         let ms = place.options.interval.as_millis();
         self.engine.durability(place.durability, ms)
     }
 
-    /// The codec of its pages.
+    /// The codec of the server's pages.
     #[must_use]
     pub fn compression(&self, place: &Place<'_>) -> &'static str {
         match (self.engine, place.options.codec) {
@@ -221,7 +221,7 @@ impl Private {
         }
     }
 
-    /// The server's name of a codec of pages; `None` if it has no codec of that name.
+    /// The server's name for a codec of pages; `None` if it does not support the codec.
     #[must_use]
     pub fn codec(&self, name: &str) -> Option<&'static str> {
         match self.engine {
@@ -230,7 +230,7 @@ impl Private {
         }
     }
 
-    /// Whether its data bypasses the page cache.
+    /// Whether the server's data bypasses the page cache.
     #[must_use]
     pub fn direct_io(&self, place: &Place<'_>) -> bool {
         matches!(self.engine, Engine::InnoDb | Engine::MyRocks) && place.direct()
@@ -267,7 +267,7 @@ impl Private {
         notes
     }
 
-    /// The transport of its connections.
+    /// The transport of the server's connections.
     fn way(&self) -> &'static str {
         match self.tls {
             None => "a socket",
@@ -279,19 +279,19 @@ impl Private {
         }
     }
 
-    /// Why it does not support a level of durability; `None` if it does.
+    /// Why the server does not support a level of durability; `None` if it does.
     #[must_use]
     pub fn lacks(&self, level: Durability) -> Option<&'static str> {
         self.engine.lacks(level)
     }
 
-    /// Whether a store without promised durability is at least consistent after a kill.
+    /// Whether a store at durability `none` is still consistent after a kill.
     #[must_use]
     pub fn none_is_consistent(&self) -> bool {
         self.engine.none_is_consistent()
     }
 
-    /// Check that it can be started on this machine.
+    /// Check that the server can be started on this machine.
     ///
     /// # Errors
     /// A message that names the missing Debian package.
@@ -303,7 +303,7 @@ impl Private {
         }
     }
 
-    /// Create the directories, owned by the user the server runs as.
+    /// Create the directories, owned by the user that the server runs as.
     ///
     /// # Errors
     /// A message that states what to do next.
@@ -341,10 +341,10 @@ impl Private {
         Ok(vec![self.guarded(make)?])
     }
 
-    /// A free port for its connections, if they use TCP.
+    /// A free port for the server's connections; `None` if they do not use TCP.
     ///
     /// # Errors
-    /// A message: no free port.
+    /// A message: no port is free.
     pub fn port(&self) -> Result<Option<u16>, String> {
         let free = || TcpListener::bind("127.0.0.1:0")?.local_addr();
         let address = self.tls.map(|_| free()).transpose();
@@ -352,7 +352,7 @@ impl Private {
         Ok(address.map(|address| address.port()))
     }
 
-    /// The command of the server, with the port if there is one.
+    /// The command that starts the server, with the port if there is one.
     ///
     /// # Errors
     /// A message that states what to do next.
@@ -386,8 +386,8 @@ impl Private {
         self.guarded(line)
     }
 
-    /// The command of a server program that leaves nothing behind, however it or the laboratory
-    /// dies.
+    /// The command `line` of a server program, extended so that no process and no shared memory is
+    /// left behind, however the server or the laboratory ends.
     fn guarded(&self, line: Vec<OsString>) -> Result<Line, String> {
         let Line(guarded) = guarded(line, self.user()?.as_ref())?;
         let mut all = match self.engine {
@@ -398,9 +398,9 @@ impl Private {
         Ok(Line(all))
     }
 
-    /// Its address, once it runs as process `pid`. Its socket is in its working directory, which
-    /// has a short path through its process, however long the path of the data is. The same applies
-    /// to the certificate beside it.
+    /// Address of the server, once it runs as process `pid`. The path of its socket leads through
+    /// the working directory of that process, so that it is short however long the path of the data
+    /// is. The same applies to the certificate in that directory's parent.
     #[must_use]
     pub fn uri(&self, pid: u32, port: Option<u16>) -> String {
         let place = port.map_or("localhost".to_owned(), |port| format!("127.0.0.1:{port}"));
@@ -421,17 +421,18 @@ impl Private {
         }
     }
 
-    /// The signal that stops it cleanly.
+    /// The signal that shuts the server down cleanly.
     #[must_use]
     pub fn stop(&self) -> Signal {
         match self.engine {
-            // Fast shutdown: sessions are terminated, then the server closes.
+            // Fast shutdown: the server terminates its sessions, then closes.
             Engine::Heap => Signal::INT,
             _ => Signal::TERM,
         }
     }
 
-    /// The user it runs as, if it refuses to run as the user of the laboratory.
+    /// The user that the server runs as; `None` for the user of the laboratory. PostgreSQL refuses
+    /// to run as root.
     fn user(&self) -> Result<Option<User>, String> {
         if self.engine != Engine::Heap || !geteuid().is_root() {
             return Ok(None);
@@ -443,7 +444,8 @@ impl Private {
     }
 }
 
-/// A command that dies with the laboratory, however the laboratory dies.
+/// The command `line`, extended so that the kernel kills its process when the laboratory ends,
+/// however it ends.
 fn guarded(line: Vec<OsString>, user: Option<&User>) -> Result<Line, String> {
     let setpriv = found(SETPRIV, &[]).ok_or("setpriv is missing: install util-linux")?;
     let mut all: Vec<OsString> = vec![setpriv.into(), "--pdeathsig".into(), "KILL".into()];
@@ -457,7 +459,8 @@ fn guarded(line: Vec<OsString>, user: Option<&User>) -> Result<Line, String> {
     Ok(Line(all))
 }
 
-/// Whether a user may enter a directory: checked here for a clear message, not by the server.
+/// Check that a user may enter a directory. The check is made here because the server's own message
+/// would be unclear.
 fn enters(user: &User, directory: &Path) -> Result<(), String> {
     let test = vec![OsString::from("test"), "-x".into(), directory.into()];
     let Line(words) = guarded(test, Some(user))?;

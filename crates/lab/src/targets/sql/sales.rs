@@ -1,8 +1,8 @@
-//! The insert benchmark's rows as a table, and the statements over it.
+//! The insert benchmark's rows as a table, and the statements on it.
 //!
-//! `transactionid` is the primary key; the other columns have the names and, but for the date, the
-//! types of the published program: dates are milliseconds as a `BIGINT`, so that a row has the same
-//! fields as on every other target.
+//! `transactionid` is the primary key. The other columns have the names and, except for the date,
+//! the types of the published program: dates are milliseconds as a `BIGINT`, so that a row has the
+//! same fields as on every other target.
 
 use super::address::Protocol;
 use super::dialect::{Dialect, Kind};
@@ -13,16 +13,16 @@ use crate::targets::database::Part;
 use crate::targets::mongodb::indexes_of;
 use crate::workload::iibench::{Generator, Sale, Shape};
 
-/// Name of the table, unlikely to be used by others, since it is dropped.
+/// Name of the table. Since the table is dropped, the name must be unlikely to be used by others.
 pub(super) const TABLE: &str = "romanesco_lab_rows";
 
-/// The primary key.
+/// Name of the primary key's column.
 const KEY: &str = "transactionid";
 
-/// Maximum bytes of the values of one statement: a server accepts 16 MiB.
+/// Maximum bytes of the values of one statement; a server accepts 16 MiB.
 const BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of a row's key and its fields of fixed length.
+/// Bytes of a row's key and its other fields of fixed length.
 const FIXED: usize = 8 + 28;
 
 /// The table.
@@ -64,8 +64,8 @@ impl Sales {
         }
     }
 
-    /// Set the fill factor of pages in percent, if it is a setting of the table: in InnoDB it is a
-    /// setting of the server.
+    /// Set the fill factor of pages in percent, if it is a setting of the table. In InnoDB it is a
+    /// setting of the server instead.
     pub(super) fn filled(self, fill: Option<u8>) -> Sales {
         let here = self.dialect.protocol == Protocol::Postgres;
         Sales {
@@ -144,7 +144,7 @@ impl Sales {
         text
     }
 
-    /// Statement that deletes the rows from the first value to before the second.
+    /// Statement that deletes the rows from the first value (included) to the second (excluded).
     pub(super) fn delete(&self) -> String {
         let (mut low, mut high) = (String::new(), String::new());
         self.dialect.value(1, &mut low);
@@ -179,7 +179,8 @@ impl Sales {
         format!("SELECT {} FROM {TABLE} WHERE {KEY} = {key}", self.names())
     }
 
-    /// Statement that reads an index from a bound on; and the fields of its values.
+    /// Statement that reads an index from a lower bound on; and for each value of the statement the
+    /// field it belongs to.
     pub(super) fn range(&self, index: usize, limit: usize) -> Result<(String, Vec<usize>), String> {
         let fields = self.fields(index)?;
         let (bound, values) = self.dialect.from(fields);
@@ -191,8 +192,8 @@ impl Sales {
 
     /// Statement that reads a part from end to end.
     ///
-    /// Rows come in the order of the primary key if they are stored in that order, else in storage
-    /// order, since no user would sort a heap to read all of it.
+    /// Rows are read in the order of the primary key if they are stored in that order, else in
+    /// storage order, since no user would sort a heap to read all of it.
     pub(super) fn scan(&self, part: Part) -> Result<String, String> {
         let Part::Index(index) = part else {
             let names = self.names();
@@ -221,7 +222,7 @@ impl Sales {
             Protocol::MySql => format!(
                 "SELECT COUNT(*), CAST(COALESCE(SUM(customerid), 0) AS UNSIGNED) FROM {TABLE}{by}"
             ),
-            // Only that index can provide the order, and OFFSET prevents the planner from
+            // Only that index provides this order, and `OFFSET` prevents the planner from
             // flattening the inner query.
             Protocol::Postgres => format!(
                 "SELECT count(*), COALESCE(sum(customerid), 0)::bigint FROM (SELECT customerid \
@@ -260,7 +261,7 @@ impl Sales {
         }
     }
 
-    /// Average bytes of a row and, with `indexed`, of its entries.
+    /// Average bytes of a row and, if `indexed`, of its entries.
     pub(super) fn mean_bytes(&self, indexed: bool) -> f64 {
         let params = self.generator.params();
         let random = if params.shape == Shape::Uniform {
@@ -271,7 +272,7 @@ impl Sales {
         (FIXED as u64 + random + self.entries(indexed)) as f64 + params.payload.mean_bytes()
     }
 
-    /// The values of a bound.
+    /// The values of the fields of index `index` in a row, as a bound.
     pub(super) fn bound(&self, sale: &Sale, index: usize) -> Result<Vec<Value>, String> {
         let shape = self.generator.params().shape;
         let fields = self.fields(index)?.iter();
@@ -279,7 +280,7 @@ impl Sales {
     }
 }
 
-/// A number as a server without unsigned types stores it.
+/// A row number as a server without unsigned types stores it.
 pub(super) fn number(id: u64) -> Value {
     Value::Int(id.cast_signed())
 }

@@ -12,13 +12,14 @@ use crate::targets::database::Settled;
 /// Interval at which a settling server is polled.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Work without progress for this time is complete: the server does not report running compactions.
+/// Pending work that makes no progress for this time counts as complete, because the server does
+/// not report running compactions.
 const STILL: Duration = Duration::from_secs(1);
 
 /// The buffer pool counts as clean if at most one part in this number is dirty.
 const DIRTY_SHARE: u64 = 100;
 
-/// Settle these tables. Changed server settings are restored at the end.
+/// Settle these tables. Server settings that were changed are restored at the end.
 pub(super) fn settle(
     wire: &mut dyn Wire,
     engine: Engine,
@@ -40,8 +41,8 @@ pub(super) fn settle(
     }
 }
 
-/// Wait until the dirty pages are written out. The settings of a server that the laboratory may not
-/// change stay as they are; it only waits.
+/// Wait until the dirty pages are written out. If the laboratory may not change the server's
+/// settings, they stay as they are, and it only waits.
 fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     let end = time::now() + limit;
     let was = wire.all("SELECT @@GLOBAL.innodb_max_dirty_pages_pct", Vec::new())?;
@@ -64,8 +65,8 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
         if dirty != last.0 {
             last = (dirty, time::now());
         }
-        // A purge that waits for another transaction is not waited for; nor is a server whose
-        // settings were not changed.
+        // Do not wait longer for a purge that is blocked by another transaction, or for a server
+        // whose settings could not be changed.
         let patience = if asked { STILL * 10 } else { STILL };
         let still = patience <= last.1.elapsed();
         if dirty <= capacity / DIRTY_SHARE && (purged || still) {
@@ -85,7 +86,7 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     Ok(ended)
 }
 
-/// Flush the memtables; then wait until no compaction is due and no bytes are written.
+/// Flush the memtables, then wait until no compaction is due and no bytes are written.
 fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
     let end = time::now() + limit;
     if wire
@@ -116,7 +117,7 @@ fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settle
     let ms = limit.as_millis().clamp(1, 1 << 30);
     wire.run(&format!("SET statement_timeout = {ms}"))?;
     let cut = |error: &Failure| error.message.contains("57014");
-    // A user without the right to checkpoint has at least vacuumed.
+    // Without the right to checkpoint, the tables are at least vacuumed.
     let vacuum = wire.run(&format!("VACUUM (ANALYZE) {tables}"));
     let checkpoint = wire.run("CHECKPOINT");
     wire.run("SET statement_timeout = 0")?;

@@ -8,10 +8,10 @@ use super::engine::Engine;
 use super::value::Value;
 use super::wire::Wire;
 
-/// Page size of PostgreSQL in bytes, as every distribution builds it.
+/// Page size of PostgreSQL in bytes; every distribution builds it with this size.
 const BLOCK: u64 = 8192;
 
-/// Numbers by name.
+/// Numbers, by name.
 type Numbers = BTreeMap<String, u64>;
 
 /// Query the engine's current statistics.
@@ -20,7 +20,7 @@ pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, St
         Engine::Heap => postgres(&postgres_numbers(wire)?.0),
         Engine::InnoDb => {
             let mut found = numbers(wire, "SHOW GLOBAL STATUS LIKE 'Innodb%'", false)?;
-            // Only privileged users see these.
+            // Only privileged users may read these metrics.
             found.extend(numbers(wire, METRICS, false).unwrap_or_default());
             innodb(&found)
         }
@@ -38,16 +38,16 @@ pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, St
 const METRICS: &str = "SELECT NAME, COUNT FROM information_schema.INNODB_METRICS WHERE NAME LIKE \
                        'index_page%'";
 
-/// Pending work of the column families.
+/// Pending work of MyRocks, summed over the column families.
 const FAMILIES: &str = "SELECT STAT_TYPE, CAST(SUM(VALUE) AS UNSIGNED) FROM \
                         information_schema.ROCKSDB_CFSTATS WHERE STAT_TYPE IN \
                         ('COMPACTION_PENDING', 'MEM_TABLE_FLUSH_PENDING', \
                         'CUR_SIZE_ALL_MEM_TABLES') GROUP BY STAT_TYPE";
 
-/// The query for a release of PostgreSQL (as in `server_version_num`). It returns one row; its
-/// columns have the names used below. From 17 on checkpoints have a separate view, and the writes
-/// of other processes are in the I/O view; from 18 on the I/O view has bytes, and the syncs of the
-/// log.
+/// The query for the statistics of a release of PostgreSQL (as in `server_version_num`). It returns
+/// one row whose columns have the names used below. From release 17 on, checkpoints have a separate
+/// view, and the writes of other processes are in the I/O view; from 18 on, the I/O view has bytes
+/// and the syncs of the log.
 fn question(release: u64) -> String {
     let (checkpoints, others, view) = if release < 170_000 {
         (
@@ -56,7 +56,7 @@ fn question(release: u64) -> String {
             "",
         )
     } else {
-        // Earlier releases count pages of file extensions as written pages.
+        // Earlier releases count the pages of file extensions as written pages.
         let pages = match release {
             ..180_000 => "COALESCE(SUM(writes), 0) + COALESCE(SUM(extends), 0)".to_owned(),
             _ => format!(
@@ -85,8 +85,8 @@ fn question(release: u64) -> String {
     )
 }
 
-/// Statistics of PostgreSQL, and why some are missing: all releases report the position of the log,
-/// and the rest is queried where this release has it.
+/// The statistics of PostgreSQL and, if some cannot be read, the reason. All releases report the
+/// position of the log; the rest is queried in the form of the server's release.
 fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), String> {
     let release = wire.number("SELECT current_setting('server_version_num')::bigint");
     let all = release.and_then(|release| numbers(wire, &question(release), true));
@@ -96,7 +96,7 @@ fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), St
     }
 }
 
-/// What a server does not report, and why, as text for the user.
+/// Notes for the user on what the server does not report, and why.
 pub(super) fn unreported(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
     let (what, why) = match engine {
         Engine::Heap => (
@@ -114,7 +114,7 @@ pub(super) fn unreported(wire: &mut dyn Wire, engine: Engine) -> Vec<String> {
     note.into_iter().collect()
 }
 
-/// Only the first of these columns.
+/// Query for only the first of these columns.
 const POSITION: &str = "SELECT (pg_current_wal_lsn() - '0/0'::pg_lsn)::bigint AS wal";
 
 /// The columns of [`question`], in their order.
@@ -196,7 +196,7 @@ fn innodb(n: &Numbers) -> EngineStats {
         get("Innodb_buffer_pool_bytes_data"),
     );
     let pages = get("Innodb_pages_written");
-    // The doublewrite buffer is written in addition to the pages.
+    // The doublewrite buffer writes these pages a second time.
     let twice = get("Innodb_dblwr_pages_written");
     let asked = get("Innodb_buffer_pool_read_requests");
     let missed = get("Innodb_buffer_pool_reads");
@@ -236,10 +236,10 @@ fn innodb(n: &Numbers) -> EngineStats {
     }
 }
 
-/// Values among the counters that are gauges: they may fall, and have no base.
+/// Counters that are gauges: they may decrease, and are not relative to a base.
 const GAUGES: [&str; 3] = ["lsn", "checkpoint_age", "history_list_length"];
 
-/// The difference to `base`: a server may have run long before it was opened here.
+/// The difference of `stats` to `base`: a server may have run long before the lab opened it.
 pub(super) fn since(mut stats: EngineStats, base: &EngineStats) -> EngineStats {
     let less = |now: &mut [IoCount], then: &[IoCount]| {
         for count in now {
@@ -320,7 +320,7 @@ fn myrocks(n: &Numbers) -> EngineStats {
     }
 }
 
-/// `MyISAM` caches keys alone, in blocks of 1 KiB; the kernel caches its rows.
+/// `MyISAM` caches only keys, in blocks of 1 KiB; the kernel caches the rows.
 fn myisam(n: &Numbers) -> EngineStats {
     let get = |name: &str| of(n, name);
     let block = 1024;
@@ -370,7 +370,7 @@ fn aria(n: &Numbers) -> EngineStats {
 }
 
 fn postgres(n: &Numbers) -> EngineStats {
-    // Omit what is not reported: a zero would be a measurement.
+    // Omit what the server does not report, since a zero would look like a measurement.
     let pages = |reason, name: &str| {
         let pages = *n.get(name)?;
         Some(count(reason, pages * BLOCK, Some(pages)))
@@ -384,7 +384,7 @@ fn postgres(n: &Numbers) -> EngineStats {
     let cache = n.get("hits").zip(n.get("misses"));
     EngineStats {
         written: written.into_iter().flatten().collect(),
-        // Read from the kernel, possibly from its page cache.
+        // These pages were read from the kernel, possibly from its page cache.
         read: pages(IoReason::PageRead, "misses").into_iter().collect(),
         cache: cache.map(|(hits, misses)| CacheStats {
             hits: *hits,

@@ -15,7 +15,8 @@ pub(super) fn whole(value: &Value) -> Option<i64> {
     }
 }
 
-/// A value as a number that orders well enough; texts and bytes have none.
+/// A value as a number whose order is close enough to that of the values; texts and bytes have no
+/// such number.
 pub(super) fn rank(value: &Value) -> f64 {
     match value {
         Value::Int(n) => *n as f64,
@@ -87,7 +88,7 @@ impl ToSql for Value {
     to_sql_checked!();
 }
 
-/// The values of a row of PostgreSQL.
+/// The column values of a PostgreSQL row.
 pub(super) fn of_postgres(row: &postgres::Row) -> Result<Vec<Value>, postgres::Error> {
     let each = row.columns().iter().enumerate();
     each.map(|(at, column)| {

@@ -5,23 +5,23 @@ use super::address::{Address, Protocol};
 use super::value::Value;
 use super::{mysql, postgres};
 
-/// Maximum number of values of one statement: both protocols count them in 16 bits, one of them
-/// signed.
+/// Maximum number of values of one statement: both protocols count them in 16 bits, one of them in
+/// signed 16 bits.
 pub(super) const VALUES_MAX: usize = 30_000;
 
 /// Maximum number of prepared statements of a connection: one for each of a thousand tables. Each
-/// takes some ten kilobytes of the server's memory.
+/// uses about ten kilobytes of the server's memory.
 pub(super) const STATEMENTS_MAX: usize = 1024;
 
-/// Why a statement failed.
+/// The error of a failed statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failure {
-    /// The error, and what to do next.
+    /// A message with the error, and what to do next.
     pub message: String,
-    /// Whether a retry of the transaction resolves it: a deadlock, a conflict, a lock timeout, a
-    /// key that another transaction inserted.
+    /// Whether a retry of the transaction resolves the error: a deadlock, a conflict, a lock
+    /// timeout, a key that another transaction inserted.
     pub conflict: bool,
-    /// Whether the conflict is a key that already exists.
+    /// Whether the error is a key that already exists.
     pub duplicate: bool,
 }
 
@@ -42,13 +42,13 @@ pub(super) type Cancel = Box<dyn Fn()>;
 
 /// A connection.
 pub(super) trait Wire: Send {
-    /// Run a statement without values; returns the rows it changed.
+    /// Run a statement without values; returns the number of rows that it changed.
     fn run(&mut self, text: &str) -> Answer<u64>;
 
-    /// Run a statement with values; returns the rows it changed.
+    /// Run a statement with values; returns the number of rows that it changed.
     fn execute(&mut self, text: &str, values: Vec<Value>) -> Answer<u64>;
 
-    /// Run a query, and pass each row on as it arrives.
+    /// Run a query, and pass each row to `take` as it arrives.
     fn rows(&mut self, text: &str, values: Vec<Value>, take: &mut Take<'_>) -> Answer<()>;
 
     /// Returns the function that cancels a running statement.
@@ -66,7 +66,7 @@ impl dyn Wire + '_ {
         Ok(all)
     }
 
-    /// A result that is a single integer.
+    /// The result of a query for a single integer.
     pub(super) fn number(&mut self, text: &str) -> Result<u64, String> {
         let all = self.all(text, Vec::new())?;
         let first = all.first().and_then(|row| row.first());
@@ -79,7 +79,7 @@ impl dyn Wire + '_ {
     }
 }
 
-/// Connect.
+/// Connect to a server.
 ///
 /// # Errors
 /// A message that states what to do next.

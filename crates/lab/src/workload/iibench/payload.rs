@@ -1,20 +1,20 @@
-//! The part of a row that is not indexed.
+//! The payload: the part of a row that is not indexed.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest payload, in bytes.
+/// Maximum length of a payload, in bytes.
 const MAX: u32 = 1 << 20;
 
-/// Length and compressibility of the payload. Written `128:50`: 128 bytes, half of them constant;
-/// or `10-20:50`: a random length between 10 and 20 for each row.
+/// Length and compressibility of the payload. The text `128:50` means 128 bytes, half of them
+/// constant; `10-20:50` means a random length between 10 and 20 for each row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Payload {
-    /// The shortest, in bytes.
+    /// Minimum length, in bytes.
     pub min: u32,
-    /// The longest, in bytes.
+    /// Maximum length, in bytes.
     pub max: u32,
     /// Share of the payload that is the same in all rows, in percent.
     pub constant: u8,
@@ -22,7 +22,7 @@ pub struct Payload {
 
 impl Payload {
     /// 128 bytes, half of them constant: a row and its index entries then have 236 bytes, close to
-    /// what the numbers of the 2014 article imply.
+    /// what the published numbers of 2014 imply.
     pub const CLASSIC: Payload = Payload {
         min: 128,
         max: 128,

@@ -17,10 +17,10 @@ const EPOCH_MS: u64 = 1_388_534_400_000;
 /// Bytes of the fields before the payload: date 8, register 4, customer 4, product 4, price 8.
 const FIELDS: usize = 28;
 
-/// One row as it is stored. Reused from row to row to save allocations.
+/// An encoded row. It is reused from row to row to save allocations.
 #[derive(Clone, Debug, Default)]
 pub struct Row {
-    /// The primary key: the row's number, big-endian.
+    /// The primary key; by default the row's number, big-endian.
     pub key: [u8; 8],
     /// The fields and the payload.
     pub value: Vec<u8>,
@@ -30,7 +30,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// The keys of its entries in the index trees (their values are empty).
+    /// The keys of the row's entries in the index trees (the values of the entries are empty).
     pub fn index_keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys
             .iter()
@@ -51,15 +51,15 @@ pub struct Sale {
     pub customer: u32,
     /// Product, below 10,000.
     pub product: u32,
-    /// The price as stored in the row, and as it leads an index key.
+    /// The price as it is stored in the row, and as index keys contain it.
     pub price: f64,
-    /// The price of shape `current`, below 500.
+    /// The price as an integer below 500, which shape `current` uses.
     pub price_int: u32,
-    /// The leading fields of the indexes of shape `uniform`; zeros in others.
+    /// The leading fields of the indexes of shape `uniform`; zeros in other shapes.
     pub random: [u64; 3],
 }
 
-/// Generates rows. Cheap to clone; every thread has its own.
+/// Generates rows. Cheap to clone; every thread has a generator of its own.
 #[derive(Clone, Debug)]
 pub struct Generator {
     params: RowParams,
@@ -67,7 +67,7 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// The generator of these rows.
+    /// A generator for rows with these parameters.
     #[must_use]
     pub fn new(params: RowParams) -> Generator {
         let pattern = b"Caulis florens romanus: self-similar, and no two alike. ";
@@ -97,7 +97,7 @@ impl Generator {
         keys.iter().take(usize::from(self.params.indexes)).sum()
     }
 
-    /// Whether the order of primary keys differs from the order of row numbers.
+    /// Whether primary keys and row numbers have different orders.
     #[must_use]
     pub fn scattered(&self) -> bool {
         self.params.shape == Shape::Hashed
@@ -138,8 +138,8 @@ impl Generator {
         self.fields(base, EPOCH_MS.wrapping_add(id))
     }
 
-    /// Generate the payload of row `id` as text into `text`, with the same length as in an encoded
-    /// row: its random part in 64 letters, digits and signs, then the constant part.
+    /// Generate the payload of row `id` as text, with the same length as in an encoded row: first
+    /// the random part in 64 different letters, digits and signs, then the constant part.
     pub fn text(&self, id: u64, text: &mut String) {
         text.clear();
         let base = mix64(self.params.seed ^ mix64(id));
@@ -155,15 +155,14 @@ impl Generator {
         text.extend(constant.map(|b| char::from(*b)));
     }
 
-    /// Start of a range query: fields drawn from `random` as a row's would be, with the date of row
-    /// `id`.
+    /// Start of a range query: the fields of a row, drawn from `random`, with the date of row `id`.
     #[must_use]
     pub fn query_sale(&self, random: u64, id: u64) -> Sale {
         self.fields(mix64(random), EPOCH_MS.wrapping_add(id))
     }
 
-    /// Start of a range query: a key of index `index` drawn from `random` as a row's would be, with
-    /// the date of row `id`, at the first primary key.
+    /// Start of a range query: a key of index `index` whose fields are drawn from `random` as for a
+    /// row, with the date of row `id` and the lowest primary key.
     #[must_use]
     pub fn query_key(&self, index: usize, random: u64, id: u64) -> Vec<u8> {
         let fields = self.fields(mix64(random), EPOCH_MS.wrapping_add(id));
@@ -206,7 +205,7 @@ impl Generator {
         }
     }
 
-    /// Bytes of the random and of the constant part of a payload.
+    /// The bytes of the random part and of the constant part of a payload.
     #[inline]
     fn lengths(&self, base: u64) -> (usize, usize) {
         let Payload { min, max, constant } = self.params.payload;
@@ -267,7 +266,7 @@ impl Generator {
     }
 }
 
-/// A uniform number below `limit` (at most 2^32) from 32 uniform bits.
+/// A uniform number below `limit` (at most 2^32), from 32 uniform random bits.
 #[inline]
 fn scale(bits: u64, limit: u64) -> u32 {
     debug_assert!(bits <= u64::from(u32::MAX) && limit <= 1 << 32);

@@ -1,5 +1,6 @@
-//! Primary keys in scattered order: a number is scattered by invertible steps, so that the row of a
-//! key is known without a list. (The steps are those of SplitMix64; Steele, Lea and Flood 2014.)
+//! Primary keys in scattered order. Keys are made from row numbers by invertible steps, so that the
+//! row of a key can be computed without a list. (The steps are those of SplitMix64; Steele, Lea and
+//! Flood 2014.)
 
 const FIRST: u64 = 0xBF58_476D_1CE4_E5B9;
 const SECOND: u64 = 0x94D0_49BB_1331_11EB;
@@ -12,7 +13,7 @@ pub(super) fn key(id: u64, seed: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// The row of a key.
+/// The number of the row with `key`.
 pub(super) fn id(key: u64, seed: u64) -> u64 {
     let mut z = key ^ key >> 31 ^ key >> 62;
     z = z.wrapping_mul(inverse(SECOND));
@@ -21,7 +22,7 @@ pub(super) fn id(key: u64, seed: u64) -> u64 {
     (z ^ z >> 30 ^ z >> 60) ^ seed
 }
 
-/// The inverse of a multiplication by an odd number: each round doubles the number of correct bits.
+/// The multiplicative inverse of an odd number: each round doubles the number of correct bits.
 const fn inverse(odd: u64) -> u64 {
     let mut x = odd;
     let mut round = 0;

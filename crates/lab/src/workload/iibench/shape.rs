@@ -9,18 +9,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Shape {
-    /// 2014: (price, customer), (register, price, customer), (price, date, customer), with
-    /// price = (U[0,1) * 500 + customer) / 100 as in the published program. 20, 24 and 28 bytes.
+    /// 2014: the keys are (price, customer), (register, price, customer), (price, date, customer),
+    /// with price = (U[0,1) * 500 + customer) / 100 as in the published program. 20, 24 and 28
+    /// bytes.
     Classic,
-    /// Today's Python program: (product, customer, price), (register, customer, price), (price,
-    /// date, customer), with price an integer below 500: the third index grows at only 500
-    /// positions. 20, 20 and 24 bytes.
+    /// The current Python program: the keys are (product, customer, price), (register, customer,
+    /// price), (price, date, customer). The price is an integer below 500, so the third index grows
+    /// at only 500 positions. 20, 20 and 24 bytes.
     Current,
-    /// All three keys lead with a separate uniformly random 64-bit number: no locality anywhere.
-    /// 20, 24 and 28 bytes.
+    /// Each of the three keys begins with a uniformly random 64-bit number of its own: no locality
+    /// in any index. 20, 24 and 28 bytes.
     Uniform,
-    /// As uniform, and the primary key is a hash of the row's number: rows too are inserted and
-    /// deleted all over their tree. Chosen by experiments, not by `--shape`.
+    /// As uniform, and the primary key is a hash of the row's number, so that rows too are inserted
+    /// and deleted all over their tree. Only experiments select this shape, not `--shape`.
     Hashed,
 }
 
@@ -39,7 +40,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of the three keys, each with the primary key at its end.
+    /// Sum of the bytes of the three keys, each with the primary key at its end.
     #[must_use]
     pub fn key_bytes(self) -> [usize; 3] {
         match self {

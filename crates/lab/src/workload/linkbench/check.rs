@@ -1,5 +1,5 @@
 //! Checks that every count equals the number of visible links. Nodes are compared in groups, so
-//! that the check needs little memory for any size of the graph.
+//! that the check needs little memory whatever the size of the graph.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::workload::program::Checked;
 use crate::workload::table::{Value, at};
 use crate::workload::tables::{Answer, By, Range, TableClient};
 
-/// Nodes compared at once.
+/// Number of nodes that are compared at once.
 const NODES: i64 = 10_000;
 
 pub(super) fn check(client: &mut dyn TableClient) -> Answer<Checked> {
@@ -40,7 +40,7 @@ fn some(client: &mut dyn TableClient, low: i64, high: i64, checked: &mut Checked
             .or_default() += visible;
         true
     })?;
-    // The index must give the same sums.
+    // Reading by the index must give the same sums.
     let mut by_index = links.clone();
     let entries = Range {
         by: By::Index(0),

@@ -5,10 +5,10 @@ use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::Row;
 use crate::workload::tables::{Answer, TableClient};
 
-/// Nodes of one unit of the load.
+/// Number of nodes in one unit of the load.
 const NODES: u64 = 50;
 
-/// Rows of one insert.
+/// Number of rows in one insert.
 const ROWS: usize = 500;
 
 pub(super) struct Loader<'a> {

@@ -3,9 +3,9 @@
 //! visible links, kept in the same transaction.
 //!
 //! A loaded link is a pure function of its source node and its position among that node's links.
-//! Out-degrees follow a Pareto distribution with a mean of about nine, as the original measures
-//! with its own table of degrees. [`Mix`] determines the operation, Zipf's law with the original's
-//! exponents the node.
+//! Out-degrees follow a Pareto distribution with a mean of about nine, the mean of the original
+//! program's table of degrees. [`Mix`] determines which operations run; their nodes follow Zipf's
+//! law with the original's exponents.
 
 mod check;
 mod load;
@@ -28,10 +28,10 @@ const NODE: usize = 0;
 const LINK: usize = 1;
 const COUNT: usize = 2;
 
-/// Two types of links.
+/// The types of links.
 const TYPES: [i64; 2] = [123_456_789, 123_456_790];
 
-/// Visibilities.
+/// Values of a link's visibility.
 const HIDDEN: i64 = 0;
 const VISIBLE: i64 = 1;
 
@@ -45,7 +45,7 @@ pub struct Params {
     pub seed: u64,
     /// Number of nodes loaded.
     pub nodes: u64,
-    /// The requests.
+    /// The mix of requests.
     pub mix: Mix,
 }
 
@@ -85,7 +85,7 @@ impl Linkbench {
         }
     }
 
-    /// Number of links of node `id` after the load.
+    /// Number of links from node `id` after the load.
     #[must_use]
     #[expect(
         clippy::cast_possible_truncation,
@@ -99,7 +99,7 @@ impl Linkbench {
         (degree as u64).min(DEGREE_MAX).min(self.params.nodes - 1)
     }
 
-    /// The type of a node's link.
+    /// The type of the link at a position among a node's links.
     #[must_use]
     pub fn type_of(&self, id: u64, place: u64) -> i64 {
         if mix64(self.params.seed ^ id.rotate_left(20) ^ place) & 1 == 0 {
@@ -133,7 +133,7 @@ impl Linkbench {
         ]
     }
 
-    /// Bytes of which half repeat.
+    /// Data of `bytes` bytes, of which half repeat.
     fn data(&self, of: u64, bytes: usize) -> Value {
         let mut state = mix64(self.params.seed.rotate_left(9) ^ of);
         let mut data = Vec::with_capacity(bytes);
@@ -147,7 +147,7 @@ impl Linkbench {
     }
 }
 
-/// The target of a link: the node at position `place`, from 0, among the targets of `id1`.
+/// The target of a link: the node at position `place`, from 0, among the targets of node `id1`.
 fn target(id1: u64, place: u64, nodes: u64) -> u64 {
     (id1 + place) % nodes + 1
 }
@@ -156,7 +156,7 @@ fn number(id: u64) -> Value {
     Value::Int(id.cast_signed())
 }
 
-/// A row of `count`.
+/// A row of the table `count`.
 fn count(id: u64, kind: i64, links: i64, version: i64) -> Row {
     vec![
         number(id),
@@ -194,7 +194,8 @@ impl Program for Linkbench {
         ];
         vec![
             Table::new("nodetable", &node, 1),
-            // A query for the newest visible links of a node reads the end of this index alone.
+            // A query for the newest visible links of a node reads only the end of the node's range
+            // of this index.
             Table::new("linktable", &link, 3).index("id1_type", &[0, 1, 3, 5], &[4, 6]),
             Table::new("counttable", &count, 2),
         ]

@@ -1,4 +1,4 @@
-//! The ten requests, as the original's store for MySQL implements them.
+//! The ten requests, implemented as in the original's store for MySQL.
 
 use std::sync::atomic::Ordering;
 
@@ -10,14 +10,14 @@ use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, TableClient};
 
-/// Maximum number of links of a list.
+/// Maximum number of links that a list request returns.
 const LIST_MAX: u64 = 10_000;
 
-/// The share of list requests for links older than the newest.
+/// Share of the list requests that read links older than the newest.
 const HISTORY: f64 = 0.003;
 
-/// Links of one getlink request: a geometric distribution with this probability to stop, with a
-/// maximum.
+/// Number of links in one getlink request: a geometric distribution with this probability to stop
+/// at each link, limited to a maximum.
 const MULTIGET_STOP: f64 = 0.382;
 const MULTIGET_MAX: usize = 128;
 
@@ -28,7 +28,7 @@ struct Input {
     id1: u64,
     link_type: i64,
     id2: u64,
-    /// The number of links, or the time of the oldest requested link.
+    /// Number of links in a getlink request.
     more: u64,
     history: bool,
 }
@@ -76,7 +76,7 @@ impl<'a> Requester<'a> {
             "addlink" | "updatelink" | "deletelink" => program.writes.scattered(rng),
             _ => program.reads.scattered(rng),
         };
-        // Most requested links exist, and most added links do not.
+        // Most links in requests exist; most added links do not.
         let degree = program.degree(id1);
         let place = match KINDS.get(kind).copied() {
             Some("addlink") => degree + rng.below(nodes),
@@ -106,7 +106,7 @@ impl<'a> Requester<'a> {
         [number(id1), Value::Int(link_type), number(id2)]
     }
 
-    /// Change the count of visible links by `more`.
+    /// Add `more` to the count of visible links.
     fn recount(&mut self, client: &mut dyn TableClient, more: i64) -> Answer<()> {
         let Input { id1, link_type, .. } = self.input;
         let key = [number(id1), Value::Int(link_type)];
@@ -241,7 +241,7 @@ impl<'a> Requester<'a> {
     }
 }
 
-/// Times of added links: after those of all loaded links.
+/// Times of added links start here, after those of all loaded links.
 const DAWN: i64 = 1_000_000_000;
 
 impl Client for Requester<'_> {

@@ -1,4 +1,4 @@
-//! Consistency (specification, 3.3.2): conditions 1 to 4, district by district.
+//! Checks consistency (specification, 3.3.2): conditions 1 to 4, district by district.
 
 use super::schema::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE, district,

@@ -12,15 +12,15 @@ pub(super) const KINDS: [&str; 5] = [
     "stock_level",
 ];
 
-/// Their shares of 23.
+/// Shares of the kinds of transactions, of 23 in total.
 const SHARES: [i64; 5] = [10, 10, 1, 1, 1];
 
 /// How a transaction selects a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Who {
-    /// By number.
+    /// By its number.
     Id(i64),
-    /// By last name: the one in the middle.
+    /// By last name: of the customers with that name, the one in the middle.
     Name(String),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Wanted {
     pub quantity: i64,
 }
 
-/// A transaction.
+/// The inputs of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     NewOrder {
@@ -40,7 +40,7 @@ pub(super) enum Input {
         d: i64,
         c: i64,
         lines: Vec<Wanted>,
-        /// Its last item is unknown: it is rolled back.
+        /// The number of the last item is invalid, so the transaction is rolled back.
         unknown: bool,
     },
     Payment {
@@ -68,7 +68,7 @@ pub(super) enum Input {
 }
 
 impl Input {
-    /// Its position in [`KINDS`].
+    /// Position of its kind in [`KINDS`].
     pub(super) fn kind(&self) -> usize {
         match self {
             Input::NewOrder { .. } => 0,
@@ -80,7 +80,7 @@ impl Input {
     }
 }
 
-/// The next transaction of a client.
+/// Generate the inputs of a client's next transaction.
 pub(super) fn next(params: Params, make: &mut Maker) -> Input {
     let mut left = make.number(1, SHARES.iter().sum());
     let mut kind = 0;
@@ -117,8 +117,8 @@ fn customer(params: Params, make: &mut Maker) -> i64 {
     non_uniform(make, 1023, 1, params.customers)
 }
 
-/// 60 of 100 customers are selected by name. Names of numbers beyond the existing customers match
-/// no customer.
+/// Choose how to select a customer: 60 of 100 are selected by name. The names of numbers beyond the
+/// existing customers match no customer.
 fn who(params: Params, make: &mut Maker) -> Who {
     if make.rng.chance(0.6) {
         let names = params.customers.min(1000);
@@ -128,7 +128,7 @@ fn who(params: Params, make: &mut Maker) -> Who {
     }
 }
 
-/// Another warehouse, if there is one.
+/// A warehouse other than `w`, if there is one.
 fn other(params: Params, make: &mut Maker, w: i64) -> i64 {
     if params.warehouses < 2 {
         return w;
@@ -152,8 +152,7 @@ fn new_order(params: Params, make: &mut Maker, w: i64, d: i64) -> Input {
             quantity: make.number(1, 10),
         })
         .collect();
-    // All transactions use the same order: rows are then locked in it, and fewer transactions
-    // conflict.
+    // All transactions lock rows in the same order, so fewer of them conflict.
     lines.sort_unstable_by_key(|line| (line.supplier, line.item));
     Input::NewOrder {
         w,

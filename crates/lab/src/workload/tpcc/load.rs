@@ -1,5 +1,5 @@
-//! Loads items, then for each warehouse its stock, districts, customers and first orders, in units
-//! of several rows, so that multiple clients load one warehouse.
+//! Loads the items, then for each warehouse its stock, districts, customers and first orders, in
+//! units of several rows, so that several clients can load one warehouse.
 
 use super::schema::{
     CUSTOMER, DISTRICT, HISTORY, ITEM, NEW_ORDER, ORDER_LINE, ORDERS, STOCK, WAREHOUSE,
@@ -9,11 +9,11 @@ use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::Row;
 use crate::workload::tables::{Answer, TableClient};
 
-/// Items or stock, and customers or orders, of one unit.
+/// Number of items or stock rows in one unit, and of customers or orders.
 const ITEMS: i64 = 500;
 const CUSTOMERS: i64 = 50;
 
-/// Units of each part.
+/// Number of units of each part of the load.
 #[derive(Clone, Copy, Debug)]
 struct Units {
     items: u64,
@@ -40,7 +40,8 @@ impl Units {
     }
 }
 
-/// The range of numbers, from 1, that belongs to one of several parts.
+/// The range of numbers, from 1, that belongs to unit `part`, where units have `size` numbers and
+/// there are `of` numbers in all.
 fn part(part: u64, size: i64, of: i64) -> std::ops::RangeInclusive<i64> {
     let from = part.cast_signed() * size;
     from + 1..=of.min(from + size)

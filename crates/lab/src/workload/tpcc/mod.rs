@@ -1,11 +1,12 @@
 //! TPC-C (Standard Specification, revision 5.11), as run without waits by sysbench-tpcc: nine
 //! tables, five transactions in the shares 10, 10, 1, 1, 1 of 23, a random warehouse each time.
 //!
-//! Differences from the specification, which are those of the published runs: no keying and think
-//! times, no terminals bound to a warehouse, one percent of payments by and of items from other
-//! warehouses, all deliveries of a transaction at once. Amounts are whole cents and rates
-//! ten-thousandths, so that checked sums are exact. The key of a history row is the customer's key
-//! and the number of its payments, since the specification defines none.
+//! Differences from the specification, which are those of the published runs: there are no keying
+//! and think times, and no terminals bound to a warehouse; one percent of payments and of ordered
+//! items involve another warehouse; one transaction does all deliveries at once. Amounts are whole
+//! cents and rates are ten-thousandths, so that checked sums are exact. The specification defines
+//! no key for history rows; here it is the customer's key and the number of the customer's
+//! payments.
 
 mod check;
 mod input;
@@ -21,15 +22,15 @@ use super::program::{Checked, Client, ClientSlot, Program};
 use super::table::Table;
 use crate::workload::tables::{Answer, TableClient};
 
-/// Districts of a warehouse.
+/// Number of districts of a warehouse.
 const DISTRICTS: i64 = 10;
 
-/// Contents of texts.
+/// Contents of the texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Payload {
-    /// One random character repeated, as the program of the articles generates them: it favors
-    /// engines that compress.
+    /// One random character, repeated, as in the program of the articles: this favors engines that
+    /// compress.
     Percona,
     /// Random letters and digits, as the specification requires (4.3.2.2).
     Spec,
@@ -40,25 +41,25 @@ pub enum Payload {
 pub struct Params {
     /// The seed.
     pub seed: u64,
-    /// Warehouses.
+    /// Number of warehouses.
     pub warehouses: i64,
-    /// Customers of a district, and its first orders: 3000 by the specification.
+    /// Number of customers of a district, and of its first orders; 3000 in the specification.
     pub customers: i64,
-    /// Items, and stock of each warehouse: 100 000 by the specification.
+    /// Number of items, and of stock rows of each warehouse; 100 000 in the specification.
     pub items: i64,
-    /// Texts.
+    /// Contents of the texts.
     pub payload: Payload,
 }
 
 impl Params {
-    /// Customers of a district by the specification.
+    /// Number of customers of a district in the specification.
     pub const CUSTOMERS: i64 = 3000;
 
-    /// Items by the specification.
+    /// Number of items in the specification.
     pub const ITEMS: i64 = 100_000;
 
-    /// Parameters for `customers` customers in all: whole warehouses of the specification's size,
-    /// or a smaller one.
+    /// Parameters for `customers` customers in total: whole warehouses of the specification's size,
+    /// or a single smaller one.
     #[must_use]
     pub fn of(seed: u64, customers: u64, payload: Payload) -> Params {
         let all = i64::try_from(customers).unwrap_or(i64::MAX);
@@ -77,7 +78,8 @@ impl Params {
     #[must_use]
     pub fn data_bytes(self) -> u64 {
         let customers = self.warehouses * DISTRICTS * self.customers;
-        // A customer with its history, its order with ten lines, and their index entries.
+        // Bytes of a customer with its history row, its order with ten lines, and their index
+        // entries.
         let bytes =
             customers * (620 + 90 + 110 + 10 * 88) + (self.warehouses + 1) * self.items * 400;
         bytes.unsigned_abs()

@@ -6,10 +6,10 @@ use stdx::rng::mix64;
 use super::{Params, Payload};
 use crate::workload::table::{Row, Value};
 
-/// The share of the first orders that are delivered, in percent.
+/// Share of the first orders that are delivered, in percent.
 const DELIVERED: i64 = 70;
 
-/// The date in all rows; nothing depends on it.
+/// The date in all rows; no result depends on it.
 pub(super) const NOW: i64 = 1_500_000_000;
 
 /// Syllables of last names (4.3.2.3).
@@ -17,7 +17,7 @@ const SYLLABLES: [&str; 10] = [
     "BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING",
 ];
 
-/// Random numbers of one row.
+/// Generates the random values of one row.
 pub(super) struct Maker {
     pub(super) rng: Rng,
     payload: Payload,
@@ -35,7 +35,7 @@ impl Maker {
         }
     }
 
-    /// A number of `low..=high`.
+    /// A random number of `low..=high`.
     pub(super) fn number(&mut self, low: i64, high: i64) -> i64 {
         let span = (high - low + 1).unsigned_abs();
         low + self.rng.below(span.max(1)).cast_signed()
@@ -45,7 +45,7 @@ impl Maker {
         Value::Int(self.number(low, high))
     }
 
-    /// A text of `low..=high` characters.
+    /// A random text of `low..=high` characters.
     pub(super) fn letters(&mut self, low: i64, high: i64) -> String {
         const LETTERS: &[u8; 62] =
             b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
@@ -80,7 +80,7 @@ impl Maker {
         row.push(Value::Text(format!("{}11111", self.digits(4))));
     }
 
-    /// Data of items and stock: one of ten contains `ORIGINAL`.
+    /// The data column of items and stock: one in ten contains `ORIGINAL`.
     fn original(&mut self) -> Value {
         let mut data = self.letters(26, 50);
         if self.rng.chance(0.1) {
@@ -90,7 +90,7 @@ impl Maker {
     }
 }
 
-/// The last name of a number below 1000.
+/// The last name for a number below 1000.
 pub(super) fn last_name(number: i64) -> String {
     let syllable = |n: i64| {
         let at = usize::try_from(n % 10).unwrap_or(0);
@@ -99,7 +99,7 @@ pub(super) fn last_name(number: i64) -> String {
     [number / 100, number / 10, number].map(syllable).concat()
 }
 
-/// A district's tax and a warehouse's are up to 20 %.
+/// Maximum tax of districts and warehouses, in ten-thousandths: 20 %.
 const TAX_MAX: i64 = 2000;
 
 pub(super) fn warehouse(params: Params, w: i64) -> Row {
@@ -107,7 +107,7 @@ pub(super) fn warehouse(params: Params, w: i64) -> Row {
     let mut row = vec![Value::Int(w), make.text(6, 10)];
     make.address(&mut row);
     row.push(make.int(0, TAX_MAX));
-    // The sum of its districts': 10 times 30 000.00.
+    // The year-to-date amount is the sum of those of the ten districts, 30 000.00 each.
     row.push(Value::Int(10 * 3_000_000));
     row
 }
@@ -122,7 +122,8 @@ pub(super) fn district(params: Params, w: i64, d: i64) -> Row {
     row
 }
 
-/// The number of a customer's last name: the first thousand have each one once (4.3.3.1).
+/// The number of a customer's last name: of the first thousand customers, each has a different one
+/// (4.3.3.1).
 fn name_of(make: &mut Maker, c: i64) -> i64 {
     if c <= 1000 {
         c - 1
@@ -131,7 +132,7 @@ fn name_of(make: &mut Maker, c: i64) -> i64 {
     }
 }
 
-/// `NURand` (2.1.6), with a constant of 123.
+/// The function `NURand` of the specification (2.1.6), with the constant 123.
 pub(super) fn non_uniform(make: &mut Maker, a: i64, low: i64, high: i64) -> i64 {
     let (one, two) = (make.number(0, a), make.number(low, high));
     ((one | two) + 123) % (high - low + 1) + low
@@ -162,7 +163,7 @@ pub(super) fn history(params: Params, w: i64, d: i64, c: i64) -> Row {
     row
 }
 
-/// The customer of one of the first orders: each has one (4.3.3.1), in a scattered order.
+/// The customer of one of the first orders: each customer has one (4.3.3.1), in scattered order.
 fn orderer(params: Params, o: i64) -> i64 {
     // 7919 is a prime that does not divide any possible number of customers (at most 3000).
     (o * 7919) % params.customers + 1

@@ -1,5 +1,4 @@
-//! The tables (specification, 1.3), by position, and the positions of their columns that the code
-//! refers to by name.
+//! The tables (specification, 1.3) by position, and the positions of columns that the code names.
 
 use crate::workload::table::{Column, Table};
 
@@ -13,7 +12,7 @@ pub(super) const ORDER_LINE: usize = 6;
 pub(super) const ITEM: usize = 7;
 pub(super) const STOCK: usize = 8;
 
-/// The index of customers by last name, and of orders by customer.
+/// Position of the index of customers by last name, and of that of orders by customer.
 pub(super) const BY_NAME: usize = 0;
 pub(super) const BY_CUSTOMER: usize = 0;
 

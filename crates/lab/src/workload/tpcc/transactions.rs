@@ -13,13 +13,13 @@ use crate::workload::program::{Client, ClientSlot, Done};
 use crate::workload::table::{Row, Value, at};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
-/// Number of recent orders whose lines a stock-level transaction reads.
+/// Number of recent orders that a stock-level transaction reads the lines of.
 const RECENT: i64 = 20;
 
 /// Maximum number of characters of a customer's data.
 const DATA_MAX: usize = 500;
 
-/// A client.
+/// A client that runs the transactions.
 pub(super) struct Terminal {
     params: Params,
     make: Maker,
@@ -92,7 +92,7 @@ impl Client for Terminal {
     }
 }
 
-/// Get a row that must exist.
+/// Read a row that must exist.
 fn get(
     client: &mut dyn TableClient,
     table: usize,
@@ -109,7 +109,7 @@ fn get(
     )))
 }
 
-/// A row with other values in some columns.
+/// A copy of a row with other values in some columns.
 fn with(row: &Row, changes: &[(usize, Value)]) -> Row {
     let mut new = row.clone();
     for (column, value) in changes {
@@ -124,7 +124,7 @@ fn int(row: &[Value], column: usize) -> i64 {
     at(row, column).int()
 }
 
-/// Find a customer, and read its row.
+/// Find a customer, and read the customer's row.
 fn find(
     client: &mut dyn TableClient,
     (w, d): (i64, i64),
@@ -142,7 +142,7 @@ fn find(
                 ids.push(int(row, customer::ID));
                 true
             })?;
-            // The one in the middle, rounded up.
+            // The customer in the middle, rounded up.
             let middle = ids.len().div_ceil(2).checked_sub(1);
             let found = middle.and_then(|at| ids.get(at)).copied();
             found.ok_or_else(|| Refused::Failed(format!("no customer is called {name}")))?
@@ -188,7 +188,7 @@ impl NewOrder<'_> {
         for (wanted, number) in self.lines.iter().zip(1..) {
             let last = rows.len() + 1 == self.lines.len();
             if self.unknown && last {
-                // As specified (2.4.1.4), roll back all changes so far.
+                // The specification (2.4.1.4) requires that all changes so far are rolled back.
                 client.abort();
                 return Ok(Done {
                     rolled_back: true,
@@ -208,7 +208,7 @@ impl NewOrder<'_> {
         })
     }
 
-    /// Take an item from stock; returns the row of its line and the amount.
+    /// Take an item from stock; returns the row of the order line and its amount.
     fn line(
         &self,
         client: &mut dyn TableClient,
@@ -290,7 +290,7 @@ impl Payment<'_> {
             let (cw, cd) = home;
             let mut data = format!("{c} {cd} {cw} {d} {w} {amount} ");
             data.push_str(at(row, customer::DATA).text());
-            // ASCII only, so that every position is a character boundary.
+            // The text is ASCII, so every position is a character boundary.
             data.truncate(DATA_MAX);
             changes.push((customer::DATA, Value::Text(data)));
         }
@@ -347,7 +347,7 @@ fn delivery(client: &mut dyn TableClient, w: i64, carrier: i64, row: &mut Row) -
         })?;
         let Some(oldest) = oldest else { continue };
         let o = int(&oldest, 2);
-        // Read it again for the update: another delivery may have been faster.
+        // Read the order again with a lock: another delivery may have delivered it meanwhile.
         if !client.get(NEW_ORDER, &oldest, Lock::Update, row)? {
             return Err(Refused::Conflict);
         }

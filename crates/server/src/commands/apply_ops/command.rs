@@ -1,4 +1,4 @@
-//! The command `applyOps`: applies the entries.
+//! The command `applyOps`.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ struct How {
     bypass_validation: bool,
 }
 
-/// The outcome of entries: for each that was tried whether it was applied, and the error.
+/// The results of entries: for each entry that was tried whether it was applied, and the error.
 struct Outcome {
     results: Vec<bool>,
     failed: Option<Error>,
@@ -86,7 +86,7 @@ fn apply(request: &Call<'_>, list: &RawArray, how: How, depth: usize) -> Result<
     })
 }
 
-/// Whether a capped collection is among those that are changed: those are locked one at a time.
+/// Whether the entries change a capped collection: those are locked one at a time.
 fn of_capped(request: &Call<'_>, operations: &[Operation<'_>]) -> Result<bool> {
     for operation in operations.iter().filter(|o| o.kind != Kind::Nothing) {
         let ns = target(request, operation)?;
@@ -98,7 +98,7 @@ fn of_capped(request: &Call<'_>, operations: &[Operation<'_>]) -> Result<bool> {
     Ok(false)
 }
 
-/// The collection an entry is about: its UUID counts more than its name.
+/// The collection of an entry: its UUID takes precedence over its name.
 fn target(request: &Call<'_>, operation: &Operation<'_>) -> Result<Namespace> {
     match operation.uuid {
         None => operation.namespace(),
@@ -115,7 +115,7 @@ fn by_uuid(request: &Call<'_>, uuid: bson::Uuid) -> Result<Namespace> {
     })
 }
 
-/// Apply changes of documents together (E1). The place of the one that fails.
+/// Apply document changes together (E1). On failure the index of the failing entry is returned.
 fn changes(
     request: &Call<'_>,
     operations: &[Operation<'_>],
@@ -149,8 +149,8 @@ fn changes(
     Ok(())
 }
 
-/// Apply entries one by one: a change that fails is the end, a command that fails is reported at
-/// the end.
+/// Apply entries one by one. A failing document change ends the loop; a failing command is reported
+/// after the last entry.
 fn one_by_one(
     request: &Call<'_>,
     operations: &[Operation<'_>],
@@ -248,7 +248,7 @@ fn create(request: &Call<'_>, database: &str, body: &RawDocument, uuid: bson::Uu
     request.with_store(|store, op| store.create_with_uuid(op, &ns, options, uuid))
 }
 
-/// Run another command as part of this one. Its privileges were checked with the entries.
+/// Run another command as part of this one. Its privileges were checked together with the entries.
 fn run(
     request: &Call<'_>,
     (database, row): (&str, &'static Row),

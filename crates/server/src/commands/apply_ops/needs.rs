@@ -1,5 +1,4 @@
-//! The privileges that entries of an oplog need: for their changes, and to name collections by
-//! UUIDs.
+//! The privileges that oplog entries require: for their changes, and to name collections by UUID.
 
 use bson::RawArray;
 use query::{Code, Error, Result};
@@ -21,14 +20,14 @@ pub(super) fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let always_upsert = arguments.boolean("alwaysUpsert")?.unwrap_or(true);
     let list = arguments.need_array("applyOps")?;
     let how = (always_upsert, bypasses(arguments));
-    // The privileges count only when all entries are parsed.
+    // The privileges are added only if all entries can be parsed.
     let mut all = Needed::default();
     collect(asked, list, how, 0, &mut all)?;
     needed.extend(all.wanted);
     Ok(())
 }
 
-/// The error of entries in entries, too deep.
+/// The error for `applyOps` nested too deeply.
 pub(super) fn too_deep() -> Error {
     let message = format!("applyOps is nested deeper than {DEPTH_MAX}");
     Error::parse(message)

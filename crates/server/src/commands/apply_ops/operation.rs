@@ -1,4 +1,4 @@
-//! One entry of an oplog, and the command that one of kind `c` is.
+//! One oplog entry, and the command in an entry of kind `c`.
 
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
@@ -20,14 +20,14 @@ pub(super) enum Kind {
     Nothing,
 }
 
-/// What the command of an entry names first, and the UUID of the entry stands for.
+/// What the first field of an entry's command names, and what the entry's UUID identifies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Target {
     /// A collection that the command creates, with this UUID unless it is a view.
     New,
     /// A collection, by its name in the database.
     Collection,
-    /// A collection, by its whole name.
+    /// A collection, by its full name.
     Namespace,
     /// A database, which has no UUID.
     Database,
@@ -36,7 +36,7 @@ pub(super) enum Target {
 /// Makes the command of an entry.
 type Translate = fn(&RawDocument) -> Result<RawDocumentBuf>;
 
-/// The form of a command in entries.
+/// How a command is represented in entries.
 pub(super) struct Form {
     /// Its name in entries.
     name: &'static str,
@@ -68,10 +68,10 @@ impl Form {
     }
 }
 
-/// The name of entries in entries.
+/// The name of a nested `applyOps`.
 const NESTED: &str = "applyOps";
 
-/// The commands that entries may hold beside `applyOps` itself.
+/// The commands that entries may contain, in addition to `applyOps` itself.
 const FORMS: &[Form] = &[
     Form::new("create", Target::New, &[Code::NAMESPACE_EXISTS]),
     Form::new(
@@ -114,10 +114,10 @@ const FORMS: &[Form] = &[
     },
 ];
 
-/// The index is gone already, or its collection is.
+/// The index, or its collection, no longer exists.
 const NO_INDEX: &[Code] = &[Code::INDEX_NOT_FOUND, Code::NAMESPACE_NOT_FOUND];
 
-/// Commands that entries of real oplogs hold, and that are not applied.
+/// Commands that real oplogs contain and that are not supported.
 const UNSUPPORTED: &[&str] = &[
     "startIndexBuild",
     "commitIndexBuild",
@@ -133,13 +133,13 @@ pub(super) enum Inner<'a> {
     Command(Ordered<'a>),
 }
 
-/// A command that an entry orders.
+/// A command in an entry.
 pub(super) struct Ordered<'a> {
-    /// The database it is run on.
+    /// The database that it runs on.
     pub(super) database: &'a str,
     /// The command.
     pub(super) row: &'static Row,
-    /// Its form in entries.
+    /// How it is represented in entries.
     pub(super) form: &'static Form,
     /// The command with its arguments.
     pub(super) body: RawDocumentBuf,
@@ -238,7 +238,7 @@ impl<'a> Operation<'a> {
         })
     }
 
-    /// The collection of a change of documents, as it is named.
+    /// The collection of a document change, by its name.
     ///
     /// # Errors
     /// `InvalidNamespace`.
@@ -246,12 +246,12 @@ impl<'a> Operation<'a> {
         Namespace::parse(self.ns)
     }
 
-    /// Whether an update may insert, when updates in general do not.
+    /// Whether an update may insert, if updates do not insert by default.
     pub(super) fn may_insert(&self) -> bool {
         self.upsert
     }
 
-    /// What a change of documents does. `always_upsert` says that every update may insert.
+    /// The change of a document entry. With `always_upsert` every update may insert.
     ///
     /// # Errors
     /// What is no update or delete.
@@ -275,7 +275,7 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// The command that this is.
+    /// The command of an entry.
     ///
     /// # Errors
     /// `InvalidNamespace`; what is not supported in entries.
@@ -330,7 +330,7 @@ fn bad_uuid() -> Error {
     Error::new(Code::INVALID_UUID, "the field 'ui' of an op must be a UUID")
 }
 
-/// An update as entries have them, by its version: 2 is a diff; 1 has operators, or is whole.
+/// Parse an entry's update by its version: 2 is a diff; 1 has operators or is a replacement.
 fn update(document: &RawDocument) -> Result<AppliedUpdate> {
     let mut document = Document::try_from(document)?;
     let version = match document.remove("$v") {
@@ -354,7 +354,7 @@ fn update(document: &RawDocument) -> Result<AppliedUpdate> {
     }
 }
 
-/// `{createIndexes: c, key, name, ...}` as the command has it.
+/// Convert `{createIndexes: c, key, name, ...}` to the form of the command.
 fn create_indexes(entry: &RawDocument) -> Result<RawDocumentBuf> {
     if entry.get("key")?.is_none() {
         return Ok(entry.to_owned());
@@ -380,7 +380,7 @@ fn drop_indexes(entry: &RawDocument) -> Result<RawDocumentBuf> {
     Ok(command)
 }
 
-/// The target that is dropped may be named by its UUID.
+/// The target to be dropped may be identified by its UUID.
 fn rename(entry: &RawDocument) -> Result<RawDocumentBuf> {
     let mut command = RawDocumentBuf::new();
     for element in entry {

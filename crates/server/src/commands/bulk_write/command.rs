@@ -48,7 +48,7 @@ pub(in crate::commands) const ROWS: &[Row] = &[Row::new(
     "cursor",
 ])];
 
-/// Errors that end the command and not one statement.
+/// Errors that end the command and not only one statement.
 const WHOLE: &[Code] = &[
     Code::INTERNAL_ERROR,
     Code::LOCK_TIMEOUT,
@@ -91,7 +91,7 @@ fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>>
     Ok(targets)
 }
 
-/// Check that the client may run all statements: otherwise none of them runs.
+/// Check that the client may run all statements; otherwise none is run.
 fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>]) -> Result<()> {
     let bypass = call.arguments().is_on("bypassDocumentValidation")?;
     let mut needs: HashSet<(usize, &'static str)> = HashSet::new();
@@ -121,7 +121,7 @@ fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>
     }
 }
 
-/// The work on statements.
+/// The execution of the statements.
 struct Run<'a, 'c> {
     call: &'a Call<'c>,
     store: &'a Store,
@@ -132,7 +132,7 @@ struct Run<'a, 'c> {
 }
 
 impl Run<'_, '_> {
-    /// Run statements of one batch, the first of which is number `at` (B1).
+    /// Run the statements of one batch, the first of which is number `at` (B1).
     fn group(&mut self, at: usize, group: &[Statement<'_>]) -> Result<()> {
         let Some(first) = group.first() else {
             return Ok(());
@@ -156,8 +156,8 @@ impl Run<'_, '_> {
         if WHOLE.contains(&error.code) {
             return Err(error);
         }
-        // What refuses the first refuses all: a name, a view. The others are reported like
-        // it, unless the first ends the command.
+        // An error such as an invalid name or a view applies to all statements. Unless it ends the
+        // command, the other statements get the same error.
         let updates = matches!(first.action, Action::Update(_));
         let reported = if self.ends() { 1 } else { group.len() };
         for i in at..at + reported {

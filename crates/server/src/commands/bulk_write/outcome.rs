@@ -10,9 +10,9 @@ use crate::request::failure;
 /// The outcomes of the statements so far.
 #[derive(Default)]
 pub(super) struct Outcome {
-    /// Report failures only.
+    /// Whether to report only failures.
     pub(super) errors_only: bool,
-    /// One document for each statement that is reported.
+    /// One document per reported statement.
     pub(super) items: Vec<RawDocumentBuf>,
     /// Statements that failed.
     pub(super) failed: usize,
@@ -26,7 +26,7 @@ pub(super) struct Outcome {
     pub(super) upserted: i64,
     /// Documents deleted.
     pub(super) deleted: i64,
-    /// Numbers of statements that an earlier attempt has done.
+    /// Numbers of statements that an earlier attempt executed.
     pub(super) retried: Vec<i32>,
 }
 
@@ -46,7 +46,7 @@ impl Outcome {
         self.items.push(item.into_document());
     }
 
-    /// A document was inserted.
+    /// Record an inserted document.
     pub(super) fn inserted(&mut self, at: usize) {
         self.inserted += 1;
         self.item(at, |item| {
@@ -54,7 +54,7 @@ impl Outcome {
         });
     }
 
-    /// Documents were updated, or one inserted with this `_id`.
+    /// Record updated documents, or a document inserted with this `_id`.
     pub(super) fn updated(&mut self, at: usize, n: i64, modified: i64, upserted: Option<&Bson>) {
         self.modified += modified;
         match upserted {
@@ -70,13 +70,13 @@ impl Outcome {
         });
     }
 
-    /// Documents were deleted.
+    /// Record deleted documents.
     pub(super) fn deleted(&mut self, at: usize, n: i64) {
         self.deleted += n;
         self.item(at, |item| integer(item, "n", n));
     }
 
-    /// A statement failed; `updates` says that it was an update.
+    /// Record a failed statement; `update` marks an update.
     pub(super) fn failed(&mut self, at: usize, error: &Error, updates: bool) {
         self.failed += 1;
         let mut item = Builder::new();

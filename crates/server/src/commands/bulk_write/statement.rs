@@ -29,7 +29,7 @@ const UPDATE: &[&str] = &[
 
 const DELETE: &[&str] = &["delete", "filter", "multi", "hint", "collation", "sampleId"];
 
-/// What a statement does.
+/// The action of a statement.
 pub(super) enum Action<'a> {
     Insert(&'a RawDocument),
     /// Update documents.
@@ -39,9 +39,9 @@ pub(super) enum Action<'a> {
 }
 
 pub(super) struct Statement<'a> {
-    /// The place of its namespace in `nsInfo`.
+    /// The index of its namespace in `nsInfo`.
     pub(super) target: usize,
-    /// What it does.
+    /// Its action.
     pub(super) action: Action<'a>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Whether both are inserts into one collection, and so can be done together.
+    /// Whether both are inserts into the same collection, which can be executed together.
     pub(super) fn joins(&self, other: &Statement<'_>) -> bool {
         let inserts = matches!(
             (&self.action, &other.action),
@@ -106,7 +106,7 @@ impl<'a> Statement<'a> {
         inserts && self.target == other.target
     }
 
-    /// The actions it needs on its collection.
+    /// The actions on its collection that it requires.
     pub(super) fn needs(&self) -> &'static [&'static str] {
         match &self.action {
             Action::Insert(_) => &["insert"],

@@ -1,4 +1,4 @@
-//! The commands that show numbers of the whole server.
+//! The commands that report statistics of the whole server.
 
 use bson::{Bson, doc};
 use query::Result;

@@ -1,5 +1,5 @@
-//! The storage engine in `serverStatus`: the section that MongoDB has for any engine, and one under
-//! the engine's name with its statistics.
+//! The storage engine in `serverStatus`: the section that MongoDB has for every engine, and a
+//! section under the engine's name with its statistics.
 
 use bson::{Bson, Document, doc};
 use kv::{EngineStats, IoCount};
@@ -12,7 +12,7 @@ fn whole(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// The name of a reason, as metrics have it.
+/// The name of an I/O reason in metrics.
 pub(crate) fn reason(count: &IoCount) -> String {
     match serde_json::to_value(count.reason) {
         Ok(serde_json::Value::String(name)) => name,

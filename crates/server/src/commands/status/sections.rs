@@ -68,7 +68,7 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-/// Logins and the users that are known.
+/// Logins and the number of users.
 pub(super) fn security(server: &Server, reply: &mut Builder) {
     reply.open_document("security");
     reply.open_document("authentication");
@@ -85,7 +85,7 @@ pub(super) fn security(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-/// Commands in work and those that wait for a worker.
+/// Running commands, and commands that wait for a worker.
 pub(super) fn queues(server: &Server, reply: &mut Builder) {
     let count = |n: i64| i32::try_from(n.max(0)).unwrap_or(i32::MAX);
     let waiting = count(server.metrics.waiting.get());
@@ -122,7 +122,7 @@ pub(super) fn queues(server: &Server, reply: &mut Builder) {
     );
 }
 
-/// Bytes and messages.
+/// Bytes and messages of the network.
 pub(super) fn network(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
     reply.open_document("network");
@@ -161,7 +161,7 @@ pub(super) fn network(server: &Server, reply: &mut Builder) {
         .close();
 }
 
-/// Commands by class, with their time.
+/// Number and time of commands by class.
 pub(super) fn counters(server: &Server, reply: &mut Builder) {
     let metrics = &server.metrics;
     reply.open_document("opLatencies");
@@ -188,7 +188,7 @@ pub(super) fn counters(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-/// The member.
+/// This member of the replica set.
 pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
     let topology = &server.topology;
     let Some(name) = &topology.set_name else {

@@ -1,10 +1,11 @@
-//! Processors and memory of the machine, as monitors look for them in `getDiagnosticData`.
+//! Processors and memory of the machine, in the form that monitoring tools expect in
+//! `getDiagnosticData`.
 
 use std::fs;
 
 use wire::Builder;
 
-/// The columns of the first line of `/proc/stat`, in hundredths of a second there.
+/// The columns of the first line of `/proc/stat`, which are in hundredths of a second.
 const CPU: &[&str] = &[
     "user_ms",
     "nice_ms",
@@ -32,7 +33,7 @@ const MEMORY: &[&str] = &[
     "Dirty",
 ];
 
-/// Append what the kernel reports.
+/// Append the kernel's statistics.
 pub(super) fn metrics(reply: &mut Builder) {
     reply.open_document("cpu");
     cpu(reply, &fs::read_to_string("/proc/stat").unwrap_or_default());

@@ -34,7 +34,7 @@ pub(super) fn sessions(server: &Server, reply: &mut Builder) {
     reply.int("sessionCatalogSize", count).close();
 }
 
-/// Transactions of many statements.
+/// Multi-document transactions.
 pub(super) fn transactions(server: &Server, reply: &mut Builder) {
     let stats = server.store.figures();
     let open = size(server.store.open_transactions());
@@ -81,7 +81,7 @@ fn cursors(server: &Server, reply: &mut Builder) {
     reply.close().close();
 }
 
-/// The turns of long operations on the processors.
+/// The time slices of long operations.
 fn slices(server: &Server, reply: &mut Builder) {
     let slots = server.processors.usage();
     reply.open_document("timeSlices");

@@ -1,19 +1,19 @@
-//! Every command and every stage as a client would send it that keeps to the database `own` and its
-//! collection `c`. Strings of these names are replaced by others in the tests.
+//! Every command and every stage in a form that only accesses database `own` and collection `c`.
+//! The tests replace these names by others.
 
 use bson::{Bson, Document, bson, doc};
 
-/// What is sent of a command.
+/// The forms of a command that the tests send.
 pub(super) enum Entry {
-    /// Nothing but its name.
+    /// Only the command's name.
     Name,
-    /// These.
+    /// These forms.
     Of(Vec<Document>),
-    /// Nothing, for a reason.
+    /// None, for the given reason.
     Never(&'static str),
 }
 
-/// Stages as they are sent; `None` for one without an entry.
+/// The forms of a stage; `None` for an unknown stage.
 pub(super) fn stage(name: &str) -> Option<Vec<Bson>> {
     let inner = bson!([{"$unionWith": "c"}]);
     let graph = bson!({
@@ -64,7 +64,7 @@ pub(super) fn stage(name: &str) -> Option<Vec<Bson>> {
     })
 }
 
-/// The commands that a stage may come in.
+/// The commands that can contain a stage.
 pub(super) fn of_stage(name: &str, spec: &Bson) -> Vec<Document> {
     let mut stage = Document::new();
     stage.insert(name, spec.clone());
@@ -97,7 +97,7 @@ fn admin(command: Document) -> Document {
     on("admin", command)
 }
 
-/// The entry of a command; `None` without one.
+/// The entry of a command; `None` for an unknown command.
 pub(super) fn command(name: &str) -> Option<Entry> {
     if let Some(listed) = of_documents(name).or_else(|| of_users(name)) {
         return Some(Entry::Of(listed));
@@ -159,11 +159,11 @@ pub(super) fn command(name: &str) -> Option<Entry> {
     })
 }
 
-/// Commands about documents, collections and databases.
+/// Commands on documents, collections and databases.
 fn of_documents(name: &str) -> Option<Vec<Document>> {
     let update = doc! {"q": {"_id": 7}, "u": {"$set": {"k": 2}}, "upsert": true};
     Some(match name {
-        // With the stages.
+        // Further forms come from the stages.
         "aggregate" => vec![own(doc! {"aggregate": "c", "pipeline": [], "cursor": {}})],
         "explain" => [
             doc! {"find": "c"},
@@ -265,7 +265,7 @@ fn of_documents(name: &str) -> Option<Vec<Document>> {
     })
 }
 
-/// Commands about users and roles.
+/// Commands on users and roles.
 fn of_users(name: &str) -> Option<Vec<Document>> {
     let role = || doc! {"role": "read", "db": "own"};
     let privilege = || {

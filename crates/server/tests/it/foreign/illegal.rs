@@ -1,5 +1,5 @@
-//! Illegal BSON against privileges: commands that were legal, changed at random, from users with
-//! few privileges.
+//! Privileges under illegal BSON: valid commands with random changes, sent by users with few
+//! privileges.
 //!
 //! `ROMANESCO_SEED=N` repeats a run, `ROMANESCO_COMMANDS=N` makes it longer:
 //! `ROMANESCO_COMMANDS=200000 cargo test --release -p server --test it illegal -- --nocapture`.
@@ -11,11 +11,11 @@ use super::tree::{self, Fields, Tree};
 use super::{RENAMES, ROLES, Role, World, all, no_canary, send};
 use crate::client::Client;
 
-/// Commands of one run, unless the environment says how many.
+/// Default number of commands per run.
 const COMMANDS: u64 = 6_000;
-/// How many commands are sent between two looks at what must not change.
+/// Number of commands between two checks of the protected data.
 const ROUND: u64 = 60;
-/// How many fields of a command are changed at most.
+/// Maximum number of changed fields per command.
 const CHANGES: u64 = 4;
 
 fn of_environment(name: &str) -> Option<u64> {
@@ -23,7 +23,7 @@ fn of_environment(name: &str) -> Option<u64> {
     Some(text.parse().expect("a whole number"))
 }
 
-/// Values that fields of a command do not have, or have elsewhere.
+/// Values that the fields of a command never have, or that other fields have.
 fn odd(rng: &mut Rng) -> Tree {
     let odd = [
         Bson::Null,
@@ -86,7 +86,7 @@ fn change(fields: &mut Fields, rng: &mut Rng) {
     }
 }
 
-/// A list of documents of a command, which may go apart from the body: in its place, or beside it.
+/// Move a list of documents from a command into a document sequence, or copy it there.
 fn apart(fields: &mut Fields, rng: &mut Rng) -> Option<(String, Vec<RawDocumentBuf>)> {
     let lists = fields.iter().enumerate();
     let lists: Vec<usize> = lists
@@ -114,7 +114,7 @@ fn apart(fields: &mut Fields, rng: &mut Rng) -> Option<(String, Vec<RawDocumentB
     Some((name, documents.collect()))
 }
 
-/// The rest of a cursor, if the reply opened one.
+/// Read the rest of a cursor, if the reply opened one.
 fn rest(user: &mut Client, reply: &Document, role: &Role, sent: &Fields) {
     let Ok(cursor) = reply.get_document("cursor") else {
         return;
@@ -146,7 +146,7 @@ fn illegal_bson_reaches_nothing_foreign() {
         let (mut done, mut recent) = (0_u64, Vec::new());
         for number in 1..=share {
             let mut fields = legal[rng.index(legal.len())].clone();
-            // Few commands are done that are changed much.
+            // Commands with many changes rarely execute, so the number is drawn.
             let most = rng.below(CHANGES) + 1;
             for _ in 0..=rng.below(most) {
                 change(&mut fields, &mut rng);
@@ -163,7 +163,7 @@ fn illegal_bson_reaches_nothing_foreign() {
                 .collect();
             let what = (fields, sequence.clone());
             match send(&mut user, &tree::raw(&what.0), &sequences) {
-                // What is no message of the protocol ends its connection.
+                // An invalid message ends its connection.
                 None => user = world.user(role),
                 Some(reply) => {
                     no_canary(role, &reply, &what);

@@ -1,5 +1,5 @@
-//! What belongs to others stays theirs: whatever a user sends, legal or not, nothing of a namespace
-//! that they may not read comes back, and nothing that they may not write changes.
+//! Isolation between users: whatever a user sends, valid or not, no reply contains data of a
+//! namespace that the user may not read, and no data change that the user may not write.
 //!
 //! A user keeps to the database `own`. Beside it are `foreign`, and the users and roles in `admin`.
 //! What may not be read holds canaries; what may not be written is compared.
@@ -24,7 +24,7 @@ pub(crate) struct Role {
     name: &'static str,
     /// Its roles, each with its database.
     roles: &'static [(&'static str, &'static str)],
-    /// The canaries that it may see.
+    /// The canaries that the user may read.
     sees: &'static [&'static str],
     /// Whether it may write to `own.secret`.
     writes: bool,
@@ -168,7 +168,7 @@ impl World {
         as_user(&self.site, "people", role.name)
     }
 
-    /// Bring `own` back to what it was.
+    /// Restore the initial content of `own`.
     fn reset(&mut self) {
         let root = &mut self.root;
         for collection in ["c", "d", "o", "v", "w", "secret"] {
@@ -187,7 +187,7 @@ impl World {
         );
     }
 
-    /// What no user of the tests may change.
+    /// The data that no test user may change.
     fn state(&mut self) -> Document {
         let root = &mut self.root;
         let hash = root.ok("foreign", doc! {"dbHash": 1});
@@ -216,12 +216,12 @@ impl World {
         }
     }
 
-    /// Nothing that `role` may not write has changed.
+    /// Check that nothing has changed that `role` may not write.
     #[track_caller]
     fn check(&mut self, role: &Role, what: &dyn std::fmt::Debug) {
         let now = self.state();
         for (part, before) in &self.untouched {
-            // The content is long: only the name of the part that changed is reported.
+            // The content is long: report only the name of the part that changed.
             let same = now.get(part) == Some(before);
             assert!(same, "{part} changed by {}: {what:?}", role.name);
         }
@@ -230,7 +230,7 @@ impl World {
             let expected = [doc! {"_id": 1, "k": 1, "v": SAME}];
             assert_eq!(found, expected, "{}: {what:?}", role.name);
         }
-        // Who makes users and roles of a database gives them nothing elsewhere.
+        // A user that may create users and roles in one database grants nothing in others.
         for collection in ["system.users", "system.roles"] {
             let find = doc! {"find": collection, "filter": {"db": "own"}};
             for found in batch(&self.root.ok("admin", find)) {
@@ -250,7 +250,7 @@ impl World {
     }
 }
 
-/// Send bytes; the reply, or none when the server hung up.
+/// Send bytes and return the reply; `None` if the server closed the connection.
 pub(crate) fn send(
     client: &mut Client,
     body: &RawDocument,
@@ -266,7 +266,7 @@ pub(crate) fn send(
     client.receive().map(|(_, reply)| reply)
 }
 
-/// No canary that `role` may not see is in a reply.
+/// Check that a reply contains no canary that `role` may not read.
 #[track_caller]
 fn no_canary(role: &Role, reply: &Document, what: &dyn std::fmt::Debug) {
     let shown = reply.to_string();
@@ -277,10 +277,10 @@ fn no_canary(role: &Role, reply: &Document, what: &dyn std::fmt::Debug) {
     }
 }
 
-/// Other names for those that commands have.
+/// Replaces the names in a command.
 type Rename = fn(&str) -> String;
 
-/// The same in another database.
+/// The same name in another database.
 fn to_foreign(text: &str) -> String {
     match (text, text.strip_prefix("own.")) {
         ("own", _) => "foreign".to_owned(),
@@ -298,7 +298,7 @@ fn to_secret(text: &str) -> String {
     }
 }
 
-/// The users.
+/// The collection of users.
 fn to_users(text: &str) -> String {
     let renamed = match text {
         "own" => "admin",
@@ -313,7 +313,7 @@ fn to_users(text: &str) -> String {
 
 const RENAMES: [Rename; 3] = [to_foreign, to_secret, to_users];
 
-/// A command with a field that names something else: in its place, before it and after it.
+/// A command with a field that names something else: instead of the field, before it and after it.
 fn variants(legal: &Fields, way: &Way, rename: Rename) -> Vec<Fields> {
     let mut one = legal.clone();
     let (place, at) = tree::at(&mut one, way);
@@ -336,7 +336,7 @@ fn variants(legal: &Fields, way: &Way, rename: Rename) -> Vec<Fields> {
     ]
 }
 
-/// Everything that is sent: of the table of commands, and of the stages.
+/// All commands that the tests send: those of the table, and those with stages.
 fn all(root: &mut Client) -> Vec<Document> {
     let list = root.ok("admin", doc! {"listCommands": 1});
     let mut all = Vec::new();
@@ -361,8 +361,8 @@ fn all(root: &mut Client) -> Vec<Document> {
     all
 }
 
-/// Every command as one user: each field that names something, at any depth, given twice in both
-/// orders, and replaced.
+/// Send every command as one user, with each field that names something, at any depth, given twice
+/// in both orders, and replaced.
 fn as_role(role: &Role) {
     let mut world = World::new();
     let mut user = world.user(role);
@@ -461,7 +461,7 @@ fn nested_pipelines_stay_in_the_database_they_read() {
         let found = batch(&reply)[0].get_array("x").unwrap().len();
         assert!(found > 0, "{reply}");
     }
-    // Also what a stage reports is about the collection it reads.
+    // A stage that reports statistics also concerns the collection that it reads.
     let stats = doc! {"from": {"db": "own", "coll": "c"}, "as": "x", "pipeline": [
         {"$collStats": {"count": {}}},
     ]};
@@ -478,7 +478,7 @@ fn number(value: &Bson) -> Option<i64> {
     value.as_i64().or_else(|| value.as_i32().map(i64::from))
 }
 
-/// A field is given once: the error is MongoDB's, and says where.
+/// A repeated field is refused with MongoDB's error, which names the field.
 #[test]
 fn a_field_that_is_given_twice_is_named() {
     let mut world = World::new();
@@ -519,7 +519,7 @@ fn a_field_that_is_given_twice_is_named() {
         let expected = format!("BSON field '{place}.{name}' is a duplicate field");
         assert_eq!(reply.get_str("errmsg").unwrap(), expected);
     }
-    // What users name themselves is theirs.
+    // Names that users choose may repeat.
     let filter = doc! {"find": "c", "filter": {"k": 1}, "$db": "own"};
     let reply = send(&mut world.root, &twice(filter, "k"), &[]).unwrap();
     assert_eq!(reply.get_f64("ok").unwrap(), 1.0, "{reply}");

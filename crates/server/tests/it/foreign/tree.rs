@@ -1,8 +1,8 @@
-//! BSON that no library makes: documents whose fields repeat and stand in any order.
+//! BSON that libraries do not produce: documents with repeated fields in any order.
 
 use bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf};
 
-/// Fields in their order, which may repeat.
+/// Fields in order; names may repeat.
 pub(super) type Fields = Vec<(String, Tree)>;
 
 /// A value.
@@ -13,7 +13,7 @@ pub(super) enum Tree {
     List(Vec<Tree>),
 }
 
-/// The way to a field: places in documents and lists, the last one in a document.
+/// The path to a field: indexes in nested documents and lists, the last one in a document.
 pub(super) type Way = Vec<usize>;
 
 pub(super) fn fields(document: &Document) -> Fields {
@@ -55,7 +55,7 @@ impl Tree {
         }
     }
 
-    /// The same with other strings.
+    /// A copy with its strings replaced.
     pub(super) fn renamed(&self, rename: &dyn Fn(&str) -> String) -> Tree {
         match self {
             Tree::Leaf(Bson::String(text)) => Tree::Leaf(Bson::String(rename(text))),
@@ -73,7 +73,7 @@ impl Tree {
     }
 }
 
-/// The ways to all fields, at any depth.
+/// The paths to all fields, at any depth.
 pub(super) fn ways(fields: &Fields) -> Vec<Way> {
     fn of_value(value: &Tree, way: &Way, found: &mut Vec<Way>) {
         let below = |at: usize| [way.as_slice(), &[at]].concat();
@@ -98,7 +98,7 @@ pub(super) fn ways(fields: &Fields) -> Vec<Way> {
     found
 }
 
-/// The document that a way ends in, and the place there.
+/// The document at the end of a path, and the index in it.
 pub(super) fn at<'f>(fields: &'f mut Fields, way: &[usize]) -> (&'f mut Fields, usize) {
     let (first, rest) = way.split_first().unwrap();
     if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Builds that end with their process.
+//! Builds interrupted by the end of the process.
 
 use bson::doc;
 
@@ -55,7 +55,7 @@ fn an_index_that_cannot_be_built_is_gone_after_the_crash() {
     site.validate();
 }
 
-/// A thread that panics leaves the catalog as it is; others are not held up by it.
+/// A thread that panics leaves the catalog unchanged and does not block other threads.
 #[test]
 fn what_a_dead_builder_leaves_is_in_nobodys_way() {
     let site = filled();

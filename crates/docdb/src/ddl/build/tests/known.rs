@@ -1,4 +1,4 @@
-//! What the model of the catalog knows of collections, their documents and their indexes.
+//! The model's state of collections, documents and indexes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,11 +14,11 @@ pub(super) struct Idx {
     pub(super) prepare: bool,
     pub(super) ttl: bool,
     pub(super) hidden: bool,
-    /// The actor that builds it.
+    /// The actor that builds the index.
     pub(super) build: Option<u64>,
 }
 
-/// What clients ask for.
+/// The index specifications that clients request.
 pub(super) fn pool() -> Vec<Idx> {
     let plain = |fields| Idx {
         fields,
@@ -86,14 +86,14 @@ impl Doc {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Coll {
-    /// Changes with every change of the catalog that concerns it, and is never used again.
+    /// A number that every change of the collection in the catalog replaces by an unused one.
     pub(super) state: u64,
     pub(super) docs: BTreeMap<i32, Doc>,
     pub(super) indexes: Vec<Idx>,
 }
 
 impl Coll {
-    /// Whether two documents have one key.
+    /// Whether two documents have the same key.
     pub(super) fn has_twins(&self, idx: &Idx) -> bool {
         let keys: BTreeSet<Vec<i32>> = self.docs.values().map(|doc| doc.key(idx)).collect();
         keys.len() < self.docs.len()
@@ -107,7 +107,7 @@ impl Coll {
         self.docs.values().filter(|doc| doc.a == 7).count() as u64
     }
 
-    /// Whether a document could, and whether it must be refused by a unique index.
+    /// Whether a unique index may refuse a document, and whether it must.
     pub(super) fn refuses(&self, id: i32, old: Option<Doc>, new: Doc) -> (bool, bool) {
         let (mut may, mut must) = (false, false);
         for idx in self.indexes.iter().filter(|idx| idx.unique || idx.prepare) {
@@ -123,7 +123,8 @@ impl Coll {
     }
 }
 
-/// Whether a write was done, which could and must be refused as the pair says.
+/// Check the result of a write, which a unique index may or must refuse; returns whether the write
+/// was done.
 pub(super) fn judge((may, must): (bool, bool), done: Result<()>) -> bool {
     match done {
         Ok(()) => {

@@ -26,29 +26,29 @@ use crate::write::{DeleteStatement, UpdateStatement};
 const NAMES: [&str; 2] = ["x", "y"];
 const SEEDS: u64 = 5;
 const STEPS: usize = 150;
-/// Operations at once.
+/// Maximum number of concurrent operations.
 const ACTORS: usize = 4;
 const BUSY: Code = Code::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE;
 
-/// A `createIndexes` under way.
+/// A `createIndexes` in progress.
 struct Flight {
     actor: Actor,
     number: u64,
     name: &'static str,
     wanted: Vec<Idx>,
-    /// Its indexes are in the catalog.
+    /// Whether its indexes are in the catalog.
     alive: bool,
-    /// Two documents have had one key of a unique index of its since it began.
+    /// Whether two documents have had the same key of one of its unique indexes since it began.
     twins: bool,
     killed: bool,
-    /// The build that it waits for.
+    /// The build for which it waits.
     waits: Option<u64>,
 }
 
-/// What a transaction has seen first.
+/// The state that a transaction reads.
 struct Txn {
     number: i64,
-    /// Nothing before it has looked at a collection that is there: then its snapshot is opened.
+    /// Set when the transaction first reads an existing collection, which opens its snapshot.
     seen: Option<BTreeMap<&'static str, Coll>>,
 }
 
@@ -59,7 +59,7 @@ struct World {
     flights: Vec<Flight>,
     txn: Option<Txn>,
     last: u64,
-    /// How often things happened.
+    /// How often each kind of event has occurred.
     happened: BTreeMap<&'static str, u32>,
 }
 
@@ -92,7 +92,7 @@ fn run(factory: &'static dyn Factory) {
     if seeds.end - seeds.start < SEEDS {
         return;
     }
-    // What is drawn too rarely is not tested.
+    // An event that occurs too rarely is not tested.
     let floor = [
         "built",
         "twins",
@@ -147,7 +147,7 @@ impl World {
         *self.happened.entry(what).or_default() += 1;
     }
 
-    /// A number that was not used before.
+    /// The next unused number.
     fn next(&mut self) -> u64 {
         self.last += 1;
         self.last
@@ -157,7 +157,7 @@ impl World {
         NAMES[self.rng.index(NAMES.len())]
     }
 
-    /// The collection of a name, changed by what follows.
+    /// The collection with this name, for a change that gives it a new state number.
     fn change(&mut self, name: &'static str) -> &mut Coll {
         let state = self.next();
         let coll = self.colls.entry(name).or_default();
@@ -240,7 +240,7 @@ impl World {
             self.change(name);
         }
         let coll = self.colls.get(name).expect("it was made above");
-        // Often one that is being built.
+        // Usually an index that is being built.
         let built = coll.indexes.iter().find(|idx| idx.build.is_some());
         if let Some(idx) = built
             && self.rng.chance(0.4)
@@ -256,7 +256,8 @@ impl World {
                 Some(there) => waits = there.build.map(|build| (build, idx.clone())).or(waits),
             }
         }
-        // Who waits wants one index: who is first of several would be open otherwise.
+        // An operation that waits requests one index: with several, the order in which it meets
+        // their builds would be undetermined.
         if let Some((_, idx)) = &waits {
             wanted = vec![idx.clone()];
             refused = false;
@@ -304,7 +305,7 @@ impl World {
         self.flights.push(flight);
     }
 
-    /// One of those that build, not wait.
+    /// A random actor that builds and does not wait.
     fn builder(&mut self) -> Option<usize> {
         let builds = (0..self.flights.len()).filter(|at| self.flights[*at].waits.is_none());
         let builds: Vec<usize> = builds.collect();
@@ -319,7 +320,7 @@ impl World {
         self.go(at);
     }
 
-    /// Let an actor go to its next point; says whether it has ended.
+    /// Let an actor continue to its next point; returns whether it has ended.
     fn go(&mut self, at: usize) -> bool {
         match self.flights[at].actor.go().news() {
             News::At(_) => false,
@@ -391,7 +392,7 @@ impl World {
         self.tell(number, failed);
     }
 
-    /// Those who wait for a build share its outcome.
+    /// The operations that wait for a build share its outcome.
     fn tell(&mut self, build: u64, failed: Option<Code>) {
         while let Some(at) = self.flights.iter().position(|f| f.waits == Some(build)) {
             let waiter = self.flights.remove(at);
@@ -401,7 +402,8 @@ impl World {
         }
     }
 
-    /// Of those who wait for a build that was given up one builds, and the others wait for it.
+    /// When a build is given up, one of the waiting operations builds the index and the others wait
+    /// for that one.
     fn take_over(&mut self, build: u64) {
         let is_waiter = |f: &Flight| f.waits == Some(build);
         let mut waiters = Vec::new();
@@ -503,7 +505,7 @@ impl World {
         self.change(to);
     }
 
-    /// The indexes that are built in a collection are gone.
+    /// Abort the builds of a collection whose indexes were removed.
     fn abort(&mut self, name: &'static str, gone: &dyn Fn(u64) -> bool) {
         for flight in self.flights.iter_mut() {
             if flight.alive && flight.name == name && gone(flight.number) {
@@ -564,7 +566,7 @@ impl World {
         self.abort(name, &|number| builds.contains(&number));
     }
 
-    /// Some documents, so that a build has several portions.
+    /// Insert enough documents that a build has several portions.
     fn fill(&mut self) {
         let name = self.name();
         println!("fill {name}");
@@ -654,7 +656,7 @@ impl World {
         }
     }
 
-    /// A read in a transaction, which begins with it if none is open.
+    /// A read in a transaction; begins a transaction if none is open.
     fn read_in_transaction(&mut self) {
         let name = self.name();
         let start = self.txn.is_none();
@@ -717,7 +719,7 @@ impl World {
         assert!(self.flights.is_empty(), "no flight is open");
     }
 
-    /// End the process with all that is under way, and begin another.
+    /// End the process with all operations in progress, and start another one.
     fn restart(&mut self) {
         if !self.site().store.engine().capabilities().persistent {
             return;
@@ -731,7 +733,8 @@ impl World {
         while let Some(at) = self.builder() {
             let dead = self.flights.remove(at);
             dead.actor.die();
-            // Who waits for it builds, and takes out what dead ones have left.
+            // An operation that waits for the ended build takes it over, and removes what that
+            // build left.
             let number = dead.number;
             if self.flights.iter().any(|f| f.waits == Some(number)) {
                 let flying: Vec<u64> = self.flights.iter().map(|f| f.number).collect();
@@ -744,7 +747,7 @@ impl World {
         let site = self.site.take().expect("it is open");
         self.site = Some(site.reopen());
         for coll in self.colls.values_mut() {
-            // Builds that were cut off are done as one, behind the others.
+            // Interrupted builds are restarted as one build, and their indexes come last.
             let (built, ready): (Vec<Idx>, Vec<Idx>) =
                 coll.indexes.drain(..).partition(|idx| idx.build.is_some());
             coll.indexes = ready;

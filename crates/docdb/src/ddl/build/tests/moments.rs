@@ -1,4 +1,4 @@
-//! Reads of a moment while a build ends: they use what their snapshot holds.
+//! Reads at a snapshot while a build ends: a plan uses only indexes that the snapshot contains.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn session() -> Op<'static> {
     }
 }
 
-/// How many documents have `a` 7, by a query that an index could serve.
+/// The number of documents with `a` equal to 7, by a query that the index could serve.
 fn sevens(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
     store.count(op, ns, &counting(&doc! { "a": 7 }))
 }
@@ -54,8 +54,9 @@ fn at_moment(site: &Site) -> Result<u64> {
     done.map(|(count, _)| count)
 }
 
-/// The transaction and the snapshot begin when the catalog has the index and the index has no
-/// entries; they read when the store says that it is ready and the catalog does not yet.
+/// The transaction and the snapshot begin when the catalog lists the index and the index has no
+/// entries. They read when the stored catalog marks the index as ready and the catalog in memory
+/// does not.
 /// `catalog`: G1.
 #[test]
 fn a_moment_before_the_end_of_a_build_does_without_the_index() {
@@ -80,14 +81,14 @@ fn a_moment_before_the_end_of_a_build_does_without_the_index() {
     });
 }
 
-/// A pipeline looks names up when it comes to them, after its snapshot was opened.
+/// A pipeline resolves names when it reaches them, after its snapshot was opened.
 #[test]
 fn a_pipeline_does_without_an_index_that_is_newer_than_its_snapshot() {
     for factory in [kv_betree::factory(), kv::memory::factory()] {
         let site = Site::new(factory);
         site.fill();
         let built = Cell::new(false);
-        // Asked for after the snapshot was opened, and before the join is planned.
+        // The server calls this after the snapshot was opened and before the join is planned.
         let report = |_: &Namespace, _: &query::stage::Statistics| {
             let wanted = spec(&doc! { "a": 1 }, doc! {});
             site.store.create_indexes(&site.op, &site.ns, &[wanted])?;
@@ -144,7 +145,7 @@ fn a_read_does_without_an_index_that_was_dropped_before_its_snapshot() {
     });
 }
 
-/// By `find`.
+/// The result of `find`.
 fn found(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
     let request = crate::FindRequest {
         filter: raw(&doc! { "a": 7 }),
@@ -153,7 +154,7 @@ fn found(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
     Ok(store.find(op, ns, &request)?.documents.len() as u64)
 }
 
-/// By `distinct`.
+/// The result of `distinct`.
 fn different(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
     let request = crate::DistinctRequest {
         key: "_id".to_owned(),
@@ -180,7 +181,7 @@ fn a_read_knows_of_arrays_that_came_before_its_snapshot() {
                 let document = raw(&doc! { "_id": 1, "a": [2, 3, 4] });
                 let options = crate::InsertOptions::default();
                 let op = Op::new(Durability::Group);
-                // The second time it exists.
+                // At the second call the document exists.
                 store.insert(&op, &of_hook, &[&document], options).unwrap();
             }
         };

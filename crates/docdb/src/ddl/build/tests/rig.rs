@@ -1,5 +1,5 @@
-//! What the tests of builds share: a store that is filled, and operations on threads of their own
-//! which go on from point to point as the test says.
+//! Shared by the tests of builds: a filled store, and operations on their own threads that the test
+//! steps from one pause point to the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::store::{Options, Store};
 use crate::txn::Op;
 use crate::write::{DeleteStatement, InsertOptions, UpdateStatement};
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for an expected event.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// A store with a collection.
@@ -56,7 +56,8 @@ pub(super) fn on_each(body: impl Fn(Site)) {
     body(Site::new(kv_betree::factory()).clustered());
 }
 
-/// With a hundred documents, each value of `a` in 10 of them, `u` unique, on three engines.
+/// Run `body` on three engines with a hundred documents: each value of `a` occurs in 10 of them,
+/// `u` is unique.
 pub(super) fn on_filled(body: impl Fn(&Site)) {
     let engines = [
         kv_betree::factory(),
@@ -106,7 +107,7 @@ impl Site {
             directory,
             factory,
         } = self;
-        // Threads of ended transactions may hold the store a moment longer.
+        // Threads of ended transactions may hold the store for a moment.
         while 1 < Arc::strong_count(&store) {
             std::hint::spin_loop();
         }
@@ -151,7 +152,7 @@ impl Site {
             .unwrap();
     }
 
-    /// The names of the indexes, and whether they are ready.
+    /// The names of the indexes, each with whether it is ready.
     pub(super) fn indexes(&self, ns: &Namespace) -> Vec<(String, bool)> {
         let collection = self.store.collection(ns);
         let indexes = collection.iter().flat_map(|c| c.indexes());
@@ -160,7 +161,7 @@ impl Site {
             .collect()
     }
 
-    /// The names of the indexes, which are all ready.
+    /// The names of the indexes; checks that all are ready.
     pub(super) fn ready(&self, ns: &Namespace) -> Vec<String> {
         let ready = |(name, is_ready): (String, bool)| {
             assert!(is_ready, "{name}");
@@ -169,12 +170,12 @@ impl Site {
         self.indexes(ns).into_iter().map(ready).collect()
     }
 
-    /// How many documents match.
+    /// The number of documents that match.
     pub(super) fn count(&self, ns: &Namespace, filter: Document) -> u64 {
         self.store.count(&self.op, ns, &counting(&filter)).unwrap()
     }
 
-    /// Check every collection.
+    /// Run `validate` on every collection.
     pub(super) fn validate(&self) {
         for (ns, named) in self.store.catalog().iter() {
             if named.collection().is_some() {
@@ -184,7 +185,7 @@ impl Site {
         }
     }
 
-    /// `createIndexes` on a thread of its own, which stops at some points.
+    /// Start a `createIndexes` on its own thread, which stops at the given points.
     pub(super) fn create(&self, ns: &Namespace, specs: &[Document], stops: &[Point]) -> Actor {
         Actor::new(&self.store, ns.clone(), specs.to_vec(), stops, None)
     }
@@ -197,7 +198,7 @@ pub(super) fn counting(filter: &Document) -> CountRequest {
     }
 }
 
-/// An index on fields, named as drivers do.
+/// The specification of an index, with the name that drivers generate.
 pub(super) fn spec(key: &Document, more: Document) -> Document {
     let parts = key.iter().map(|(field, kind)| format!("{field}_{kind}"));
     let name = parts.collect::<Vec<_>>().join("_");
@@ -210,7 +211,7 @@ pub(super) fn code<T: std::fmt::Debug>(result: Result<T>) -> Code {
     result.unwrap_err().code
 }
 
-/// A `createIndexes` on a thread of its own.
+/// A `createIndexes` on its own thread.
 pub(super) struct Actor {
     orders: Sender<Order>,
     news: Receiver<News>,
@@ -223,17 +224,17 @@ enum Order {
     Die,
 }
 
-/// What is known of an [`Actor`].
+/// The state of an [`Actor`].
 #[derive(Debug)]
 pub(super) enum News {
-    /// It has come to a point, and stands there; or waits for another build ([`Point::Waits`]).
+    /// It has stopped at a point; at [`Point::Waits`] it waits for another build instead.
     At(Point),
     Done(Result<CreateIndexesReply>),
-    /// Its thread was ended like that of a process that is killed.
+    /// Its thread was ended, as in a killed process.
     Dead,
 }
 
-/// How a thread is unwound that is to do nothing more.
+/// The panic payload that ends a thread.
 struct Death;
 
 impl Actor {
@@ -266,7 +267,7 @@ impl Actor {
                 Err(why) if why.is::<Death>() => News::Dead,
                 Err(why) => resume_unwind(why),
             };
-            // The test may have ended.
+            // The receiver is gone if the test has ended.
             drop(sender.send(last));
         };
         drop(stdx::sync::spawn("actor", body).unwrap());
@@ -277,12 +278,12 @@ impl Actor {
         }
     }
 
-    /// What happens to it next.
+    /// Wait for its next state.
     pub(super) fn news(&self) -> News {
         self.news.recv_timeout(LIMIT).expect("the thread lives")
     }
 
-    /// Wait until it stands at a point.
+    /// Wait until it stops at a point.
     pub(super) fn at(&self, point: Point) -> &Actor {
         match self.news() {
             News::At(there) if there == point => self,
@@ -290,19 +291,19 @@ impl Actor {
         }
     }
 
-    /// Let it go on from where it stands to the next point.
+    /// Let it continue to its next point.
     pub(super) fn go(&self) -> &Actor {
         self.orders.send(Order::Next).unwrap();
         self
     }
 
-    /// Let it go on, and stop no more.
+    /// Let it continue to its end without further stops; returns its result.
     pub(super) fn finish(&self) -> Result<CreateIndexesReply> {
         self.orders.send(Order::Finish).unwrap();
         self.end()
     }
 
-    /// What it says in the end, of its own accord.
+    /// Wait for its result without letting it continue.
     pub(super) fn end(&self) -> Result<CreateIndexesReply> {
         match self.news() {
             News::Done(done) => done,
@@ -310,7 +311,7 @@ impl Actor {
         }
     }
 
-    /// End its thread where it stands.
+    /// End its thread at the point where it has stopped.
     pub(super) fn die(&self) {
         self.orders.send(Order::Die).unwrap();
         let last = self.news();
@@ -323,7 +324,7 @@ impl Actor {
     }
 }
 
-/// Stop at points until an order comes. An operation that waits for another is not stopped.
+/// Stop at points until an order arrives. An operation that waits for another build does not stop.
 fn hook(stops: Vec<Point>, orders: Receiver<Order>, sender: Sender<News>) -> impl Fn(Point) {
     let free = std::cell::Cell::new(false);
     move |point| {
@@ -337,7 +338,7 @@ fn hook(stops: Vec<Point>, orders: Receiver<Order>, sender: Sender<News>) -> imp
         match orders.recv() {
             Ok(Order::Next) => {}
             Ok(Order::Finish) => free.set(true),
-            // A test that has failed waits for nothing.
+            // After a failed test the thread ends.
             Ok(Order::Die) | Err(_) => resume_unwind(Box::new(Death)),
         }
     }

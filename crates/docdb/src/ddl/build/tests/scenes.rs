@@ -74,7 +74,7 @@ fn a_collection_that_is_created_anew_is_left_alone_by_the_old_ones_build() {
                     made.unwrap();
                 }
                 site.put(&site.ns, &doc! { "_id": 1, "u": 1 }).unwrap();
-                // It has the number that the index of the build has.
+                // It gets the number of the build's index.
                 let unique = spec(&doc! { "u": 1 }, doc! { "unique": true });
                 let again = site.store.create_indexes(&site.op, &site.ns, &[unique]);
                 again.unwrap();
@@ -248,7 +248,7 @@ fn indexes_of_one_command_are_compared_and_a_refused_one_leaves_nothing_in_the_w
     });
 }
 
-/// A build writes what it has found while the collection is written, and ends.
+/// A build inserts its entries while other threads write to the collection, and ends.
 #[test]
 fn writers_go_on_between_the_points() {
     on_filled(|site: &Site| {

@@ -1,4 +1,4 @@
-//! Several operations that want one index.
+//! Several operations that request the same index.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ fn the_second_waits_and_shares_the_end() {
             let builder = site.create(&site.ns, &[on_a(false)], &[stop]);
             builder.at(stop);
             let waiters = [waiter(site, false), waiter(site, false)];
-            // It has no locks: writers and the builder go on.
+            // It holds no locks: writers and the builder continue.
             site.set(1, 5);
             let done = builder.finish().unwrap();
             assert_eq!((done.before, done.after), (1, 2));

@@ -19,7 +19,7 @@ impl Site {
         }
     }
 
-    /// Build an index; `meanwhile` is done between reading the documents and putting the entries.
+    /// Build an index; `meanwhile` runs between reading the documents and inserting the entries.
     fn build(&self, unique: bool, meanwhile: impl FnOnce(&Build)) -> Result<()> {
         let begun = self.begin(unique);
         let found = self.store.find_entries(&self.op, &begun).unwrap();
@@ -32,7 +32,7 @@ impl Site {
         done
     }
 
-    /// Check the index against the documents; gives how many entries it has.
+    /// Check the index against the documents; returns the number of entries.
     fn entries(&self) -> i64 {
         let index = self.store.collection(&self.ns).unwrap();
         assert!(index.index("a_1").unwrap().usable());
@@ -55,7 +55,7 @@ fn what_changes_between_reading_and_putting_counts() {
             site.remove(3);
             site.insert(3, 103);
             site.insert(10, 5);
-            // There and back: what was read is right again.
+            // Changed back: the entry that was read is valid again.
             site.set(4, 104);
             site.set(4, 4);
         });
@@ -69,8 +69,8 @@ fn unique_keys_move_between_documents_while_they_are_read_and_put() {
     on_each(|site| {
         (0..10).for_each(|id| site.insert(id, id));
         let built = site.build(true, |_| {
-            // The key of a document that goes away later is put by another one first: its own
-            // entry is not there yet.
+            // Another document takes the key of a document that is removed later, whose own entry
+            // is not yet inserted.
             site.insert(10, 1);
             site.remove(1);
             site.set(2, 102);
@@ -175,7 +175,7 @@ fn a_build_that_a_crash_ended_is_done_at_the_next_opening() {
     assert_eq!(site.entries(), 3_001);
 }
 
-/// What a transaction that began before entries were put may change after it.
+/// What a transaction that began before entries were inserted may change afterwards.
 #[test]
 fn a_transaction_conflicts_with_entries_that_came_since_it_began() {
     for factory in [kv_betree::factory(), kv::memory::factory()] {
@@ -222,7 +222,7 @@ fn a_key_that_stays_is_not_put_over_anothers() {
         (0..4).for_each(|id| site.insert(id, id));
         let refused = site.build(true, |_| {
             site.insert(4, 3);
-            // The same key, of another type.
+            // The same key with another type.
             let change = doc! { "$set": { "a": 3.0 } };
             let change = UpdateStatement::new(raw(&doc! { "_id": 3 }), raw(&change));
             let done = site

@@ -1,4 +1,4 @@
-//! One client of tables over an engine.
+//! One client of tables on an engine.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Map an engine's error; after a conflict the transaction is over.
+    /// Convert an engine's error. After a conflict the transaction has ended.
     fn refuse(&mut self, error: kv::Error) -> Refused {
         let within = matches!(self.open, Open::Writing(_));
         match error.kind() {
@@ -58,7 +58,7 @@ impl<'a> Client<'a> {
         Refused::Conflict
     }
 
-    /// Run `change` in the open transaction, or in a separate batch.
+    /// Run `change` in the open transaction, or in a batch of its own.
     fn change(
         &mut self,
         change: &mut dyn FnMut(&mut dyn Changes, Buffers<'_>) -> Result<(), Trouble>,
@@ -107,7 +107,7 @@ fn table(made: &[Made], table: usize) -> Result<&Made, String> {
         .ok_or_else(|| "there is no such table".to_owned())
 }
 
-/// Write the index entries of `new` that `old` lacks, and delete those that only `old` has.
+/// Write the index entries that only `new` has, and delete those that only `old` has.
 fn entries(
     made: &Made,
     (old, new): (Option<&[Value]>, Option<&[Value]>),
@@ -161,7 +161,7 @@ fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), 
     Ok((start, beyond(end)))
 }
 
-/// The first key after all keys that start with `prefix`; `None` if there is none.
+/// The first key that is after all keys with `prefix`; `None` if no key is.
 fn beyond(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.pop() {
         if let Some(next) = last.checked_add(1) {
@@ -172,7 +172,7 @@ fn beyond(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     None
 }
 
-/// Read the columns of a key into their places.
+/// Decode the columns of a key into their positions in `row`.
 fn take_columns(made: &Made, columns: &[usize], key: &mut &[u8], row: &mut [Value]) -> Option<()> {
     for &position in columns {
         let value = take_key(made.table.columns.get(position)?, key)?;
@@ -181,7 +181,7 @@ fn take_columns(made: &Made, columns: &[usize], key: &mut &[u8], row: &mut [Valu
     Some(())
 }
 
-/// Walk a range of a snapshot.
+/// Visit the entries of a range in a snapshot.
 fn walk(
     snapshot: &dyn Snapshot,
     made: &Made,
@@ -236,7 +236,7 @@ fn walk(
     Ok(shown)
 }
 
-/// Read the row of an index entry.
+/// Read the row that an index entry refers to.
 fn behind(
     snapshot: &dyn Snapshot,
     made: &Made,

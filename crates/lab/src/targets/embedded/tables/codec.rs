@@ -48,7 +48,7 @@ fn put_int(n: i64, key: &mut Vec<u8>) {
 }
 
 fn put_float(x: f64, key: &mut Vec<u8>) {
-    // Encode -0.0 as 0.0.
+    // `-0.0` is encoded as `0.0`.
     let bits = (x + 0.0).to_bits();
     let ordered = if bits >> 63 == 1 {
         !bits
@@ -131,7 +131,7 @@ fn take_escaped(key: &mut &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Append the columns at `positions` of a row to a value.
+/// Append to a value the columns at `positions` of a row.
 pub(super) fn put_value(
     columns: &[Column],
     positions: &[usize],
@@ -213,7 +213,7 @@ pub(super) fn take_value(
             }
             Kind::Text => {
                 let text = std::str::from_utf8(take_bytes(from)?).ok()?;
-                // Reuse the memory of the previous row.
+                // Reuse the memory of the previous row's value.
                 match place {
                     Value::Text(old) => {
                         old.clear();

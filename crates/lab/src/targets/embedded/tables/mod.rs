@@ -1,6 +1,6 @@
-//! Tables over an embedded engine. Each table has one tree for its rows, by primary key, and one
-//! tree per index for its entries: the index columns and the primary key as key, the stored columns
-//! as value.
+//! Tables on an embedded engine. Each table has one tree for its rows, by primary key, and one tree
+//! per index. The key of an index entry is the index columns and the primary key; its value is the
+//! stored columns.
 
 mod client;
 mod codec;
@@ -49,7 +49,7 @@ impl Made {
         })
     }
 
-    /// Append `values` of the columns at `positions`.
+    /// Append to `key` the encoded `values` of the columns at `positions`.
     fn key_of(
         &self,
         positions: &[usize],
@@ -63,7 +63,7 @@ impl Made {
         Ok(())
     }
 
-    /// Append the columns at `positions` of a row.
+    /// Append to `key` the encoded columns at `positions` of a row.
     fn key_from(
         &self,
         positions: &[usize],
@@ -183,9 +183,9 @@ trait Changes {
     fn insert(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
     fn put(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
     fn delete(&mut self, tree: TreeId, key: &[u8]) -> kv::Result<()>;
-    /// Write an index entry: derived from a row in the same set of changes.
+    /// Write an index entry, for a row in the same set of changes.
     fn put_entry(&mut self, tree: TreeId, key: &[u8], value: &[u8]) -> kv::Result<()>;
-    /// Delete an index entry: derived from a row in the same set of changes.
+    /// Delete an index entry, for a row in the same set of changes.
     fn delete_entry(&mut self, tree: TreeId, key: &[u8]) -> kv::Result<()>;
 }
 
@@ -230,7 +230,7 @@ impl Changes for Batch {
     }
 }
 
-/// The engine and the durability of a commit.
+/// The engine, and the durability of its commits.
 fn engine(database: &Embedded) -> (&dyn Engine, Durability) {
     (database.engine.as_ref(), database.durability)
 }

@@ -1,4 +1,4 @@
-//! The contract of the general layer, on the in-memory engine and on betree.
+//! Tests of the contract of the general layer, on the in-memory engine and on betree.
 
 use std::path::Path;
 
@@ -113,7 +113,7 @@ fn rows_come_back_by_key_and_by_index_in_both_directions() {
         let (from, to) = (Value::Int(2), Value::Int(6));
         let some = names(client, &Range::by_key(0, &shop).between(&from, &to));
         assert_eq!(some.iter().map(|n| n.0).collect::<Vec<_>>(), [2, 4, 6]);
-        // The complete rows of the entries.
+        // The query returns the complete rows of the entries.
         let equal = [Value::Int(1), "pear".into()];
         let mut whole = Vec::new();
         client
@@ -179,7 +179,7 @@ fn of_two_transactions_that_change_a_row_one_is_refused() {
         let changed = two.update(0, &start, &row(1, 1, "apple"));
         let ended = changed.and_then(|()| two.commit());
         assert_eq!(ended.unwrap_err(), Refused::Conflict, "G3: one fails");
-        // Within a transaction, an existing key is a lost race.
+        // Within a transaction, inserting an existing key is a conflict.
         two.begin(Mode::Write).unwrap();
         let again = two.insert(0, &[start]).and_then(|()| two.commit());
         assert_eq!(again.unwrap_err(), Refused::Conflict, "G4: a lost race");

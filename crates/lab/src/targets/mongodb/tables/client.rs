@@ -1,4 +1,4 @@
-//! One client of tables in a server: the driver's session carries its transaction.
+//! One client of tables on a server. The driver's session carries its transaction.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Made, document};
 use crate::workload::table::{Row, Value};
 use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
-/// Rows per insert: the driver splits further by bytes.
+/// Rows of one insert; the driver splits it further by bytes.
 const ROWS: usize = 1000;
 
 /// Codes of errors that a retry of the transaction resolves: write conflict, lock timeout, no such
@@ -55,11 +55,11 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Map an error of the driver; after a conflict the transaction is over.
+    /// Convert an error of the driver. After a conflict the transaction has ended.
     fn refuse(&mut self, error: &Error) -> Refused {
         let again = error.contains_label(TRANSIENT_TRANSACTION_ERROR)
             || code(error).is_some_and(|c| AGAIN.contains(&c) || (self.open && c == DUPLICATE));
-        // A retry does not bring back a server that has ended.
+        // If the server has ended, a retry cannot succeed.
         let gone = matches!(error.kind.as_ref(), ErrorKind::Io(_));
         if again && !gone {
             self.abort();
@@ -68,7 +68,7 @@ impl<'a> Client<'a> {
         Refused::Failed(self.server.text(error))
     }
 
-    /// Check a change of one document; in a transaction a missing document is a conflict.
+    /// Check that a change matched one document; in a transaction a missing document is a conflict.
     fn hit(&mut self, matched: u64) -> Answer<()> {
         if 0 < matched {
             return Ok(());
@@ -120,7 +120,8 @@ impl TableClient for Client<'_> {
 
     fn abort(&mut self) {
         if std::mem::take(&mut self.open) {
-            // An unreachable server aborts by itself when the session ends.
+            // If the server cannot be reached, it aborts the transaction itself when the session
+            // ends.
             let _ = self.session.abort_transaction().run();
         }
     }

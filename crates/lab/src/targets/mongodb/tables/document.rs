@@ -12,7 +12,7 @@ fn name(table: &Table, column: usize) -> &'static str {
     table.columns.get(column).map_or("", |c| c.name)
 }
 
-/// A value as BSON: integers have the shortest type, since numbers compare by value.
+/// A value as BSON: an integer gets the shortest type, since numbers compare by value.
 pub(super) fn bson(value: &Value) -> Bson {
     match value {
         Value::Null => Bson::Null,
@@ -99,7 +99,7 @@ fn value(of: RawBsonRef<'_>) -> Option<Value> {
     })
 }
 
-/// Read a document, or a projection of one, into `row`; false if it is no row.
+/// Decode a document, or a projection of one, into `row`; false if it is not a row.
 pub(super) fn read(table: &Table, document: &RawDocument, row: &mut Row) -> bool {
     row.clear();
     row.resize(table.columns.len(), Value::Null);
@@ -141,7 +141,7 @@ fn place(table: &Table, key: &str, of: RawBsonRef<'_>, row: &mut Row) -> bool {
     }
 }
 
-/// The keys of an index as declared, or as a sort in its order.
+/// The keys of an index: as declared, or all descending if `backward`, for a sort.
 pub(super) fn keys(table: &Table, index: usize, backward: bool) -> Document {
     let direction = if backward { -1 } else { 1 };
     let mut keys = Document::new();
@@ -229,8 +229,8 @@ fn by_key(table: &Table, range: &Range<'_>) -> Document {
             rest.next();
         }
     }
-    // A document sorts before those that it is a prefix of; a document with the largest value in
-    // the next field sorts after all of them.
+    // A document sorts before those of which it is a prefix; a document with the largest value in
+    // the next field sorts after all of these.
     if let Some(column) = rest.next() {
         high.insert(name(table, *column), Bson::MaxKey);
     }

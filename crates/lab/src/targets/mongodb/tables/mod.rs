@@ -1,9 +1,9 @@
-//! Tables as collections: a row is a document whose `_id` is the primary key, which is an embedded
-//! document if it has several columns.
+//! Tables as collections. A row is a document whose `_id` is the primary key; a primary key of
+//! several columns is an embedded document.
 //!
-//! Columns of the key that a secondary index names are stored once more at the top level, since an
-//! index cannot take them from within `_id` and be covering. An index ends with `_id`, so that
-//! entries of one value are in the order of the primary key, followed by the stored columns. The
+//! Columns of the key that a secondary index contains are also stored at the top level, since an
+//! index on fields within `_id` cannot be covering. An index ends with `_id`, so that entries with
+//! equal values are in the order of the primary key, followed by the stored columns. The
 //! collections have a prefix that is reserved for the laboratory.
 
 mod client;
@@ -38,14 +38,14 @@ impl Made {
         };
         Made {
             rows: collection(place, &name, &server.concern),
-            // A single column is `_id` itself, and every index ends with it.
+            // If the key is a single column, it is `_id` itself, with which every index ends.
             twice: table.key.iter().filter(named).copied().collect(),
             table: table.clone(),
         }
     }
 }
 
-/// The tables of a server.
+/// The tables that a workload declares, on one server.
 #[derive(Default)]
 pub(super) struct Catalog {
     made: Mutex<Arc<Vec<Made>>>,

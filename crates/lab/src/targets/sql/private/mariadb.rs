@@ -11,7 +11,7 @@ use super::super::engine::Engine;
 use super::{CODEC, FILL, Place};
 use crate::programs::found;
 
-/// The socket, in the data directory.
+/// Name of the socket in the data directory.
 pub(super) const SOCKET: &str = "mysql.sock";
 
 /// Settings that the laboratory sets itself.
@@ -35,21 +35,21 @@ pub(super) const RESERVED: &[&str] = &[
 /// Debian package of the server.
 const PACKAGE: &str = "mariadb-server";
 
-/// Debian package of the storage engine.
+/// Debian package of MyRocks.
 const ROCKSDB_PACKAGE: &str = "mariadb-plugin-rocksdb";
 
-/// Size of the caches of engines that are not measured: the smallest they work with.
+/// Size in bytes of the caches of engines that are not measured: the smallest that works.
 const LEAST: u64 = 8 << 20;
 
 /// MariaDB's default size of the redo log; a larger cache gets an equally large log, so that dirty
 /// pages may stay in the cache.
 const REDO: u64 = 96 << 20;
 
-/// Page writes per second in the background if the device is not capped; MariaDB's default, 200,
+/// Page writes per second in the background if the device is not capped. MariaDB's default, 200,
 /// suits rotating disks.
 const CAPACITY: u64 = 2000;
 
-/// Connections besides those of the load.
+/// Number of connections in addition to those of the load.
 const MORE_CONNECTIONS: u32 = 20;
 
 /// Directories of system programs that are not on a user's path.
@@ -97,7 +97,8 @@ fn common(place: &Place<'_>) -> Vec<OsString> {
         set("innodb_log_file_size", redo(place)),
     ];
     if geteuid().is_root() {
-        // The directory is private, and no other user could enter it.
+        // The server must not change to another user: the directory is private, and no other user
+        // could enter it.
         all.push(set("user", "root"));
     }
     all
@@ -187,7 +188,8 @@ pub(super) fn over_tcp(port: u16, certificate: Option<&Path>) -> Vec<OsString> {
     all
 }
 
-/// 1: synced in every commit; 2: written in every commit, synced once a second.
+/// Value 1: the log is synced in every commit; 2: it is written in every commit and synced once a
+/// second.
 fn log_at_commit(level: Durability) -> u8 {
     match level {
         Durability::Sync | Durability::Group => 1,
@@ -221,7 +223,7 @@ fn innodb(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
-/// RocksDB's name of a codec; zlib and zstd are at their default levels, 6 and 3.
+/// RocksDB's name of a codec; zlib and zstd use their default levels, 6 and 3.
 pub(super) fn codec(name: &str) -> Option<&'static str> {
     match name {
         "none" => Some("kNoCompression"),
@@ -233,7 +235,8 @@ pub(super) fn codec(name: &str) -> Option<&'static str> {
     }
 }
 
-/// As in the embedded RocksDB: a quarter of the cache for memtables, an eighth for one.
+/// The settings of MyRocks, as for the embedded RocksDB: a quarter of the cache for all memtables,
+/// an eighth for one.
 fn myrocks(place: &Place<'_>) -> Vec<OsString> {
     let cache = place.options.cache.bytes();
     let direct = u8::from(place.direct());
@@ -258,7 +261,7 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
         set("rocksdb_block_cache_size", cache - cache / 4),
         set("rocksdb_db_write_buffer_size", cache / 4),
         set("rocksdb_default_cf_options", family.join(";")),
-        // Buffers of index builds, by default 64 MiB and 1 GiB.
+        // Buffers of index builds; the defaults are 64 MiB and 1 GiB.
         set(
             "rocksdb_merge_buf_size",
             (cache / 8).clamp(1 << 20, 64 << 20),
@@ -267,7 +270,7 @@ fn myrocks(place: &Place<'_>) -> Vec<OsString> {
             "rocksdb_merge_combine_read_size",
             (cache / 4).clamp(4 << 20, 1 << 30),
         ),
-        // As in InnoDB: otherwise a deadlock lasts until a lock timeout.
+        // As in InnoDB: without detection, a deadlock lasts until a lock timeout.
         set("rocksdb_deadlock_detect", "ON"),
         set("rocksdb_max_background_jobs", place.options.threads.max(2)),
         set("rocksdb_use_direct_reads", direct),
@@ -296,7 +299,7 @@ fn aria(place: &Place<'_>) -> Vec<OsString> {
     all
 }
 
-/// Memory for index builds of the engines that sort outside their caches.
+/// Memory for index builds, in bytes, of engines that sort outside their caches.
 fn sorting(place: &Place<'_>) -> u64 {
     (place.options.cache.bytes() / 4).clamp(1 << 20, 1 << 30)
 }

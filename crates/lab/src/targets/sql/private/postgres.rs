@@ -26,21 +26,20 @@ pub(super) const RESERVED: &[&str] = &[
 /// Debian package of the server.
 const PACKAGE: &str = "postgresql";
 
-/// Directory in which Debian installs the releases side by side.
+/// Directory below which Debian installs several releases.
 const RELEASES: &str = "/usr/lib/postgresql";
 
-/// Connections besides those of the load.
+/// Number of connections in addition to those of the load.
 const MORE_CONNECTIONS: u32 = 20;
 
-/// PostgreSQL's default size of the log between two checkpoints; for a larger cache it is four
-/// times the cache size, so that a page is not written out far more often than its eviction
-/// requires.
+/// PostgreSQL's default size of the log between two checkpoints. A larger cache gets a log of four
+/// times its size, so that pages are not written out much more often than their eviction requires.
 const WAL: u64 = 1 << 30;
 
 /// Maximum delay of the log writer, in milliseconds.
 const DELAY_MAX_MS: u128 = 10_000;
 
-/// The server, and the program that creates an empty database.
+/// The paths of the server and of the program that creates an empty database.
 pub(super) fn programs() -> Result<(PathBuf, PathBuf), String> {
     let releases = fs::read_dir(RELEASES).into_iter().flatten().flatten();
     let newest = releases
@@ -72,8 +71,8 @@ fn directory(release: u32) -> PathBuf {
 pub(super) fn make(place: &Place<'_>) -> Result<Vec<OsString>, String> {
     let (_, maker) = programs()?;
     let mut all: Vec<OsString> = vec![maker.into(), "-D".into(), place.data().into()];
-    // A user who may enter the directory may connect: no other user sees the socket. Pages have
-    // checksums, as those of the other servers do.
+    // Any user who may enter the directory may connect (no other user sees the socket). Pages have
+    // checksums, as in the other servers.
     for word in [
         "--username=postgres",
         "--auth=trust",
@@ -100,8 +99,8 @@ pub(super) fn serve(place: &Place<'_>) -> Result<Vec<OsString>, String> {
 }
 
 /// Command prefix that gives a program a private System V shared memory namespace, which ends with
-/// its last process: a killed server would otherwise leave its segments behind. `None` where that
-/// is not permitted, as for most users but root.
+/// its last process. Without it, a killed server would leave its segments behind. `None` where that
+/// is not permitted, as for most users except root.
 pub(super) fn apart() -> Option<Vec<OsString>> {
     let unshare = found("unshare", &[])?;
     let mut trial = Command::new(&unshare);

@@ -12,19 +12,19 @@ use super::statements::{Form, Known, position};
 use crate::workload::table::{Row, at, pick, row_bytes};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
-/// Bytes of the values of one statement: a server takes 16 MiB.
+/// Maximum bytes of the values of one statement; a server accepts 16 MiB.
 const BYTES_MAX: u64 = 4 << 20;
 
-/// Maximum number of values of one statement, though a statement has at least one row: a server
-/// keeps the prepared form of every statement, for each client, table and number of rows. With 2048
-/// MariaDB exceeded 256 MiB in the load of `tpcc` by eight clients; with 256 it stays within 128
-/// MiB.
+/// Maximum number of values of one statement (a statement has at least one row, even if that has
+/// more). A server keeps the prepared form of every statement, for each client, table and number of
+/// rows: with 2048 values MariaDB exceeded 256 MiB in the load of `tpcc` by eight clients; with 256
+/// it stays within 128 MiB.
 const VALUES: usize = 256;
 
-/// Up to this number of rows, every number has its own statement.
+/// For each number of rows up to this, an insert has a statement of its own.
 const EACH: usize = 16;
 
-/// Maximum number of cached texts of range queries and inserts; the same as of prepared statements.
+/// Maximum number of cached texts of range queries and inserts: that of prepared statements.
 const TEXTS_MAX: usize = STATEMENTS_MAX;
 
 pub(super) struct Client {
@@ -57,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Map a failure; a transaction ends with it.
+    /// Convert a failure to the error of the operation. The failure also ends the transaction.
     fn refused(&mut self, failure: Failure) -> Refused {
         let conflict = failure.conflict && (self.within || !failure.duplicate);
         self.abort();
@@ -77,8 +77,8 @@ impl Client {
         self.answer(answer)
     }
 
-    /// Run a statement that must change one row: if the row is missing, another transaction removed
-    /// it.
+    /// Run a statement that must change one row. If the row is missing, another transaction has
+    /// removed it.
     fn one(&mut self, text: &str, values: Vec<Value>) -> Answer<()> {
         if self.execute(text, values)? == 1 {
             return Ok(());
@@ -104,8 +104,8 @@ impl Client {
     }
 }
 
-/// How many of the remaining `rows` go into the next statement: few different sizes, so that
-/// prepared statements are reused.
+/// The number of rows in the next statement if `rows` remain and `most` is the maximum: one of few
+/// different sizes, so that prepared statements are reused.
 fn piece(rows: usize, most: usize) -> usize {
     match rows.min(most) {
         0 => 0,
@@ -145,7 +145,7 @@ impl TableClient for Client {
 
     fn abort(&mut self) {
         if std::mem::take(&mut self.within) {
-            // If the server is gone, so is the transaction.
+            // If the connection to the server is lost, the server rolls the transaction back.
             let _ = self.wire.run("ROLLBACK");
         }
     }

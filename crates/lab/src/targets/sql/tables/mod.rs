@@ -19,7 +19,7 @@ use super::wire;
 use crate::workload::table::Table;
 use crate::workload::tables::{TableClient, Tables};
 
-/// The tables of a server.
+/// The tables that a workload declares, on one server.
 pub(super) struct SqlTables {
     address: Address,
     dialect: Dialect,
@@ -105,7 +105,7 @@ impl Tables for SqlTables {
                 let _ = wire.run("SET SESSION innodb_snapshot_isolation = ON");
             }
             Protocol::Postgres => {
-                // A scan in key order uses that key's index.
+                // Scans in key order must use the index of that key.
                 wire.run("SET enable_seqscan = off")?;
             }
         }

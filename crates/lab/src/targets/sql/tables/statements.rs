@@ -1,4 +1,4 @@
-//! The statements over one table.
+//! The statements on one table.
 
 use super::super::address::Protocol;
 use super::super::dialect::{self, Dialect};
@@ -6,22 +6,22 @@ use super::super::value::Value;
 use crate::workload::table::{Column, Kind, Table};
 use crate::workload::tables::By;
 
-/// Prefix of table names, unlikely to be used by others, since these tables are dropped.
+/// Prefix of table names. Since these tables are dropped, it must be unlikely to be used by others.
 const PREFIX: &str = "romanesco_lab_";
 
 /// Maximum length of a text or bytes column whose length is declared.
 const DECLARED_MAX: u32 = 16_000;
 
-/// A table with its SQL.
+/// A declared table, with its SQL.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub table: Table,
-    /// Its name on the server.
+    /// Name of the table on the server.
     pub name: String,
     dialect: Dialect,
 }
 
-/// The properties that determine the text of a range query.
+/// The properties of a range query that determine its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Form {
     pub table: usize,
@@ -66,8 +66,8 @@ impl Known {
         }
     }
 
-    /// The columns that order an index, or the primary key: the declared ones, then those of the
-    /// primary key.
+    /// The columns that order an index or the primary key: for an index, its declared columns, then
+    /// those of the primary key.
     pub(super) fn order(&self, by: Option<usize>) -> Vec<usize> {
         let own = by.and_then(|index| self.table.indexes.get(index));
         let mut all = own.map_or(Vec::new(), |index| index.columns.clone());
@@ -117,7 +117,7 @@ impl Known {
             .collect();
         let (name, table) = (self.index_name(at), &self.name);
         match self.dialect.protocol {
-            // No additional columns: they are at the end of the key.
+            // MySQL has no additional columns of an index, so they are at the end of its key.
             Protocol::MySql => {
                 let list = self.list(order.iter().copied().chain(more));
                 format!("CREATE INDEX {name} ON {table} ({list})")
@@ -135,7 +135,8 @@ impl Known {
         }
     }
 
-    /// `column = value` for each column, with values numbered from `first`.
+    /// The text `column = value` for each column, joined by `between`, with values numbered from
+    /// `first`.
     fn each(&self, columns: &[usize], first: usize, between: &str) -> String {
         let mut text = String::new();
         for (at, column) in columns.iter().enumerate() {
@@ -245,7 +246,7 @@ impl Known {
         text
     }
 
-    /// An ORDER BY term for a column: null first or, backward, last.
+    /// An ORDER BY term for a column: nulls come first, or last if `backward`.
     fn ordered(&self, column: usize, backward: bool) -> String {
         let name = self.column(column);
         let nullable = self.table.columns.get(column).is_some_and(|c| c.nullable);
@@ -259,7 +260,8 @@ impl Known {
         format!("{name}{way}")
     }
 
-    /// Convert a value to the type of its column: a driver does not distinguish texts from bytes.
+    /// Convert a value to the type of its column, because a driver does not distinguish texts from
+    /// bytes.
     pub(super) fn fit(&self, column: usize, value: Value) -> Value {
         let kind = self.table.columns.get(column).map(|column| column.kind);
         match (kind, value) {
