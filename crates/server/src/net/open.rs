@@ -17,7 +17,7 @@ use crate::server::{Server, Slot};
 use crate::state::Client;
 use crate::state::guests::Guest;
 use crate::state::peer::Peer;
-use crate::tls::{Allowance, First, Tls, first};
+use crate::tls::{self, Allowance, First, Tls, first};
 
 /// Idle time after which the kernel probes whether the client is alive: MongoDB's value.
 const IDLE: Duration = Duration::from_secs(300);
@@ -69,7 +69,7 @@ fn prepare(stream: &TcpStream) {
 }
 
 fn failed(error: &io::Error) -> Refusal {
-    ("SSLHandshakeFailed", error.to_string())
+    ("SSLHandshakeFailed", tls::reason(error))
 }
 
 /// Wait until the guest must close; pending for ever for a client that is no guest.

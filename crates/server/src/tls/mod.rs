@@ -96,3 +96,51 @@ fn good_subject(loaded: &Loaded, shown: &[CertificateDer<'_>]) -> Option<String>
     strict.verify_client_cert(own, between, now).ok()?;
     subject::of(own).ok().map(|certificate| certificate.subject)
 }
+
+/// Why a handshake failed, with the next step where the library's text names none.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    if text.contains("UnsupportedCertVersion") {
+        return "the certificate of the client is of X.509 version 1; issue it with an extension, \
+            which makes it version 3: openssl x509 -req with -copy_extensions or -extfile"
+            .to_owned();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
+    use tokio_rustls::rustls::server::WebPkiClientVerifier;
+    use tokio_rustls::rustls::{RootCertStore, crypto::ring};
+
+    use super::*;
+
+    /// As `openssl x509 -req` makes it without extensions; valid for a hundred years.
+    const VERSION_1: &[u8] = b"-----BEGIN CERTIFICATE-----\n\
+MIIBFzCBvwIUaXlKtxeqBJHCnx2+NRnmOm4MVY0wCgYIKoZIzj0EAwIwDjEMMAoG\n\
+A1UEAwwDb2xkMCAXDTI2MTEyNDA5MzE0MVoYDzIxMjYxMDMxMDkzMTQxWjAOMQww\n\
+CgYDVQQDDANvbGQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATI7xD4pf0b0R0q\n\
+7iWLxOILJ5dRnhCRHOFHYEJ3xrSTzRoZfh1ClACYyWlpsp8uujdhemLP4TiBEsNg\n\
+fwGwF7EpMAoGCCqGSM49BAMCA0cAMEQCIEzKXG3FJcGYsjDR51k7wP7eVs6+VWcC\n\
+dxu5IW68Te2/AiA7VWfMSNbK0IU3uTu1K1KGLsx+2awdUTmTEHNN4bGjsQ==\n\
+-----END CERTIFICATE-----";
+
+    #[test]
+    fn a_certificate_without_extensions_is_explained() {
+        let authority = rcgen::generate_simple_self_signed(vec!["ca".to_owned()]).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.cert.der().clone()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .unwrap();
+        let shown = CertificateDer::from_pem_slice(VERSION_1).unwrap();
+        let refused = verifier
+            .verify_client_cert(&shown, &[], UnixTime::now())
+            .unwrap_err();
+        let reason = reason(&io::Error::other(refused));
+        assert!(reason.contains("version 1"), "{reason}");
+    }
+}
