@@ -353,8 +353,7 @@ fn unusable(message: String) -> Error {
     Error::new(Code::INVALID_SSL_CONFIGURATION, message)
 }
 
-/// The address that clients are told to connect to. A name that only this machine resolves is
-/// useless.
+/// The address that replies name to clients. A name that only this machine resolves is useless.
 fn address(config: &Config, port: u16) -> String {
     let mut names = config.bind_ip.iter().map(String::as_str);
     let host = names.find(|name| !name.starts_with('/'));

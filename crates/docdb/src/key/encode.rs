@@ -28,7 +28,8 @@ impl Encoder {
         self.bits_used = 0;
     }
 
-    /// Append a component. `descending` inverts it. `collate` is `None` for byte order.
+    /// Append a component. `descending` inverts it. Without a `collation`, strings are in byte
+    /// order.
     ///
     /// # Errors
     /// Bytes inside of a document or array that are no BSON.

@@ -43,7 +43,7 @@ struct Taken {
 }
 
 /// The sets to which `all` limits the fields of `index`; `None` if the index may lack a matching
-/// document. With `forced` the index is used in any case, because the user named it.
+/// document. With `forced`, which a hint sets, a sparse index is used although it may lack some.
 pub(crate) fn assign(
     index: &Arc<IndexView>,
     all: &Conjunction<'_>,

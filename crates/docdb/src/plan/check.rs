@@ -81,7 +81,7 @@ impl Check {
             true => self.backward(key, whole),
         };
         let known = match key.get(..self.true_bytes) {
-            // The key is at the limit of truncated keys: only its first `true_bytes` bytes decide.
+            // Such a short key is not truncated, and no truncated key has all its bytes.
             None => return self.checked(key, walk(key, true), backward),
             Some(known) => known,
         };

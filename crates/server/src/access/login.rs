@@ -1,4 +1,5 @@
 //! An authentication in progress on a connection: `saslStart` begins it, `saslContinue` ends it.
+//! A connection has one at a time, and an invalid message ends it.
 
 use std::sync::Arc;
 

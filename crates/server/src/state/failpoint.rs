@@ -18,7 +18,7 @@ use crate::command::Commands;
 #[derive(Debug, Clone, PartialEq)]
 enum Mode {
     AlwaysOn,
-    /// The next so many times.
+    /// Only the next times, as many as the number.
     Times(i64),
     /// Always, after skipping this many times.
     Skip(i64),

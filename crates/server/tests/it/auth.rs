@@ -608,7 +608,7 @@ fn class(name: &str) -> Option<u8> {
     })
 }
 
-/// Every command, as each kind of user. A command that is missing above fails.
+/// Run every command as each kind of user. A command that is missing above fails the test.
 /// A3: every command of the table has a rule.
 #[test]
 fn every_command_as_each_kind_of_user() {

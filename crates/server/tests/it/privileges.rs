@@ -177,7 +177,7 @@ fn a_large_pipeline_is_authorized_as_a_small_one() {
     assert_eq!(reader.fails("test", aggregate(&pipeline)).0, UNAUTHORIZED);
 }
 
-/// Names that were not the same when they were checked and when they were used.
+/// Names that differed between check and execution.
 /// A4: one parse is authorized and run.
 #[test]
 fn what_is_checked_is_what_is_written() {

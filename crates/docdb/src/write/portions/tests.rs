@@ -286,8 +286,8 @@ fn reads_end_where_they_renew_their_view() {
     check("aggregate", Site::aggregate, |_| ());
 }
 
-/// A portion that is repeated after a conflict checks again: a collection that has taken the name
-/// meanwhile has records of the same numbers.
+/// A portion repeated after a conflict checks again: a collection that has meanwhile taken the name
+/// has records with the same numbers.
 /// P2.
 #[test]
 fn a_portion_that_is_repeated_checks_again() {

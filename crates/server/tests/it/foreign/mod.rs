@@ -432,8 +432,8 @@ roles! {
     an_owner_stays_in_their_database: "dbOwner",
 }
 
-/// What resolves to another database than it was checked for: pipelines within pipelines, and those
-/// of views, name collections of the database they run on.
+/// Names could resolve to another database than the one that was checked: nested pipelines, and
+/// pipelines of views, name collections of the database that they run on.
 /// A4: what is authorized is what is read.
 #[test]
 fn nested_pipelines_stay_in_the_database_they_read() {

@@ -115,8 +115,8 @@ fn a_pipeline_does_without_an_index_that_is_newer_than_its_snapshot() {
     }
 }
 
-/// The index is dropped, and a document inserted, after a read has looked at the catalog and
-/// before it opens its snapshot: the read sees the document all the same.
+/// Between a read of the catalog and the opening of the snapshot the index is dropped and a
+/// document is inserted: the read must still find the document.
 /// `txn::view`: V1.
 #[test]
 fn a_read_does_without_an_index_that_was_dropped_before_its_snapshot() {
@@ -164,8 +164,8 @@ fn different(store: &Store, op: &Op<'_>, ns: &Namespace) -> Result<u64> {
     Ok(store.distinct(op, ns, &request)?.len() as u64)
 }
 
-/// A document with an array is inserted after a read has looked at the catalog and before it opens
-/// its snapshot: the read has it once.
+/// Between a read of the catalog and the opening of the snapshot a document with an array is
+/// inserted: the read must return it once.
 /// `txn::view`: V1.
 #[test]
 fn a_read_knows_of_arrays_that_came_before_its_snapshot() {
