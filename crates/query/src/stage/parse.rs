@@ -1,4 +1,4 @@
-//! From the specification of a stage to the stage.
+//! Parses the specification of a stage.
 
 use bson::{Bson, RawBsonRef, RawDocumentBuf};
 
@@ -17,7 +17,7 @@ use crate::value::type_name;
 use crate::window::WindowStage;
 use crate::{Code, Error, Result};
 
-/// Every stage by name, those that are refused included.
+/// The names of all known stages, including those that are always refused.
 const KNOWN: &[&str] = &[
     "$addFields",
     "$bucket",
@@ -61,7 +61,7 @@ const KNOWN: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// Stages that are known only to be refused.
+/// Stages that are known, but always refused.
 const REFUSED: &[&str] = &[
     "$changeStream",
     "$changeStreamSplitLargeEvent",
@@ -71,13 +71,13 @@ const REFUSED: &[&str] = &[
     "$vectorSearch",
 ];
 
-/// The stages that do something.
+/// The names of supported stages.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let known = KNOWN.iter().copied();
     known.filter(|name| !REFUSED.contains(name))
 }
 
-/// Whether there is a stage of this name.
+/// Whether `name` is a known stage.
 pub(crate) fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
 }
@@ -91,8 +91,8 @@ pub(crate) fn unknown(name: &str) -> Error {
 }
 
 impl Stage {
-    /// Parses the stage `name` with its specification. Stages that are short for others become
-    /// several.
+    /// Parses the stage `name` with its specification. A stage that is an abbreviation gives the
+    /// stages it stands for.
     ///
     /// # Errors
     /// 40324 for an unknown stage name; errors of the stage.
@@ -109,7 +109,7 @@ impl Stage {
         Ok(vec![stage])
     }
 
-    /// Parses a stage that has no filter.
+    /// Parses a stage without filters, from an owned value.
     fn parse_tree(name: &str, spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
         if let Some(transform) = Transform::parse(name, spec, settings)? {
             return Ok(vec![Stage::Transform(transform)]);
@@ -152,7 +152,7 @@ impl Stage {
     }
 }
 
-/// The errors of stages that need what this server does not have.
+/// The error for a stage that needs a feature this server does not have.
 fn refusal(name: &str) -> Error {
     match name {
         "$geoNear" => Error::new(
