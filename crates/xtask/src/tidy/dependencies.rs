@@ -1,4 +1,5 @@
-//! Third-party crates: pinned in the workspace, used, and with a decision.
+//! Checks that third-party crates are pinned in the workspace, used, and have a documented
+//! decision.
 
 use super::Finding;
 use super::repository::Repository;
@@ -6,7 +7,7 @@ use super::repository::Repository;
 /// The document with the reason for each third-party crate.
 const DECISION: &str = "docs/decisions/0002-dependencies.md";
 
-/// Every dependency comes from the table of the workspace.
+/// Checks that every dependency is inherited from the table of the workspace.
 pub(super) fn inherited(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -21,7 +22,7 @@ pub(super) fn inherited(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every entry of the workspace's table is used by a crate.
+/// Checks that a crate uses every entry of the workspace's table.
 pub(super) fn unused(repository: &Repository) -> Vec<Finding> {
     let used: Vec<&str> = repository
         .crates()
@@ -34,7 +35,7 @@ pub(super) fn unused(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// Every third-party crate has its row in the decision on dependencies.
+/// Checks that every third-party crate has a row in the decision on dependencies.
 pub(super) fn decisions(repository: &Repository) -> Vec<Finding> {
     let text = repository.file(DECISION).map_or("", |f| f.text.as_str());
     let missing = |name: &str, local: bool| !local && !text.contains(&format!("| `{name}` |"));
@@ -47,7 +48,7 @@ pub(super) fn decisions(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// Every crate takes the lints of the workspace.
+/// Checks that every crate inherits the lints of the workspace.
 pub(super) fn lints(repository: &Repository) -> Vec<Finding> {
     repository
         .crates()
