@@ -37,8 +37,8 @@ impl Error {
         self
     }
 
-    /// The same error with what failed because of it, as MongoDB chains them:
-    /// `context :: caused by :: message`.
+    /// Returns this error with the failed operation in front of its message, as MongoDB chains
+    /// errors: `context :: caused by :: message`.
     #[must_use]
     pub fn within(mut self, context: impl std::fmt::Display) -> Error {
         self.message = format!("{context} :: caused by :: {}", self.message);

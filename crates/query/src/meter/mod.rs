@@ -54,7 +54,7 @@ pub trait Watch: Send + Sync {
     /// Checks the deadline and the kill flag.
     ///
     /// # Errors
-    /// `MaxTimeMSExpired`, `Interrupted` and their kind.
+    /// `MaxTimeMSExpired`, `Interrupted` and similar codes.
     fn check(&self) -> Result<()>;
 
     /// The time left for the operation; `None` if it is not limited.

@@ -22,7 +22,7 @@ pub struct BucketAuto {
     pub group_by: Expr,
     /// Maximum number of buckets, at least 1.
     pub buckets: u32,
-    /// The other fields of a bucket's document.
+    /// The fields of a bucket's document other than `_id`.
     pub output: Vec<(String, Accumulator)>,
     /// The series of preferred numbers for bucket boundaries; `None` for the documents' own values.
     pub granularity: Option<Granularity>,

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub struct Group {
     /// The key.
     pub id: Expr,
-    /// The other fields of the result, in order.
+    /// The fields of the result other than `_id`, in order.
     pub fields: Vec<(String, Accumulator)>,
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn rank_of(kind: ElementType) -> u8 {
     }
 }
 
-/// The name of `value`'s type, as `$type` gives it.
+/// The name of `value`'s type, as `$type` returns it.
 #[must_use]
 pub fn type_name(value: &Bson) -> &'static str {
     name_of(value.element_type())

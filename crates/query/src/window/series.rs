@@ -93,8 +93,8 @@ impl Series<'_> {
             .collect()
     }
 
-    /// The exponential moving average: each number has the weight `alpha`, the average of the
-    /// numbers before it the rest. Values that are not numbers are skipped.
+    /// The exponential moving average: each number has the weight `alpha`; the average of the
+    /// numbers before it has the remaining weight. Values that are not numbers are skipped.
     fn moving_average(&self, input: &Expr, alpha: Number) -> Result<Vec<Bson>> {
         let mut average: Option<Number> = None;
         let mut averages = Vec::with_capacity(self.documents.len());

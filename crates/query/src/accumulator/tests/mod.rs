@@ -84,7 +84,7 @@ fn doubles_add_to_decimals_without_more_digits() {
     assert_eq!(accumulate("$avg", "$x", &both), decimal("1.25"));
     let infinite = [doc! { "x": f64::INFINITY }, doc! { "x": decimal("1") }];
     assert_eq!(accumulate("$sum", "$x", &infinite), decimal("Infinity"));
-    // The empty sum, zero with the exponent 0, gives the result its exponent.
+    // The sum starts as zero with the exponent 0, so the result has the exponent 0.
     let thousand = [doc! { "x": decimal("1E+3") }];
     assert_eq!(accumulate("$sum", "$x", &thousand), decimal("1000"));
 }
