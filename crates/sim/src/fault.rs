@@ -139,7 +139,8 @@ impl Sites {
     }
 }
 
-/// A fault, with the number of calls and what is left of it.
+/// A planned fault, with the number of calls counted so far and the number of calls that it has
+/// affected.
 #[derive(Clone)]
 struct Armed {
     fault: Fault,
