@@ -26,9 +26,9 @@ pub type State = BTreeMap<Key, Stamp>;
 pub(super) enum Outcome {
     /// Not reported.
     Unknown,
-    /// It was acknowledged.
+    /// The commit was acknowledged.
     Acked,
-    /// It was rolled back or refused.
+    /// The commit was rolled back or refused.
     Aborted,
 }
 

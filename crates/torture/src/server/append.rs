@@ -3,7 +3,7 @@
 //! Clients append numbers to lists and read lists, in transactions over two collections. A commit
 //! without an answer is sent again to the restarted server, which must know whether it happened.
 //! The whole history, including kills, must satisfy snapshot isolation and real time; at the end
-//! every list is read once more, so that a lost acknowledged append is found.
+//! every list is read again, so that a lost acknowledged append is found.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -13,9 +13,9 @@ use super::operation::{Draw, IDS, Operation};
 /// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It was acknowledged.
+    /// The operation was acknowledged.
     Acked,
-    /// It was rolled back.
+    /// The operation was rolled back.
     RolledBack,
     /// The server ended before the operation was sent completely, so it did not happen.
     CutShort,
@@ -127,7 +127,7 @@ impl Client {
         self.last = Some((operation, end));
     }
 
-    /// After a restart: send the last operation again, as a driver does, and then once more.
+    /// After a restart: send the last operation again, as a driver does, and then a second time.
     pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
         let Some((operation, end)) = self.last.take() else {
             return Ok(());
