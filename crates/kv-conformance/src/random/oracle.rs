@@ -17,9 +17,9 @@ pub(super) struct View(pub(super) BTreeMap<TreeId, Rc<Map>>);
 /// The times of the last commits that changed a key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamps {
-    /// Of a commit whose write takes part in conflict detection.
+    /// The time of the last commit whose write takes part in conflict detection.
     checked: u64,
-    /// Of a commit with any write.
+    /// The time of the last commit with any write.
     any: u64,
 }
 
