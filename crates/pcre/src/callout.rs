@@ -126,7 +126,7 @@ impl Walk<'_> {
         }
     }
 
-    /// The step over a single item, from `at` to `behind`, and over its quantifier, if it has one.
+    /// The step over a single item, which ends at `behind`, and over its quantifier, if it has one.
     fn repeated(&self, at: usize, behind: usize) -> Step {
         let end = match self.byte(behind) {
             Some(b'*' | b'+' | b'?') => behind + 1,
