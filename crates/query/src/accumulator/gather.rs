@@ -29,7 +29,7 @@ impl Distinct {
     }
 }
 
-/// The first values, or the last ones.
+/// The first or the last `limit` values.
 #[derive(Debug, Clone)]
 pub(super) struct Edge {
     limit: usize,

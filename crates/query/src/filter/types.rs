@@ -102,7 +102,7 @@ impl Types {
         Ok(())
     }
 
-    /// Reads the argument of `$type`.
+    /// Parses the argument of `$type`.
     pub(super) fn parse(value: RawBsonRef<'_>) -> Result<Types> {
         let mut types = Types::default();
         if let RawBsonRef::Array(list) = value {
