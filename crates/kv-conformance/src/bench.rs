@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::subject::Subject;
 
-/// A fresh directory for one law, removed when the law ends.
+/// A new directory for one law, removed when the law ends.
 #[derive(Debug)]
 pub struct Bench<'a> {
     subject: &'a Subject,
@@ -15,10 +15,10 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    /// A bench for one law about `subject`.
+    /// A bench for one law, with the engine and options of `subject`.
     ///
     /// # Panics
-    /// When no temporary directory can be created.
+    /// If no temporary directory can be created.
     #[must_use]
     pub fn new(subject: &'a Subject) -> Bench<'a> {
         let root = tempfile::Builder::new()
@@ -34,7 +34,7 @@ impl<'a> Bench<'a> {
         self.subject.capabilities()
     }
 
-    /// The longest keys and values.
+    /// The maximum sizes of keys and values.
     #[must_use]
     pub fn limits(&self) -> Limits {
         self.capabilities().limits
@@ -58,7 +58,7 @@ impl<'a> Bench<'a> {
         self.path("store")
     }
 
-    /// A path next to the store, for a second one.
+    /// A path for a second store, next to that of the first.
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
@@ -67,7 +67,7 @@ impl<'a> Bench<'a> {
     /// Open the store.
     ///
     /// # Panics
-    /// When it does not open.
+    /// If the store does not open.
     #[must_use]
     pub fn open(&self) -> Box<dyn Engine> {
         match self.try_open(&self.directory()) {
@@ -79,7 +79,7 @@ impl<'a> Bench<'a> {
     /// Open the store in `directory`.
     ///
     /// # Errors
-    /// The engine's.
+    /// The errors of the engine.
     pub fn try_open(&self, directory: &Path) -> Result<Box<dyn Engine>> {
         self.factory().open(directory, self.subject.options())
     }
@@ -87,7 +87,7 @@ impl<'a> Bench<'a> {
     /// Close `engine`, which must succeed, and open the store again.
     ///
     /// # Panics
-    /// When it does not close or open.
+    /// If the store does not close or does not open.
     #[must_use]
     pub fn reopen(&self, engine: Box<dyn Engine>) -> Box<dyn Engine> {
         if let Err(e) = engine.close() {

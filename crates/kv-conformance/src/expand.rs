@@ -1,12 +1,13 @@
 //! The macros that make one test of each law.
 
-/// Expands to one `#[test]` for each law, `skipped_laws`, which prints the missing capabilities,
-/// and the random runs against the model, all in a module named `conformance` or as given.
+/// Expands to a module with one `#[test]` for each law, the test `skipped_laws`, which prints the
+/// missing capabilities, and the random runs against the model. The module's name is `conformance`
+/// unless given.
 ///
 /// The factory is an expression of type `&'static dyn kv::Factory` (such as `kv_lmdb::factory()`),
-/// the options one of type `kv::EngineOptions` (default: the defaults). Both may use the names in
-/// scope of the surrounding module. `seeds = 8` after the options changes the number of random runs
-/// for an engine that is slow to open or to sync
+/// the options are an expression of type `kv::EngineOptions` (by default the engine's defaults).
+/// Both may use names of the surrounding module. `seeds = 8` after the options changes the number
+/// of random runs for an engine that is slow to open or to sync
 /// ([`Subject::with_seeds`](crate::Subject::with_seeds)).
 #[macro_export]
 macro_rules! conformance_tests {

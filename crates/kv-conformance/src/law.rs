@@ -6,7 +6,7 @@ use kv::{Capabilities, EngineOptions};
 
 use crate::bench::Bench;
 
-/// The longest key or value, in bytes, for which a law builds one of exactly the limit.
+/// The maximum size, in bytes, of a key or value that laws about the engine's limits build.
 const LIMIT_TRIED: usize = 16 << 20;
 
 /// A capability that a law needs. If the engine lacks it, the law is skipped.
@@ -36,22 +36,22 @@ pub enum Need {
     Backup,
     /// The engine does not copy itself.
     NoBackup,
-    /// The engine draws a storage map.
+    /// The engine reports a storage map.
     StorageMap,
-    /// The engine draws no storage map.
+    /// The engine reports no storage map.
     NoStorageMap,
     /// The engine counts written bytes by reason.
     IoByReason,
     /// The engine was opened with a redo log.
     Log,
-    /// The longest key is short enough to be tried (16 MiB).
+    /// The engine's maximum key size is at most 16 MiB, so that a law can build such a key.
     KeyLimit,
-    /// The longest value is short enough to be tried (16 MiB).
+    /// The engine's maximum value size is at most 16 MiB, so that a law can build such a value.
     ValueLimit,
 }
 
 impl Need {
-    /// Whether an engine with these capabilities, opened with these options, meets the need.
+    /// Whether an engine with these capabilities, opened with these options, has this capability.
     #[must_use]
     pub fn is_met(self, capabilities: &Capabilities, options: &EngineOptions) -> bool {
         match self {
@@ -105,18 +105,18 @@ impl fmt::Display for Need {
 /// One law.
 #[derive(Clone, Copy, Debug)]
 pub struct Law {
-    /// Its theme: the name of its module.
+    /// The theme of the law: the name of its module.
     pub theme: &'static str,
-    /// Its name, unique within the theme.
+    /// The name of the law, unique within the theme.
     pub name: &'static str,
-    /// What it needs of the engine.
+    /// The capabilities that the law needs.
     pub needs: &'static [Need],
-    /// Checks it on a new bench; panics when it is broken.
+    /// Checks the law on a new bench; panics if the engine breaks the law.
     pub run: fn(&mut Bench),
 }
 
 impl Law {
-    /// The first need that an engine with these capabilities does not meet.
+    /// The first needed capability that the engine lacks.
     #[must_use]
     pub fn unmet(&self, capabilities: &Capabilities, options: &EngineOptions) -> Option<Need> {
         self.needs

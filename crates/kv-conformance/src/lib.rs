@@ -1,8 +1,8 @@
-//! The laws every storage engine behind the `kv` API must pass.
+//! The laws that every storage engine with the `kv` API must keep.
 //!
 //! A law is a named function with assertions, run in a fresh directory. One list (`list.rs`) names
-//! them all: it builds [`laws`] and expands into one `#[test]` per law, so that an engine's test
-//! run names each. An adapter writes one line in its integration tests:
+//! all laws: [`laws`] is built from it, and it expands to one `#[test]` per law, so that an
+//! engine's test run names each law. An adapter has one line in its integration tests:
 //!
 //! ```text
 //! kv_conformance::conformance_tests!(kv_lmdb::factory());
@@ -21,11 +21,12 @@
 //!
 //! - I1. Missing capabilities are data ([`kv::Capabilities`]): a law that needs one is skipped,
 //!   counted and printed, never commented out and never silently passed.
-//! - I2. A law depends only on the contract in the documentation of `kv`: where that leaves the
-//!   engine a choice, every choice passes.
+//! - I2. A law depends only on the contract in the documentation of `kv`: where the contract leaves
+//!   a choice to the engine, a law accepts every choice.
 //! - I3. No law sleeps or asserts a duration: threads wait for one another by channels, which also
 //!   end when a thread panics.
-//! - I4. A random run is a function of its tape: the hexadecimal text it prints replays it.
+//! - I4. A random run is a function of its tape: a failing run prints the tape as hexadecimal text,
+//!   from which it can be repeated.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

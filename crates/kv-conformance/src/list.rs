@@ -1,8 +1,8 @@
 //! The one list of all laws.
 //!
-//! Each line is a law and, in brackets, the capabilities it needs ([`crate::Need`]). The list is a
-//! macro that passes itself to another one: `__law_table` makes data of it, `__law_tests` makes
-//! tests.
+//! Each line has a law and, in brackets, the capabilities it needs ([`crate::Need`]). The list is a
+//! macro that passes its lines to another macro: `__law_table` converts them to data, `__law_tests`
+//! to tests.
 
 use crate::law::Law;
 
@@ -427,7 +427,7 @@ macro_rules! __law_table {
     };
 }
 
-/// Every law, theme by theme.
+/// All laws, ordered by theme.
 #[must_use]
 pub fn laws() -> &'static [Law] {
     crate::__each_law!(__law_table)

@@ -1,4 +1,4 @@
-//! Running laws and reporting their results.
+//! Runs laws and reports their results.
 
 use std::any::Any;
 use std::fmt;
@@ -9,12 +9,12 @@ use crate::law::{Law, Need};
 use crate::list::laws;
 use crate::subject::Subject;
 
-/// A law that was not run because the engine lacks what it needs.
+/// A law that was not run because the engine lacks a capability.
 #[derive(Clone, Copy, Debug)]
 pub struct Skipped {
     /// The law.
     pub law: Law,
-    /// What the engine lacks.
+    /// The missing capability.
     pub need: Need,
 }
 
@@ -33,7 +33,7 @@ impl fmt::Display for Skipped {
 pub struct Failure {
     /// The law.
     pub law: Law,
-    /// The message of the law.
+    /// The message of the failed assertion.
     pub message: String,
 }
 
@@ -66,7 +66,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Run every law on `subject`, each in a fresh directory.
+/// Run every law on `subject`, each in a new directory.
 #[must_use]
 pub fn check_laws(subject: &Subject) -> Report {
     let mut report = Report::default();
@@ -86,10 +86,10 @@ pub fn check_laws(subject: &Subject) -> Report {
     report
 }
 
-/// Run one law on `subject`; prints when it is skipped.
+/// Run one law on `subject`; prints a line if the law is skipped.
 ///
 /// # Panics
-/// When the law is broken, or there is no such law.
+/// If the engine breaks the law, or the law does not exist.
 pub fn run_law(subject: &Subject, theme: &str, name: &str) {
     let law = laws()
         .iter()
@@ -101,10 +101,10 @@ pub fn run_law(subject: &Subject, theme: &str, name: &str) {
     }
 }
 
-/// Print every law that `subject` skips, and how many run.
+/// Print every law that is skipped for `subject`, and the number of laws that run.
 ///
 /// # Panics
-/// When the list of laws has shrunk below its floor of 120.
+/// If the list has fewer than 120 laws.
 pub fn print_skipped(subject: &Subject) {
     const FLOOR: usize = 120;
     let mut skipped = 0;

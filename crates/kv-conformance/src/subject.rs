@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use kv::{Capabilities, EngineOptions, Factory};
 
-/// Seeds of random runs by default.
+/// Default number of seeds of random runs.
 const SEEDS: u64 = 24;
 
 /// An engine and its options.
@@ -17,7 +17,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// The engine of `factory`, opened with `options` by every law.
+    /// A subject with the engine of `factory`; every law opens it with `options`.
     #[must_use]
     pub fn new(factory: &'static dyn Factory, options: EngineOptions) -> Subject {
         Subject {
@@ -28,14 +28,14 @@ impl Subject {
         }
     }
 
-    /// Run the random programs of `seeds` seeds instead of 24, unless the environment sets another
-    /// number.
+    /// Returns this subject with `seeds` as the default number of seeds of random runs, instead of
+    /// 24.
     #[must_use]
     pub fn with_seeds(self, seeds: u64) -> Subject {
         Subject { seeds, ..self }
     }
 
-    /// How many seeds of random runs there are by default.
+    /// The default number of seeds of random runs.
     #[must_use]
     pub fn seeds(&self) -> u64 {
         self.seeds
@@ -56,7 +56,7 @@ impl Subject {
     /// The engine's capabilities with the options of this subject, read once from an open engine.
     ///
     /// # Panics
-    /// When the engine cannot be opened in an empty directory.
+    /// If the engine cannot be opened in an empty directory.
     pub fn capabilities(&self) -> &Capabilities {
         self.capabilities.get_or_init(|| {
             let directory = tempfile::tempdir().expect("a temporary directory");

@@ -1,4 +1,4 @@
-//! The functions used by the laws: each does one thing that must succeed, or panics.
+//! Functions for the laws. Each does one thing that must succeed, and panics otherwise.
 
 use std::ops::Bound;
 
@@ -9,10 +9,10 @@ use kv::{
 
 pub(crate) use kv::Direction::{Backward, Forward};
 
-/// The level most laws commit at: they are not about durability.
+/// The durability of most commits: few laws are about durability.
 pub(crate) const QUICK: Durability = Durability::None;
 
-/// More entries than any law stores: a broken cursor must not run for ever.
+/// More entries than any law stores: a scan that returns more has a broken cursor and fails.
 const SCAN_MAX: usize = 100_000;
 
 pub(crate) type Entry = (Vec<u8>, Vec<u8>);
@@ -24,12 +24,12 @@ pub(crate) fn create(db: &dyn Engine, name: &str) -> TreeId {
     }
 }
 
-/// Set `key` in a separate transaction.
+/// Set `key` in a transaction of its own.
 pub(crate) fn put(db: &dyn Engine, tree: TreeId, key: &[u8], value: &[u8]) {
     change(db, |t| t.put(tree, key, value)).unwrap();
 }
 
-/// Remove `key` in a separate transaction; returns whether it existed.
+/// Delete `key` in a transaction of its own; returns whether it existed.
 pub(crate) fn delete(db: &dyn Engine, tree: TreeId, key: &[u8]) -> bool {
     let mut was_there = false;
     change(db, |t| {
@@ -48,7 +48,7 @@ pub(crate) fn change(
     finish(db.begin_write()?, body)
 }
 
-/// Run `body` in `txn` and commit it; at the first error it is dropped instead.
+/// Run `body` in `txn` and commit it; after an error the transaction is dropped.
 pub(crate) fn finish(
     mut txn: Box<dyn Transaction + '_>,
     body: impl FnOnce(&mut dyn Transaction) -> Result<()>,
@@ -57,7 +57,7 @@ pub(crate) fn finish(
     txn.commit(QUICK)
 }
 
-/// Set many keys by a batch.
+/// Set all `entries` by one batch.
 pub(crate) fn fill(db: &dyn Engine, tree: TreeId, entries: &[(&[u8], &[u8])]) {
     let mut batch = Batch::new();
     for (key, value) in entries {
@@ -66,13 +66,13 @@ pub(crate) fn fill(db: &dyn Engine, tree: TreeId, entries: &[(&[u8], &[u8])]) {
     db.write(&batch, QUICK).unwrap();
 }
 
-/// Set each of `keys` to itself by a batch.
+/// Set each of `keys` to a value equal to the key, by one batch.
 pub(crate) fn fill_keys(db: &dyn Engine, tree: TreeId, keys: &[&str]) {
     let entries: Vec<(&[u8], &[u8])> = keys.iter().map(|k| (k.as_bytes(), k.as_bytes())).collect();
     fill(db, tree, &entries);
 }
 
-/// Set `count` numbered keys (see [`numbered`]) by batches of 500.
+/// Set `count` numbered keys (see [`numbered`]) by batches of 500 keys.
 pub(crate) fn fill_numbered(db: &dyn Engine, tree: TreeId, count: u32, value: &[u8]) {
     for chunk in (0..count).collect::<Vec<u32>>().chunks(500) {
         let mut batch = Batch::new();
@@ -83,17 +83,17 @@ pub(crate) fn fill_numbered(db: &dyn Engine, tree: TreeId, count: u32, value: &[
     }
 }
 
-/// The key of number `n`: eight digits, so that byte order is the order of numbers.
+/// The key of number `n`: eight digits, so that keys sort as numbers.
 pub(crate) fn numbered(n: u32) -> Vec<u8> {
     format!("{n:08}").into_bytes()
 }
 
-/// The current value of `key`.
+/// The current value of `key`, read outside of transactions.
 pub(crate) fn get(db: &dyn Engine, tree: TreeId, key: &[u8]) -> Option<Vec<u8>> {
     db.begin_read().unwrap().get(tree, key).unwrap()
 }
 
-/// All current entries.
+/// All current entries of a tree.
 pub(crate) fn all(db: &dyn Engine, tree: TreeId) -> Vec<Entry> {
     scan(
         &*db.begin_read().unwrap(),
@@ -103,7 +103,7 @@ pub(crate) fn all(db: &dyn Engine, tree: TreeId) -> Vec<Entry> {
     )
 }
 
-/// All current keys, as text.
+/// All current keys of a tree, as text.
 pub(crate) fn all_keys(db: &dyn Engine, tree: TreeId) -> Vec<String> {
     keys(
         &*db.begin_read().unwrap(),
@@ -141,7 +141,7 @@ pub(crate) fn texts(entries: &[Entry]) -> Vec<String> {
         .collect()
 }
 
-/// The remaining entries of a cursor.
+/// The remaining entries of the cursor's scan.
 pub(crate) fn rest<C: Cursor + ?Sized>(cursor: &mut C) -> Vec<Entry> {
     let mut found = Vec::new();
     while cursor.advance().unwrap() {
@@ -151,7 +151,7 @@ pub(crate) fn rest<C: Cursor + ?Sized>(cursor: &mut C) -> Vec<Entry> {
     found
 }
 
-/// The kind of the error that `result` must be.
+/// The kind of the error in `result`; panics if it is not an error.
 #[track_caller]
 pub(crate) fn refused<T>(result: Result<T>) -> ErrorKind {
     match result {

@@ -1,33 +1,35 @@
-//! Where in a pattern the callout stands that every long attempt passes.
+//! Finds the place in a pattern for a callout that every long attempt reaches.
 //!
-//! An attempt is what PCRE2 does from one start. The callout stands behind the first item that
-//! repeats, if everything before it takes bounded time: single characters and classes, at most
-//! [`ITEMS_MAX`] of them. So an attempt that ends before the callout is short. Before the item,
-//! PCRE2 would no longer see that it can skip starts: for `a*b` every start within a run of `a`
-//! fails as the first did.
+//! An attempt is a match that PCRE2 tries from one start position. The callout is placed after the
+//! first item that repeats, if everything before it takes bounded time: single characters and
+//! classes, at most [`ITEMS_MAX`] of them. So an attempt that ends before the callout is short. A
+//! callout before the repeated item would disable an optimization: PCRE2 could not see which start
+//! positions it can skip. For `a*b`, every start within a run of `a` fails as the first one does.
 //!
-//! A leading `.*` is the exception: PCRE2 tries it at the starts of lines alone, and a callout
-//! behind it would be passed at every step back.
+//! A pattern that begins with `.*` is an exception: PCRE2 tries it only at the starts of lines, and
+//! would call a callout after it at every backtracking step.
 //!
-//! What is not understood for certain has the callout before it, which is right everywhere between
-//! two items. Alternatives need one each, so with them it stands at the beginning.
+//! Before an item that this module does not understand for certain, the callout is placed directly
+//! before it: a callout is valid between any two items. A pattern with alternatives would need one
+//! callout for each, so it gets one at its beginning.
 
-/// The callout as an item of a pattern.
+/// The callout, written as an item of a pattern.
 pub(crate) const ITEM: &str = "(?C)";
 
-/// Items that an attempt may match before the callout.
+/// Maximum number of items that an attempt may match before the callout.
 const ITEMS_MAX: usize = 32;
 
-/// Where the callout stands.
+/// The place of the callout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// At this byte of the pattern.
+    /// Before this byte of the pattern.
     At(usize),
-    /// The pattern repeats nothing and is short: no attempt is long.
+    /// No callout: the pattern is short and repeats nothing, so no attempt is long.
     Nowhere,
 }
 
-/// The place for `pattern`; `extended` says that spaces and comments in it are left out.
+/// The place of the callout in `pattern`. With `extended`, spaces and comments in the pattern are
+/// ignored.
 pub(crate) fn place(pattern: &str, extended: bool) -> Place {
     let start = beginning(pattern);
     if extended || pattern.contains('|') {
@@ -52,7 +54,7 @@ pub(crate) fn place(pattern: &str, extended: bool) -> Place {
     Place::At(at)
 }
 
-/// The byte behind the settings that a pattern may begin with, as `(*CRLF)`.
+/// The position after the settings at the start of a pattern, such as `(*CRLF)`.
 pub(crate) fn beginning(pattern: &str) -> usize {
     let mut rest = pattern;
     while let Some(inner) = rest.strip_prefix("(*") {
@@ -69,15 +71,15 @@ pub(crate) fn beginning(pattern: &str) -> usize {
 }
 
 enum Step {
-    /// The item is passed; the next begins here.
+    /// The callout comes later; the next item begins at this position.
     Onward(usize),
-    /// The callout stands here.
+    /// The callout is placed at this position.
     Here(usize),
-    /// The pattern has ended.
+    /// The pattern ends here.
     End,
 }
 
-/// A walk over the items of a pattern, which is at the start of one.
+/// The bytes of a pattern, which are read item by item.
 struct Walk<'p>(&'p [u8]);
 
 impl Walk<'_> {
@@ -113,7 +115,7 @@ impl Walk<'_> {
         self.byte(at) == Some(b'.') && self.byte(at + 1) == Some(b'*')
     }
 
-    /// Whether the item matches no character: a bracket, an assertion or a setting.
+    /// Whether the item matches the empty string: a group's bracket, an assertion or a setting.
     fn is_empty(&self, at: usize) -> bool {
         match self.byte(at) {
             Some(b'^' | b'$' | b'(') => true,
@@ -124,7 +126,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Past a single item, and what says that it repeats.
+    /// The step over a single item, which ends at `behind`, and over its quantifier, if it has one.
     fn repeated(&self, at: usize, behind: usize) -> Step {
         let end = match self.byte(behind) {
             Some(b'*' | b'+' | b'?') => behind + 1,
@@ -134,12 +136,12 @@ impl Walk<'_> {
             },
             _ => return Step::Onward(behind),
         };
-        // Lazy or possessive.
+        // The mark of a lazy or possessive quantifier.
         let more = matches!(self.byte(end), Some(b'+' | b'?'));
         Step::Here(end + usize::from(more))
     }
 
-    /// Behind `{2,5}`.
+    /// The position after a quantifier such as `{2,5}`, which begins at `at`.
     fn braces(&self, at: usize) -> Option<usize> {
         let mut end = at + 1;
         while matches!(self.byte(end), Some(b'0'..=b'9' | b',' | b' ')) {
@@ -148,13 +150,13 @@ impl Walk<'_> {
         (self.byte(end) == Some(b'}')).then_some(end + 1)
     }
 
-    /// Behind the `]` of a class.
+    /// The position after the `]` of the class that begins at `at`.
     fn class(&self, at: usize) -> Option<usize> {
         let mut at = at + 1;
         if self.byte(at) == Some(b'^') {
             at += 1;
         }
-        // As the first member it is a letter like others.
+        // A `]` that is the first member of a class does not end it.
         if self.byte(at) == Some(b']') {
             at += 1;
         }
@@ -176,7 +178,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The first item within a group that every attempt enters, or behind the setting of flags.
+    /// The position of the first item in a group that every attempt enters, or the position after a
+    /// setting of flags; `None` for other groups.
     fn entered(&self, at: usize) -> Option<usize> {
         let inner = self.0.get(at + 1..)?;
         let first = match inner {
@@ -194,7 +197,7 @@ impl Walk<'_> {
         (!optional).then_some(first)
     }
 
-    /// The bracket that closes the one at `at`.
+    /// The position of the bracket that closes the one at `at`.
     fn closing(&self, at: usize) -> Option<usize> {
         let (mut depth, mut at) = (0_usize, at);
         loop {
@@ -220,12 +223,12 @@ impl Walk<'_> {
     }
 }
 
-/// Whether a backslash and this byte stand for one character, whatever follows.
+/// Whether a backslash with this byte matches exactly one character, whatever follows.
 fn one_character(byte: u8) -> bool {
     b"dDsSwWhHvVtnrfea".contains(&byte) || (byte.is_ascii() && !byte.is_ascii_alphanumeric())
 }
 
-/// Bytes of the character of UTF-8 that begins with this one.
+/// Length in bytes of the UTF-8 character that begins with this byte.
 fn width(first: u8) -> usize {
     match first {
         0..0xC0 => 1,

@@ -1,4 +1,4 @@
-//! A pattern as PCRE2 compiles it, and the memory that matches work in: all calls of the library.
+//! Compiled patterns, and the memory that matches need. This module has all calls of the library.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -16,17 +16,17 @@ use stdx::sync::Mutex;
 
 use crate::{Error, Group, Options, Pace};
 
-/// Bytes of stack that compiled code gets at first, and at most, where callouts stand before every
-/// item and need more than the 32 KB of the machine's stack that it has otherwise.
+/// Initial and maximum size in bytes of the stack for compiled code with a callout before every
+/// item. Other code uses 32 KB of the machine's stack.
 const STACK_FIRST: usize = 32 << 10;
 const STACK_MAX: usize = 1 << 20;
 
-/// PCRE2's callout function: gets a description of the place, and the caller's data.
+/// PCRE2's type of callout functions. They get a description of the callout and the caller's data.
 type Callout = extern "C" fn(block: *mut c_void, data: *mut c_void) -> c_int;
 
 unsafe extern "C" {
-    /// Not among the bindings of `pcre2-sys`. The function is called with a pointer to PCRE2's
-    /// `pcre2_callout_block`, of which nothing is read here.
+    /// Missing in the bindings of `pcre2-sys`. PCRE2 calls the function with a pointer to its
+    /// `pcre2_callout_block`, from which this crate reads nothing.
     fn pcre2_set_callout_8(
         context: *mut pcre2_match_context_8,
         callout: Option<Callout>,
@@ -34,13 +34,14 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// How a pattern is compiled.
+/// How to compile a pattern.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct How {
     pub(crate) options: Options,
-    /// With a callout before every item, beside those that are in the pattern.
+    /// Whether to add a callout before every item, in addition to those in the pattern.
     pub(crate) careful: bool,
-    /// Without groups that have no name. A pattern that refers to one does not compile then.
+    /// Whether groups without a name do not capture. A pattern that refers to such a group fails to
+    /// compile.
     pub(crate) groupless: bool,
 }
 
@@ -48,19 +49,20 @@ pub(crate) struct How {
 pub(crate) struct Code {
     code: *mut pcre2_code_8,
     careful: bool,
-    /// Memory of matches that have ended, for the next ones: as many as there were at once.
+    /// The memory of ended matches, for reuse: one entry for each match that ran at the same time.
     pool: Mutex<Vec<Scratch>>,
 }
 
-// SAFETY: compiled code is never written after it was made, and PCRE2 allows any number of threads
-// to match with it; the pool is behind its lock.
+// SAFETY: compiled code does not change after it was made, and PCRE2 allows any number of threads
+// to match with it; a lock guards the pool.
 unsafe impl Send for Code {}
 // SAFETY: as above.
 unsafe impl Sync for Code {}
 
 impl Drop for Code {
     fn drop(&mut self) {
-        // SAFETY: made by pcre2_compile_8, freed once; no match is running, or it would borrow us.
+        // SAFETY: `pcre2_compile_8` made the code, and it is freed once; no match is running, since
+        // it would borrow `self`.
         unsafe { pcre2_code_free_8(self.code) }
     }
 }
@@ -79,8 +81,8 @@ impl Code {
         let bits = set.iter().filter(|(on, _)| *on);
         let bits = bits.fold(PCRE2_UTF, |all, (_, bit)| all | bit);
         let (mut code, mut at) = (0, 0);
-        // SAFETY: the length is that of the pattern, the numbers live through the call, and no
-        // compile context is given.
+        // SAFETY: pointer and length are those of the pattern, the two numbers live during the
+        // call, and a null compile context is allowed.
         let compiled = unsafe {
             pcre2_compile_8(
                 pattern.as_ptr(),
@@ -94,8 +96,9 @@ impl Code {
         if compiled.is_null() {
             return Err(Error::Pattern { code, at });
         }
-        // Where it fails, as for lack of executable memory, the interpreter matches instead.
-        // SAFETY: compiled above, and no other thread has it yet.
+        // If this fails, for example for lack of executable memory, the interpreter is used for
+        // matches.
+        // SAFETY: the code was compiled above, and no other thread has access to it yet.
         unsafe { pcre2_jit_compile_8(compiled, PCRE2_JIT_COMPLETE) };
         Ok(Code {
             code: compiled,
@@ -104,7 +107,8 @@ impl Code {
         })
     }
 
-    /// Whether there is a match at `start` or behind it; `groups` gets its groups.
+    /// Whether there is a match at `start` or after it; fills `groups` with the groups of the
+    /// match.
     pub(crate) fn search(
         &self,
         text: &str,
@@ -113,7 +117,7 @@ impl Code {
         pace: Pace<'_>,
         groups: Option<&mut Vec<Group>>,
     ) -> Result<bool, Error> {
-        // PCRE2 is promised that it need not check the text, from where it starts on.
+        // PCRE2 is instructed not to check that the text is valid from `start` on.
         assert!(text.is_char_boundary(start), "the start is in a character");
         let idle = self.pool.lock().pop();
         let scratch = idle.unwrap_or_else(|| Scratch::new(self));
@@ -133,20 +137,20 @@ impl Code {
     }
 }
 
-/// What one match works in.
+/// The memory of one match.
 struct Scratch {
     data: *mut pcre2_match_data_8,
     context: *mut pcre2_match_context_8,
-    /// Null for the machine's stack.
+    /// The stack for compiled code; null to use the machine's stack.
     stack: *mut pcre2_jit_stack_8,
 }
 
-// SAFETY: nothing in it belongs to a thread; one match at a time has it.
+// SAFETY: no part of it is bound to a thread, and only one match at a time uses it.
 unsafe impl Send for Scratch {}
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // SAFETY: each was made in `new`, is freed once, and a null stack is allowed.
+        // SAFETY: `new` made each of these, each is freed once, and a null stack is allowed.
         unsafe {
             pcre2_match_data_free_8(self.data);
             pcre2_match_context_free_8(self.context);
@@ -157,19 +161,20 @@ impl Drop for Scratch {
 
 impl Scratch {
     fn new(code: &Code) -> Scratch {
-        // SAFETY: the code lives; no general context is given, so that malloc is used.
+        // SAFETY: the code is alive; a null general context is allowed and means `malloc`.
         let data = unsafe { pcre2_match_data_create_from_pattern_8(code.code, ptr::null_mut()) };
         assert!(!data.is_null(), "no memory for a regular expression");
-        // SAFETY: as above.
+        // SAFETY: a null general context is allowed.
         let context = unsafe { pcre2_match_context_create_8(ptr::null_mut()) };
         assert!(!context.is_null(), "no memory for a regular expression");
         let mut stack = ptr::null_mut();
         if code.careful {
-            // SAFETY: as above.
+            // SAFETY: a null general context is allowed.
             stack = unsafe { pcre2_jit_stack_create_8(STACK_FIRST, STACK_MAX, ptr::null_mut()) };
         }
         if !stack.is_null() {
-            // SAFETY: the stack lives as long as the context: both are freed when this is dropped.
+            // SAFETY: the stack lives as long as the context: both are freed when `Scratch` is
+            // dropped.
             unsafe { pcre2_jit_stack_assign_8(context, None, stack.cast()) };
         }
         Scratch {
@@ -179,7 +184,7 @@ impl Scratch {
         }
     }
 
-    /// The result of `pcre2_match`: positive for a match.
+    /// Runs `pcre2_match` and returns its result: positive for a match, otherwise an error code.
     fn run(
         &self,
         code: *const pcre2_code_8,
@@ -192,9 +197,9 @@ impl Scratch {
             left: pace.every,
             pace,
         };
-        // SAFETY: the context is used by this call alone, and `beat` outlives it. The text is valid
-        // UTF-8 and the start at a character of it, so that no check is needed; its pointer is not
-        // null even if it is empty. Matched data is of a pattern with the same groups.
+        // SAFETY: only this call uses the context, and `beat` outlives the call. The text is valid
+        // UTF-8 and the start is at a character, so no check is needed; the pointer is not null
+        // even for an empty text. The match data was made for a pattern with the same groups.
         let result = unsafe {
             pcre2_set_match_limit_8(self.context, limit);
             pcre2_set_callout_8(self.context, Some(beat_once), (&raw mut beat).cast());
@@ -214,9 +219,9 @@ impl Scratch {
         result
     }
 
-    /// The groups of the match that was found last.
+    /// Copies the groups of the last match found.
     fn groups(&self, groups: &mut Vec<Group>) {
-        // SAFETY: the vector holds two numbers for each group, all of which PCRE2 sets on a match.
+        // SAFETY: the vector has two numbers for each group, and PCRE2 sets all of them on a match.
         let places = unsafe {
             let count = pcre2_get_ovector_count_8(self.data);
             let count = usize::try_from(count).expect("a group is a few bytes of the pattern");
@@ -229,14 +234,14 @@ impl Scratch {
     }
 }
 
-/// Counts callouts and asks when it is time to.
+/// Counts callouts, and asks the caller at the required intervals whether to continue.
 struct Beat<'a> {
     left: u32,
     pace: Pace<'a>,
 }
 
 impl Beat<'_> {
-    /// Counts one; false to end the match.
+    /// Counts a callout; returns false if the match must end.
     fn once(&mut self) -> bool {
         self.left = self.left.saturating_sub(1);
         if 0 < self.left {
@@ -246,7 +251,8 @@ impl Beat<'_> {
         (self.pace.ask)(self.pace.every)
     }
 
-    /// Reports the callouts since the last question; too late for an answer.
+    /// Reports the callouts since the last question, after the match has ended; the reply is
+    /// ignored.
     fn end(&mut self) {
         let count = self.pace.every.saturating_sub(self.left);
         if 0 < count {
@@ -255,9 +261,10 @@ impl Beat<'_> {
     }
 }
 
-/// Called by PCRE2: 0 to continue, an error code to end the match with it. A panic aborts.
+/// The callout function: returns 0 to continue, or an error code with which PCRE2 ends the match. A
+/// panic aborts the process.
 extern "C" fn beat_once(_block: *mut c_void, data: *mut c_void) -> c_int {
-    // SAFETY: `run` gives the pointer to its own `Beat`, which nothing else uses during the match.
+    // SAFETY: `run` passes the pointer to its own `Beat`, which nothing else uses during the match.
     let beat = unsafe { &mut *data.cast::<Beat<'_>>() };
     match beat.once() {
         true => 0,

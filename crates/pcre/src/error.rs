@@ -1,37 +1,37 @@
-//! What can go wrong, with PCRE2's own messages.
+//! Errors of compiling and matching, with PCRE2's messages.
 
 use std::borrow::Cow;
 
 use pcre2_sys::{PCRE2_ERROR_CALLOUT, PCRE2_ERROR_MATCHLIMIT, pcre2_get_error_message_8};
 
-/// Longer than any of PCRE2's messages.
+/// Buffer size for a message of PCRE2; longer than any of them.
 const MESSAGE_MAX: usize = 256;
 
 /// An error of compiling or matching.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The pattern is none: PCRE2's code, and the place in bytes of the pattern.
+    /// PCRE2 refuses the pattern.
     #[error("PCRE2: error compiling pattern at offset {at}: {}", message(*code))]
     Pattern {
-        /// PCRE2's number of the error.
+        /// PCRE2's error code.
         code: i32,
-        /// Where in the pattern, in bytes.
+        /// The position of the error in the pattern, in bytes.
         at: usize,
     },
-    /// PCRE2 gave up, mostly because of a limit.
+    /// PCRE2 ended the match with an error, mostly because of a limit.
     #[error("PCRE2: error matching: {}", message(*code))]
     Match {
-        /// PCRE2's number of the error.
+        /// PCRE2's error code.
         code: i32,
     },
-    /// The caller ended the match.
+    /// The caller interrupted the match.
     #[error("the match was interrupted")]
     Stopped,
 }
 
 impl Error {
-    /// The error of a match that returned `code`.
+    /// The error for the result `code` of a match.
     pub(crate) fn of_match(code: i32) -> Error {
         match code {
             PCRE2_ERROR_CALLOUT => Error::Stopped,
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// Whether a match took more steps than its limit.
+    /// Whether the match exceeded PCRE2's match limit.
     pub(crate) fn is_match_limit(&self) -> bool {
         matches!(self, Error::Match { code } if *code == PCRE2_ERROR_MATCHLIMIT)
     }

@@ -1,28 +1,28 @@
 //! PCRE2 over UTF-8 text, with matches that the caller can interrupt.
 //!
-//! A match of PCRE2 tries one start after another. Its match limit bounds the backtracking from one
-//! start; nothing in PCRE2 bounds the number of starts, so `(?:a*)[b-c]` on a megabyte of `a` reads
-//! half a terabyte. The only way out of a running match is a *callout*: an item of the pattern that
-//! calls a function, which may end the match.
+//! A match of PCRE2 tries one start position after another; each try is an attempt. The match limit
+//! of PCRE2 bounds the backtracking of one attempt, but nothing bounds the number of attempts, so
+//! `(?:a*)[b-c]` on a megabyte of `a` reads half a terabyte. A running match can be ended only by a
+//! *callout*: an item of the pattern that calls a function, which may end the match.
 //!
-//! R1: a pattern is compiled with a callout that every long attempt passes (module `callout`). So
-//!     the caller is asked after every [`Pace::every`] attempts.
-//! R2: an attempt takes at most `WORK_MAX` bytes of reading: the match limit is lowered to what
-//!     the length of the text allows. An attempt that needs more is repeated with a callout before
-//!     every item of the pattern, and PCRE2's own limit. That is several times slower, and stops
-//!     anywhere.
-//! R3: callouts change neither what matches nor the error of a bad pattern. Where the callout of R1
-//!     stands keeps PCRE2's optimizations of the start of a pattern, without which ordinary
-//!     patterns take time in the square of the text. One exception is PCRE2's: where a pattern sets
-//!     how lines end (`(*ANY)`), a match that begins between CR and LF is found or not by those
-//!     optimizations.
-//! R4: groups and callouts together switch off optimizations of PCRE2. A match is therefore
-//!     searched without groups where no part of the pattern can refer to one (`refers`): with
-//!     fewer groups a reference would compile and mean another. The groups of a match are found by
-//!     a second search from where it begins.
+//! R1: a pattern is compiled with a callout that every long attempt reaches (module `callout`). So
+//!     the caller is asked whether to continue after every [`Pace::every`] attempts.
+//! R2: an attempt reads at most `WORK_MAX` bytes: the match limit is lowered according to the
+//!     length of the text. An attempt that needs more is repeated with PCRE2's own limit and with a
+//!     callout before every item of the pattern. That is several times slower, but can be
+//!     interrupted anywhere.
+//! R3: callouts change neither what matches nor the error of an invalid pattern. The place of the
+//!     callout of R1 keeps PCRE2's optimizations of the start of a pattern, without which ordinary
+//!     patterns take quadratic time. There is one exception, caused by PCRE2: if a pattern sets how
+//!     lines end (`(*ANY)`), these optimizations decide whether a match that begins between CR and
+//!     LF is found.
+//! R4: groups and callouts together disable optimizations of PCRE2. A match is therefore first
+//!     searched with non-capturing groups, unless a part of the pattern may refer to a group
+//!     (`refers`): such a reference would then mean another group. A second search, from the start
+//!     of the match, finds the groups.
 //!
-//! A [`Regex`] may be used by several threads at once: each search takes the memory that it works
-//! in from a pool behind a lock, which is held for the taking alone.
+//! Several threads may use a [`Regex`] at the same time: each search takes its memory from a pool,
+//! whose lock is held only while it is taken or returned.
 
 mod callout;
 mod code;
@@ -37,53 +37,54 @@ use code::{Code, How};
 
 pub use error::Error;
 
-/// PCRE2's default: units of backtracking from one start.
+/// PCRE2's default match limit, in units of backtracking of one attempt.
 const MATCH_LIMIT: u32 = 10_000_000;
-/// The least that the match limit is lowered to (R2).
+/// The lowest match limit (R2).
 const MATCH_LIMIT_LEAST: u32 = 64;
-/// Bytes that an attempt reads at most without a callout: about a tenth of a second.
+/// Maximum number of bytes that an attempt may read without a callout; takes about a tenth of a
+/// second.
 const WORK_MAX: usize = 256 << 20;
 
-/// How a pattern is read.
+/// Options of a pattern.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Letters match in any case.
+    /// Ignore the case of letters.
     pub caseless: bool,
-    /// `^` and `$` match at lines.
+    /// `^` and `$` match at the start and end of each line.
     pub multi_line: bool,
-    /// `.` matches newlines.
+    /// `.` also matches newlines.
     pub dot_all: bool,
-    /// Spaces and comments in the pattern are left out.
+    /// Ignore spaces and comments in the pattern.
     pub extended: bool,
 }
 
 /// How a match asks its caller whether to continue.
 pub struct Pace<'a> {
-    /// Callouts between two questions.
+    /// Number of callouts between two calls of `ask`.
     pub every: u32,
-    /// The question: gets the number of callouts since the last one; false ends the match. It is
-    /// asked a last time when the match has ended, and its answer is ignored then.
+    /// Gets the number of callouts since the last call; returns false to end the match. Called once
+    /// more after the match has ended; then the result is ignored.
     pub ask: &'a mut dyn FnMut(u32) -> bool,
 }
 
-/// A group of a match, in bytes of the text; none for one that took no part.
+/// A group of a match, in bytes of the text; `None` for a group that did not take part.
 pub type Group = Option<Range<usize>>;
 
 /// A compiled pattern.
 pub struct Regex {
-    /// Finds whole matches; without groups where that can be (R4).
+    /// Finds whole matches; without capturing groups if possible (R4).
     matcher: Form,
-    /// The pattern with its groups, compiled when they are asked for first.
+    /// The pattern with its groups, compiled at the first request for groups.
     grouped: OnceLock<Result<Form, Error>>,
-    /// Whether a match that is known to begin at a place can be searched from there: nothing in the
-    /// pattern depends on where the search began, or moves the beginning of the match.
+    /// Whether the groups of a match can be found by a search that starts where the match begins:
+    /// nothing in the pattern depends on the start of the search or moves the start of the match.
     movable: bool,
     pattern: Box<str>,
 }
 
-/// Whether some part of a pattern may refer to a group, have a name, or switch capturing on or off:
-/// anything but groups, lookarounds and the flags `imsx`. Takes characters of classes and quotes
-/// for what they look like, too.
+/// Whether a part of a pattern may refer to a group, name one, or change whether groups capture.
+/// Such is everything with a bracket except plain groups, lookarounds and the flags `imsx`.
+/// Characters in classes and quotes are not excluded, so the result may be true without a reason.
 fn refers(pattern: &str) -> bool {
     let escapes = pattern.split('\\').skip(1);
     let mut escapes = escapes.filter_map(|rest| rest.chars().next());
@@ -98,7 +99,8 @@ fn refers(pattern: &str) -> bool {
         })
 }
 
-/// Whether a group that begins with `(?` and this neither has a name nor refers to another.
+/// Whether a group that begins with `(?` and then `kind` neither has a name nor refers to another
+/// group.
 fn is_plain(kind: &str) -> bool {
     if [":", "=", "!", ">", "|", "#", "<=", "<!"]
         .iter()
@@ -111,10 +113,10 @@ fn is_plain(kind: &str) -> bool {
 }
 
 impl Regex {
-    /// Compiles `pattern`, for the processor at hand where PCRE2 can.
+    /// Compiles `pattern`, to machine code if PCRE2 supports the processor.
     ///
     /// # Errors
-    /// [`Error::Pattern`], with PCRE2's message and the place in the pattern.
+    /// [`Error::Pattern`], with PCRE2's message and the position in the pattern.
     pub fn new(pattern: &str, options: Options) -> Result<Regex, Error> {
         let how = How {
             options,
@@ -129,21 +131,22 @@ impl Regex {
         })
     }
 
-    /// Whether some part of `text` matches.
+    /// Whether a part of `text` matches.
     ///
     /// # Errors
-    /// [`Error::Stopped`] when the caller ends it, [`Error::Match`] beyond PCRE2's limits.
+    /// [`Error::Stopped`] when the caller ends the match, [`Error::Match`] beyond PCRE2's limits.
     pub fn is_match(&self, text: &str, pace: Pace<'_>) -> Result<bool, Error> {
         self.matcher.search(&self.pattern, text, 0, pace, None)
     }
 
-    /// The first match that begins at `start` or behind it, and its groups; the whole match first.
+    /// The groups of the first match that begins at `start` or after it; the first group is the
+    /// whole match.
     ///
     /// # Errors
     /// As [`Regex::is_match`].
     ///
     /// # Panics
-    /// When `start` is not at a character of the text or at its end.
+    /// If `start` is neither the position of a character of the text nor its end.
     pub fn captures_at(
         &self,
         text: &str,
@@ -179,14 +182,14 @@ impl Regex {
     }
 }
 
-/// A pattern compiled with or without its groups.
+/// A pattern, compiled with or without capturing groups.
 struct Form {
     how: How,
-    /// With the callout of R1, or without one if no attempt is long.
+    /// Compiled with the callout of R1, or without a callout if no attempt is long.
     quick: Code,
     /// Whether `quick` has a callout.
     called: bool,
-    /// With a callout before every item (R2), compiled when it is needed first.
+    /// Compiled with a callout before every item (R2), when this is needed for the first time.
     careful: OnceLock<Result<Code, Error>>,
 }
 
@@ -243,7 +246,8 @@ fn quick_limit(length: usize) -> u32 {
     limit.clamp(MATCH_LIMIT_LEAST, MATCH_LIMIT)
 }
 
-/// The pattern with a callout at `at`; where PCRE2 does not take one there, at its beginning.
+/// Compiles the pattern with a callout at `at`; if PCRE2 refuses a callout there, with one at the
+/// beginning.
 fn with_callout(pattern: &str, how: How, at: usize) -> Result<Code, Error> {
     let put = |at: usize| {
         let (before, after) = pattern.split_at(at);
@@ -252,7 +256,7 @@ fn with_callout(pattern: &str, how: How, at: usize) -> Result<Code, Error> {
     if let Ok(code) = put(at) {
         return Ok(code);
     }
-    // The error of a bad pattern is that of the pattern as it is (R3).
+    // If the pattern is invalid, the error must be that of the pattern without a callout (R3).
     drop(Code::new(pattern, how)?);
     put(callout::beginning(pattern))
 }

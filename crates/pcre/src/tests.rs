@@ -1,10 +1,10 @@
-//! Callouts change no match, and stop every match.
+//! Callouts do not change matches, and can end every match.
 
 use stdx::Rng;
 
 use super::{Code, Error, Group, How, MATCH_LIMIT, Options, Pace, Regex};
 
-/// Atoms of random patterns: what the start of a pattern can be, and what may go wrong there.
+/// Parts of random patterns: those that may be at the start of a pattern, and difficult ones.
 const ATOMS: &[&str] = &[
     "a",
     "b",
@@ -45,7 +45,7 @@ const ATOMS: &[&str] = &[
     "\\x{e4}",
     "[[:alpha:]]",
 ];
-/// References to groups, which need not exist.
+/// References to groups; the groups need not exist.
 const REFERENCES: &[&str] = &["\\1", "\\2", "\\g{-1}"];
 const REPEATS: &[&str] = &[
     "", "", "", "*", "+", "?", "*?", "+?", "*+", "{1,2}", "{2,}", "{,2}",
@@ -79,7 +79,7 @@ fn text(rng: &mut Rng, length: u64) -> String {
     (0..rng.below(length)).map(|_| pick(rng, LETTERS)).collect()
 }
 
-/// All matches of a text, as the caller of `$regexFindAll` asks for them; an error ends them.
+/// All matches in a text, found as for `$regexFindAll`; an error ends the list.
 fn all(
     text: &str,
     mut first: impl FnMut(usize) -> Result<Option<Vec<Group>>, Error>,
@@ -106,7 +106,7 @@ fn all(
 
 type Found = Result<Vec<Group>, Error>;
 
-/// The pattern without any callout, under PCRE2's own limit.
+/// All matches of the pattern compiled without callouts, with PCRE2's own limit.
 fn plain(code: &Code, text: &str) -> Vec<Found> {
     searched(code, text, MATCH_LIMIT)
 }
@@ -133,7 +133,7 @@ fn counted(regex: &Regex, text: &str) -> Vec<Found> {
     })
 }
 
-/// R3, R4: matches, their groups and errors are those of a search without callouts.
+/// R3, R4: matches, groups and errors are the same as those of a search without callouts.
 #[test]
 fn a_match_with_callouts_is_that_without() {
     let (compared, matched) = compare(11, 8_000, SETTINGS, false);
@@ -143,7 +143,7 @@ fn a_match_with_callouts_is_that_without() {
     );
 }
 
-/// R4, where parts of the pattern refer to groups.
+/// R4, for patterns that refer to groups.
 #[test]
 fn a_match_with_references_is_that_without_callouts() {
     let (compared, matched) = compare(12, 4_000, &[""], true);
@@ -153,7 +153,8 @@ fn a_match_with_references_is_that_without_callouts() {
     );
 }
 
-/// Compares searches of random patterns: how many, and how many found something.
+/// Compares searches of random patterns with and without callouts; returns the number of searches,
+/// and of those that found a match.
 fn compare(seed: u64, patterns: u32, settings: &[&str], refers: bool) -> (usize, usize) {
     let mut rng = Rng::new(seed);
     let (mut compared, mut matched) = (0, 0);
@@ -214,7 +215,7 @@ fn compare(seed: u64, patterns: u32, settings: &[&str], refers: bool) -> (usize,
     (compared, matched)
 }
 
-/// Ends a match after some questions, and counts those after that.
+/// Ends a match at the question number `after`, and checks that few questions follow.
 fn stopped(regex: &Regex, text: &str, after: u32) -> Result<bool, Error> {
     let mut asked = 0;
     let pace = Pace {
@@ -225,13 +226,13 @@ fn stopped(regex: &Regex, text: &str, after: u32) -> Result<bool, Error> {
         },
     };
     let outcome = regex.is_match(text, pace);
-    // One that ends it, and the one at the end.
+    // One question to end the match, and the last one after it has ended.
     assert!(asked <= after + 2, "asked {asked} times");
     outcome
 }
 
-/// R1: the caller is asked during a long match, and can end it.
-/// A group that is left out would give its number to another, and the pattern would still compile.
+/// R4: in these patterns, a non-capturing group would change the number of another group, and the
+///     pattern would still compile.
 #[test]
 fn references_mean_the_groups_that_the_pattern_has() {
     let ten = "(.)".repeat(10);
@@ -257,6 +258,7 @@ fn references_mean_the_groups_that_the_pattern_has() {
     }
 }
 
+/// R1: the caller is asked during a long match, and can end it.
 #[test]
 fn a_match_ends_when_its_caller_says_so() {
     let text = "a".repeat(1 << 20);
@@ -274,7 +276,7 @@ fn a_match_ends_when_its_caller_says_so() {
     ] {
         let regex = Regex::new(pattern, Options::default()).unwrap();
         match stopped(&regex, &text, 0) {
-            // PCRE2 may find at once that there can be no match, or that it lacks stack.
+            // PCRE2 may find immediately that no match is possible, or that its stack is exhausted.
             Err(Error::Stopped | Error::Match { .. }) | Ok(false) => {}
             other => panic!("{pattern}: {other:?}"),
         }
@@ -285,10 +287,10 @@ fn a_match_ends_when_its_caller_says_so() {
     }
 }
 
-/// R3: PCRE2 still skips starts that cannot match.
+/// R3: PCRE2 still skips start positions that cannot match.
 #[test]
 fn skipping_of_starts_is_kept() {
-    // The square of the length would be counted in the hundreds of thousands.
+    // With quadratic time, the number of callouts would be in the hundreds of thousands.
     let text = "a".repeat(1 << 20);
     for pattern in ["a*b", "a+[b-c]", "(a*)b", "(?i)a*b", "xy[a-z]*"] {
         let regex = Regex::new(pattern, Options::default()).unwrap();
@@ -304,7 +306,7 @@ fn skipping_of_starts_is_kept() {
     }
 }
 
-/// R2: the lowered match limit is not the limit of a match.
+/// R2: a match may exceed the lowered match limit.
 #[test]
 fn an_attempt_beyond_the_lowered_limit_is_repeated_with_care() {
     let text = format!("{}c", "ab".repeat(1 << 19));

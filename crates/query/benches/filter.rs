@@ -13,7 +13,7 @@ const ROUNDS: usize = 7;
 const DOCUMENTS: usize = 20_000;
 
 fn main() {
-    // Test runners start benches too, to see that they start.
+    // Test runners run benchmarks with `--test`, only to check that they start.
     let quick = std::env::args().any(|argument| argument == "--test");
     let (rounds, count) = if quick { (1, 100) } else { (ROUNDS, DOCUMENTS) };
     let documents = documents(count);

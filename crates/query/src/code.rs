@@ -1,7 +1,7 @@
 //! MongoDB's error codes, by number and name.
 //!
-//! Drivers and tools act on the number; people read the name. Numbers without a name of their own
-//! are "locations", shown as `Location40324`.
+//! Drivers and tools act on the number; people read the name. MongoDB calls a number without a name
+//! a "location" and shows it as `Location40324`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -166,7 +166,8 @@ codes! {
 }
 
 impl Code {
-    /// The name MongoDB gives it: `BadValue`, or `Location40324` for those without one.
+    /// MongoDB's name of the code, such as `BadValue`, or `Location40324` for a code without a
+    /// name.
     #[must_use]
     pub fn name(self) -> Cow<'static, str> {
         match self.known() {

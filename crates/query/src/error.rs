@@ -13,7 +13,7 @@ pub struct Error {
     pub code: Code,
     /// The message for users.
     pub message: String,
-    /// Fields that go into the reply beside code and message: `keyPattern`, `errInfo` and the like.
+    /// Further fields of the error reply, such as `keyPattern` and `errInfo`.
     pub details: Option<Box<Document>>,
 }
 
@@ -30,15 +30,15 @@ impl Error {
         }
     }
 
-    /// The same with fields for the reply.
+    /// Returns this error with `details` as further fields of the reply.
     #[must_use]
     pub fn with_details(mut self, details: Document) -> Error {
         self.details = Some(Box::new(details));
         self
     }
 
-    /// The same error with what failed because of it, as MongoDB chains them:
-    /// `context :: caused by :: message`.
+    /// Returns this error with the failed operation in front of its message, as MongoDB chains
+    /// errors: `context :: caused by :: message`.
     #[must_use]
     pub fn within(mut self, context: impl std::fmt::Display) -> Error {
         self.message = format!("{context} :: caused by :: {}", self.message);
@@ -66,7 +66,7 @@ impl Error {
     }
 }
 
-/// Bytes that are no BSON.
+/// Invalid BSON.
 impl From<bson::error::Error> for Error {
     fn from(error: bson::error::Error) -> Error {
         Error::new(Code::INVALID_BSON, error.to_string())

@@ -1,22 +1,22 @@
-//! Types: names, numbers, and their place in the order of values.
+//! The types of values: their names, their numbers, and their place in the order of values.
 
 use bson::spec::ElementType;
 use bson::{Bson, RawBsonRef};
 
-/// The place of `value`'s type in the order of values; types that compare by value share one.
+/// The place of `value`'s type in the order of values; types that compare by value share a place.
 #[must_use]
 pub fn rank(value: &Bson) -> u8 {
     rank_of(value.element_type())
 }
 
-/// As [`rank`].
+/// As [`rank`], for a raw value.
 #[must_use]
 pub fn rank_raw(value: RawBsonRef<'_>) -> u8 {
     rank_of(value.element_type())
 }
 
-/// MongoDB's manual, "Comparison/Sort Order": undefined (and a missing value) stands before null,
-/// and string and symbol together.
+/// As in MongoDB's manual, "Comparison/Sort Order": undefined (and a missing value) comes before
+/// null; string and symbol share a place.
 pub(crate) fn rank_of(kind: ElementType) -> u8 {
     match kind {
         ElementType::MinKey => 0,
@@ -41,13 +41,13 @@ pub(crate) fn rank_of(kind: ElementType) -> u8 {
     }
 }
 
-/// The name of `value`'s type, as `$type` gives it.
+/// The name of `value`'s type, as `$type` returns it.
 #[must_use]
 pub fn type_name(value: &Bson) -> &'static str {
     name_of(value.element_type())
 }
 
-/// As [`type_name`].
+/// As [`type_name`], for a raw value.
 #[must_use]
 pub fn type_name_raw(value: RawBsonRef<'_>) -> &'static str {
     name_of(value.element_type())
@@ -79,7 +79,8 @@ pub(crate) fn name_of(kind: ElementType) -> &'static str {
     }
 }
 
-/// The number of a type as `$type` takes it: that of BSON, with -1 for MinKey and 127 for MaxKey.
+/// The number of a type as `$type` accepts it: its number in BSON, with -1 for MinKey and 127 for
+/// MaxKey.
 #[must_use]
 pub fn type_number(kind: ElementType) -> i32 {
     match kind {
@@ -107,7 +108,7 @@ pub fn type_number(kind: ElementType) -> i32 {
     }
 }
 
-/// Whether expressions take `value` for true: all but false, null, undefined and zeros.
+/// Whether expressions treat `value` as true: all values except false, null, undefined and zeros.
 #[must_use]
 pub fn truthy(value: &Bson) -> bool {
     match value {
@@ -117,7 +118,7 @@ pub fn truthy(value: &Bson) -> bool {
     }
 }
 
-/// As [`truthy`].
+/// As [`truthy`], for a raw value.
 #[must_use]
 pub fn truthy_raw(value: RawBsonRef<'_>) -> bool {
     match value {

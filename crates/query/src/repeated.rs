@@ -1,12 +1,12 @@
-//! Names that a document gives twice.
+//! Fields that occur twice in a document.
 //!
 //! Bytes of BSON may have two fields of one name; a tree keeps the last. What is read from a tree
 //! is therefore checked here before, on its bytes: options of commands and stages, paths of
 //! projections, and schemas; `expr::repeated` checks expressions. Filters and conditions of `$pull`
 //! are parsed from bytes and may repeat a name.
 //!
-//! [`check_pipeline`] is the one walk over a pipeline and the pipelines in it; it runs where a
-//! pipeline is parsed.
+//! [`check_pipeline`] checks a pipeline and the pipelines in it; it runs where a pipeline is
+//! parsed.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,8 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::{Error, Result};
 
-/// Stages whose argument has keys of the user, or that see every repetition themselves.
+/// Stages that are not checked here: their argument is keyed by field names of the user, or their
+/// own parser finds repeated names.
 const FREE: &[&str] = &[
     "$match",
     "$project",
@@ -25,17 +26,18 @@ const FREE: &[&str] = &[
     "$sort",
 ];
 
-/// Number of names up to which each is compared with each; with more a set is made of them.
+/// Up to this number of names, each is compared with every other; above it, they go into a set.
 const FEW: usize = 24;
 
-/// Nesting of projections that is checked: documents of clients nest no deeper.
+/// Depth to which projections are checked: documents from clients are not nested deeper.
 const DEPTH_MAX: usize = 200;
 
 /// Checks a pipeline, and the pipelines in its stages. Recursion is bounded by the depth of BSON.
 ///
 /// # Errors
-/// 40413 for an option of a stage that is given twice, 31250 for a path of a projection that is,
-/// 40323 for a stage of several fields, `TypeMismatch` for what is no stage.
+/// 40413 for an option of a stage that is given twice, 31250 for a path of a projection that is
+/// given twice, 40323 for a stage of several fields, `TypeMismatch` for an element that is not a
+/// stage.
 pub fn check_pipeline(stages: &RawArray) -> Result<()> {
     for stage in stages {
         let RawBsonRef::Document(stage) = stage? else {
@@ -95,7 +97,7 @@ pub(crate) fn check_paths_of(name: &str, spec: &RawDocument) -> Result<()> {
     })
 }
 
-/// Checks that a specification of a projection names no path twice with one and the same text.
+/// Checks that the specification of a projection does not contain the same path twice.
 ///
 /// # Errors
 /// 31250, as MongoDB for paths that collide.
@@ -110,7 +112,7 @@ fn check_paths_below(spec: &RawDocument, prefix: &str, depth: usize) -> Result<(
         let element = element?;
         let name = element.key().as_str();
         if at == 0 && name.starts_with('$') {
-            // An expression.
+            // An expression: its fields are not paths.
             return Ok(());
         }
         let path = match prefix {
@@ -145,7 +147,7 @@ pub fn distinct(place: &str, document: &RawDocument) -> Result<()> {
     }
 }
 
-/// The first name that is not the first of its kind.
+/// The first name that occurs earlier in `names`, too.
 #[must_use]
 pub fn repeated<'a>(mut names: impl ExactSizeIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     if names.len() <= FEW {
@@ -158,15 +160,15 @@ pub fn repeated<'a>(mut names: impl ExactSizeIterator<Item = &'a str> + Clone) -
     names.find(|name| !seen.insert(*name))
 }
 
-/// The error of a field that is given twice.
+/// The error for a field that is given twice.
 #[must_use]
 pub fn duplicate(place: &str, name: &str) -> Error {
     let message = format!("BSON field '{place}.{name}' is a duplicate field");
     Error::location(40_413, message)
 }
 
-/// The first name that a document, or one in it at any depth, has twice. Recursion is bounded by
-/// the depth of documents on the wire.
+/// The first field name that occurs twice in `document` or in one document nested in it. Recursion
+/// is bounded by the depth of documents on the wire.
 ///
 /// # Errors
 /// `InvalidBSON` for invalid bytes.
@@ -220,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// A document of fields that may repeat.
+    /// A document of these fields, whose names may repeat.
     fn fields(fields: &[(&str, RawBson)]) -> RawDocumentBuf {
         let mut document = RawDocumentBuf::new();
         for (name, value) in fields {
@@ -311,7 +313,7 @@ mod tests {
                 assert!(error.message.ends_with("Path collision at b.a"), "{error}");
             }
         }
-        // Arguments of expressions are no paths, and other stages have none.
+        // Arguments of expressions are not paths, and `$match` has no paths of projections.
         let argument = one("$literal", twice.clone());
         check(one("$set", one("a", argument))).unwrap();
         check(one("$match", twice)).unwrap();

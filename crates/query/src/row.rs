@@ -1,8 +1,8 @@
-//! A document in a pipeline, as bytes or as an owned tree, whichever exists.
+//! A document in a pipeline, as bytes, as an owned document, or both.
 //!
-//! Stages that only look (`$match`, `$sort`, simple projections) ask for bytes; stages that compute
-//! ask for the tree. Each form is made from the other once, on demand, and kept until the row
-//! changes hands.
+//! Stages that only read or copy (`$match`, `$sort`, simple projections) ask for bytes; stages that
+//! compute values ask for the owned document. A row makes the missing form on demand, once, and
+//! keeps it until the row is passed on.
 
 use std::cell::OnceCell;
 
@@ -13,17 +13,17 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use crate::Result;
 use crate::sort::SortKey;
 
-/// One document in one or both forms.
+/// One document, as bytes, as an owned document, or both.
 #[derive(Debug, Clone)]
 pub struct Row {
     raw: OnceCell<RawDocumentBuf>,
     document: OnceCell<Document>,
-    /// The values it was sorted by, where the pipeline reads them.
+    /// The values by which `$sort` ordered the row; set only where the pipeline reads them.
     sort_key: Option<Arc<[Bson]>>,
 }
 
 impl Row {
-    /// A row of bytes.
+    /// A row from bytes.
     #[must_use]
     pub fn from_raw(raw: RawDocumentBuf) -> Row {
         Row {
@@ -33,7 +33,7 @@ impl Row {
         }
     }
 
-    /// A row of a tree.
+    /// A row from an owned document.
     #[must_use]
     pub fn from_document(document: Document) -> Row {
         Row {
@@ -43,28 +43,28 @@ impl Row {
         }
     }
 
-    /// The same with the key it was sorted by.
+    /// Returns this row with `key`, the values by which `$sort` ordered it.
     #[must_use]
     pub fn sorted_by(mut self, key: &SortKey) -> Row {
         self.sort_key = Some(key.values().into());
         self
     }
 
-    /// The same with the key of another one that it was made of.
+    /// Returns this row with the sort key of the row from which it was made.
     pub(crate) fn with_sort_key(mut self, key: Option<Arc<[Bson]>>) -> Row {
         self.sort_key = key;
         self
     }
 
-    /// The values it was sorted by, if they were kept.
+    /// The values by which `$sort` ordered the row, if they were kept.
     pub(crate) fn sort_key(&self) -> Option<Arc<[Bson]>> {
         self.sort_key.clone()
     }
 
-    /// The bytes.
+    /// The document as bytes.
     ///
     /// # Errors
-    /// `InvalidBSON` when the tree cannot be encoded (a name with a zero byte).
+    /// `InvalidBSON` when the document cannot be encoded (a name with a zero byte).
     pub fn raw(&self) -> Result<&RawDocument> {
         if let Some(raw) = self.raw.get() {
             return Ok(raw);
@@ -76,10 +76,10 @@ impl Row {
         Ok(self.raw.get_or_init(|| raw))
     }
 
-    /// The tree.
+    /// The owned document.
     ///
     /// # Errors
-    /// `InvalidBSON` when the bytes are no BSON.
+    /// `InvalidBSON` when the bytes are not valid BSON.
     pub fn document(&self) -> Result<&Document> {
         if let Some(document) = self.document.get() {
             return Ok(document);
@@ -91,7 +91,8 @@ impl Row {
         Ok(self.document.get_or_init(|| document))
     }
 
-    /// The same as bytes alone, for rows that are held: a tree takes many times their memory.
+    /// Drops the owned document and keeps only the bytes: stages hold rows in this form, because an
+    /// owned document takes many times the memory.
     ///
     /// # Errors
     /// As [`Row::raw`].
@@ -100,7 +101,7 @@ impl Row {
         Ok(Row::from_raw(self.into_raw()?).with_sort_key(key))
     }
 
-    /// The bytes, taken out.
+    /// Consumes the row and returns its bytes.
     ///
     /// # Errors
     /// As [`Row::raw`].
@@ -113,7 +114,7 @@ impl Row {
         }
     }
 
-    /// The tree, taken out.
+    /// Consumes the row and returns the owned document.
     ///
     /// # Errors
     /// As [`Row::document`].

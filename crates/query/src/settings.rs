@@ -10,20 +10,20 @@ use crate::expr::{Scope, Variables};
 /// The collation, the variables, the time and the database of an operation.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How strings compare; none compares bytes.
+    /// The collation by which strings are compared; `None` compares their bytes.
     pub collator: Option<Arc<Collator>>,
-    /// The variables of `let`, and the system's.
+    /// The variables of `let` and the system variables.
     pub variables: Variables,
-    /// When the operation began.
+    /// When the operation started.
     pub now: DateTime,
-    /// The database of collections that stages name without one (default: none, which leaves it to
-    /// [`crate::stage::Target::resolve`]). Pipelines within `$lookup`, `$unionWith` and views have
-    /// that of the collection they read.
+    /// The database of collections that stages name without a database. Default `None`: the caller
+    /// of [`crate::stage::Target::resolve`] passes the database. For a pipeline within `$lookup`,
+    /// `$unionWith` or a view it is the database of the collection that this pipeline reads.
     pub database: Option<Arc<str>>,
 }
 
 impl Default for Settings {
-    /// No collation, no variables, the beginning of 1970.
+    /// No collation, no variables; `now` is the start of 1970.
     fn default() -> Settings {
         let now = DateTime::from_millis(0);
         Settings {
@@ -36,7 +36,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// No collation, and the variables that every operation has which began at `now`.
+    /// Settings without a collation, with the system variables of an operation that started at
+    /// `now`.
     #[must_use]
     pub fn at(now: DateTime) -> Settings {
         Settings {
@@ -47,7 +48,7 @@ impl Settings {
         }
     }
 
-    /// The same for a pipeline that reads a collection of `database`.
+    /// Returns these settings for a pipeline that reads a collection of `database`.
     #[must_use]
     pub fn within(mut self, database: &str) -> Settings {
         if self.database.as_deref() != Some(database) {

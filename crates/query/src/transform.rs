@@ -1,4 +1,4 @@
-//! Stages that make one document of one, or none: no state, no storage.
+//! Stages that map one document to one or none: without state, without storage.
 
 use bson::{Bson, Document};
 
@@ -26,11 +26,11 @@ pub enum Transform {
     Redact(Expr),
 }
 
-/// The names of the variables that `$redact` decides with.
+/// The names of the variables that the expression of `$redact` returns as its decision.
 const DECISIONS: [&str; 3] = ["DESCEND", "PRUNE", "KEEP"];
 
 impl Transform {
-    /// Parses the stage `name`; none when it is no transform.
+    /// Parses the stage `name`; `None` when it is not one of these stages.
     ///
     /// # Errors
     /// Errors of projections and expressions.
@@ -133,7 +133,7 @@ impl Transform {
         }
     }
 
-    /// The projection, when it is one.
+    /// The projection; `None` for `$replaceRoot` and `$redact`.
     #[must_use]
     pub fn projection(&self) -> Option<&Projection> {
         match self {
@@ -144,14 +144,14 @@ impl Transform {
         }
     }
 
-    /// Whether the value at `path` is the same before and after, for every document.
+    /// Whether the stage leaves the value at `path` unchanged in every document.
     #[must_use]
     pub fn preserves(&self, path: &Path) -> bool {
         self.projection()
             .is_some_and(|projection| projection.preserves(path))
     }
 
-    /// Whether it asks for the key that documents were sorted by (`{$meta: "sortKey"}`).
+    /// Whether the stage reads the key by which documents were sorted (`{$meta: "sortKey"}`).
     #[must_use]
     pub fn reads_sort_key(&self) -> bool {
         let mut found = Dependencies::default();
@@ -162,7 +162,7 @@ impl Transform {
         found.reads_sort_key()
     }
 
-    /// Adds what is read of the document, beside what passes through.
+    /// Adds what the stage reads of the document; fields that it only passes on are not added.
     pub fn dependencies(&self, found: &mut Dependencies) {
         match self {
             Transform::Project(projection)
@@ -259,8 +259,8 @@ fn replaced(expr: &Expr, document: &Document, variables: &Variables) -> Result<D
     }
 }
 
-/// Decides on a document and, on `$$DESCEND`, on the documents in it. Recursion is bounded
-/// by the depth of documents.
+/// Evaluates the decision for a document and, on `$$DESCEND`, for the documents in it. Recursion is
+/// bounded by the depth of documents.
 fn redact(expr: &Expr, document: Document, variables: &Variables) -> Result<Option<Document>> {
     meter::step()?;
     let decision = expr.evaluate(&Env::new(&document, variables))?;

@@ -1,4 +1,4 @@
-//! The types of `$type`: names, numbers and the alias `number`.
+//! The argument of `$type`: names, numbers and the alias `number`.
 
 use bson::spec::ElementType;
 use bson::{Bson, RawBsonRef};
@@ -42,7 +42,7 @@ const NUMBERS: [ElementType; 4] = [
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Types {
     types: Vec<ElementType>,
-    /// The alias `number` was named, which is shown as such.
+    /// Whether the set has the alias `number`, which is shown as such.
     number: bool,
 }
 
@@ -53,7 +53,7 @@ impl Types {
         self.types.contains(&kind) || (self.number && NUMBERS.contains(&kind))
     }
 
-    /// The types, the numbers for the alias.
+    /// The types of the set, with the four numeric types for the alias `number`.
     #[must_use]
     pub fn list(&self) -> Vec<ElementType> {
         ALL.into_iter()
@@ -102,7 +102,7 @@ impl Types {
         Ok(())
     }
 
-    /// Reads the argument of `$type`.
+    /// Parses the argument of `$type`.
     pub(super) fn parse(value: RawBsonRef<'_>) -> Result<Types> {
         let mut types = Types::default();
         if let RawBsonRef::Array(list) = value {

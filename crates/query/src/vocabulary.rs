@@ -1,5 +1,6 @@
 //! The names that the query language supports, as lists: for documentation, and for tests that
-//! compare them with the parsers. Names that are known only to be refused are not included.
+//! compare them with the parsers. Names that the parsers know only in order to refuse them are not
+//! included.
 
 use crate::{accumulator, expr, filter, stage_name, update, window};
 
@@ -15,13 +16,13 @@ pub fn expressions() -> Vec<&'static str> {
     sorted(expr::names())
 }
 
-/// Accumulators of `$group` and its like.
+/// Accumulators, as in `$group`.
 #[must_use]
 pub fn accumulators() -> Vec<&'static str> {
     sorted(accumulator::names())
 }
 
-/// Functions of `$setWindowFields` beside the accumulators.
+/// Functions of `$setWindowFields` that are not accumulators.
 #[must_use]
 pub fn window_functions() -> Vec<&'static str> {
     sorted(window::names())
@@ -57,7 +58,7 @@ mod tests {
     use crate::stage::Stage;
     use crate::update::Update;
 
-    /// Whatever a parser says of these, it must know the name.
+    /// Checks that `parse` knows each of `names`: it may fail, but not with the message `unknown`.
     fn check(names: &[&str], unknown: &str, parse: impl Fn(&str) -> Option<String>) {
         assert!(!names.is_empty());
         for name in names {

@@ -21,7 +21,7 @@ impl Content {
         self.len
     }
 
-    /// Fill `buffer` from `offset`; false when the content ends before.
+    /// Fill `buffer` from `offset`; false when the content ends within it.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> bool {
         let end = offset.checked_add(buffer.len() as u64);
         if end.is_none_or(|end| self.len < end) && !buffer.is_empty() {
@@ -46,7 +46,7 @@ impl Content {
         true
     }
 
-    /// Write all of `bytes`, growing with zeros to `offset` first.
+    /// Write `bytes` at `offset`; a gap before `offset` is filled with zeros.
     pub(crate) fn write(&mut self, offset: u64, bytes: &[u8]) {
         let mut rest = bytes;
         let mut at = offset;
@@ -101,7 +101,8 @@ impl Content {
     }
 }
 
-/// The block that holds `at`, the offset inside it, and how many of `rest` bytes it holds.
+/// The number of the block that contains position `at`, the offset in it, and how many of `rest`
+/// bytes fit into it.
 fn split(at: u64, rest: usize) -> (u64, usize, usize) {
     let size = BLOCK as u64;
     let skip = usize::try_from(at % size).expect("below a block");

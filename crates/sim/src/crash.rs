@@ -1,8 +1,8 @@
 //! Which pending ops survive a crash.
 //!
-//! An [`Outcome`] is a class of crashes, which exhaustive tests enumerate; a [`Profile`] has the
-//! promises of the device, which limit an outcome. Both, with a seed, make a [`Crash`]: the same
-//! crash of the same disk gives the same image.
+//! An [`Outcome`] says which ops survive; exhaustive tests try every outcome. A [`Profile`] states
+//! the promises of the device, which limit the possible outcomes. Both, with a seed, make a
+//! [`Crash`]: the same crash of the same disk gives the same image.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,33 +17,33 @@ pub enum Profile {
     /// A write changes no byte outside the sectors of 512 bytes that it touches. Everything else is
     /// possible: a sector that was being written may be damaged as a whole.
     Atomic512,
-    /// The same with blocks of 4,096 bytes.
+    /// As [`Profile::Atomic512`], with blocks of 4,096 bytes.
     Atomic4096,
     /// Ops reach the disk in the order they were made: a prefix survives, its last write torn. The
-    /// sector of 512 bytes at the tear may be damaged as a whole.
+    /// sector of 512 bytes at which this write is torn may be damaged as a whole.
     Sequential,
     /// Ops that extend a file survive in order, without holes; overwrites in any order.
     OrderedAppend,
-    /// No op survives that was not synced, with any outcome.
+    /// Only synced ops survive, whatever the outcome.
     DropsEverything,
-    /// All ops survive, with any outcome.
+    /// All ops survive, whatever the outcome.
     KeepsEverything,
 }
 
 /// Which of the pending ops survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// None.
+    /// No op.
     None,
-    /// All.
+    /// All ops.
     All,
     /// Only the last one.
     OnlyLast,
     /// All except the last one.
     AllButLast,
-    /// All, but of the last one only a prefix.
+    /// All ops, but only a prefix of the last one.
     PrefixTorn,
-    /// A random subset, some of them torn.
+    /// A random subset of the ops, some of them torn.
     Random,
 }
 
@@ -58,28 +58,28 @@ pub struct Crash {
     pub seed: u64,
 }
 
-/// A pending op, as far as the choice needs it.
+/// A pending op, reduced to what decides on its survival.
 pub(crate) struct Candidate {
     pub(crate) seq: u64,
-    /// `None`: a change of names.
+    /// The file; `None` for a change of names.
     pub(crate) inode: Option<u64>,
     pub(crate) extends: bool,
 }
 
-/// The fate of a pending op.
+/// What happens to a pending op in a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Kept,
     Lost,
-    /// The bytes are lost, the new length is not: zeros.
+    /// The new length survives, the bytes do not: they are zeros.
     Zeros,
-    /// Some sectors, drawn from the seed; with `garbage`, some of the others are damaged.
+    /// Random sectors survive, drawn from the seed; with `garbage`, some other sectors are damaged.
     Torn {
         sector: u64,
         seed: u64,
         garbage: bool,
     },
-    /// Some sectors from the beginning; with `garbage`, the first of the others is damaged.
+    /// The first sectors survive; with `garbage`, the next one is damaged.
     Prefix {
         sector: u64,
         seed: u64,
@@ -88,7 +88,7 @@ pub(crate) enum Fate {
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Profile; 6] = [
         Profile::Atomic512,
         Profile::Atomic4096,
@@ -108,7 +108,7 @@ impl Profile {
 }
 
 impl Outcome {
-    /// All of them.
+    /// All outcomes.
     pub const ALL: [Outcome; 6] = [
         Outcome::None,
         Outcome::All,
@@ -120,7 +120,7 @@ impl Outcome {
 }
 
 impl Crash {
-    /// A crash of any kind: half of them random subsets.
+    /// A random crash; half of all crashes keep a random subset.
     #[must_use]
     pub fn draw(rng: &mut Rng) -> Crash {
         let profile = Profile::ALL.get(rng.index(Profile::ALL.len()));
@@ -132,7 +132,7 @@ impl Crash {
         }
     }
 
-    /// The fate of each candidate (they are in order), by its number.
+    /// What happens to each candidate, by its number; candidates are in order.
     pub(crate) fn fates(self, candidates: &[Candidate]) -> BTreeMap<u64, Fate> {
         let mut rng = Rng::new(self.seed);
         let fates = match self.profile {
@@ -207,8 +207,8 @@ impl Crash {
     }
 }
 
-/// No length without its bytes: after the first op that extended a file and did not survive as a
-/// whole, no later extending op of this file survives.
+/// Prevents a length that survives without its bytes: after the first extending op of a file that
+/// is not kept whole, all later extending ops of this file are lost.
 fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
     let mut ended = BTreeSet::new();
     let each = candidates.iter().zip(drawn);
@@ -240,7 +240,7 @@ fn order_appends(candidates: &[Candidate], drawn: Vec<Fate>) -> Vec<Fate> {
 }
 
 impl Fate {
-    /// Whether a change of names with this fate survives; it cannot survive in part.
+    /// Whether a change of names survives; it cannot survive in part.
     pub(crate) fn keeps_name(self) -> bool {
         match self {
             Fate::Kept => true,

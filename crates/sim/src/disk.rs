@@ -1,4 +1,4 @@
-//! The disk behind the lock: files, names, faults, the clock, and the numbering of calls.
+//! The simulated disk, inside the lock: files, names, faults, the clock, and the numbers of calls.
 //!
 //! - I1: every pending op has its own number, larger than those of all earlier ops.
 //! - I2: after a stop, only the clock changes.
@@ -28,7 +28,7 @@ const ENOSPC: i32 = 28;
 pub struct SimOptions {
     /// The seed of faults and latencies.
     pub seed: u64,
-    /// Bytes the disk holds, in blocks of 4 KiB; `None`: no limit.
+    /// Capacity in bytes, allocated in blocks of 4 KiB; `None` for no limit.
     pub capacity: Option<u64>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn failure(kind: FaultKind) -> io::Error {
 #[derive(Clone)]
 pub(crate) struct Handle {
     pub(crate) inode: u64,
-    /// How many of the file's failures it has reported, or will never report.
+    /// Number of the file's failures that this descriptor has reported or must not report.
     failures: u64,
 }
 
@@ -74,12 +74,12 @@ pub(crate) struct Handle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Go,
-    /// Execute it, and report that the machine has stopped.
+    /// Execute the call, and return the error that the machine has stopped.
     Stop,
     Fail(FaultKind),
 }
 
-/// Everything.
+/// The whole state of the simulated disk.
 #[derive(Clone)]
 pub(crate) struct Disk {
     pub(crate) names: Names,
@@ -120,7 +120,7 @@ impl Disk {
         }
     }
 
-    /// Number, time and record a call; returns what it must do.
+    /// Number and record a call, and advance the clock; returns what the call must do.
     pub(crate) fn step(&mut self, event: Event<'_>) -> io::Result<Step> {
         self.alive()?;
         self.ios += 1;
@@ -142,7 +142,7 @@ impl Disk {
         })
     }
 
-    /// An error once the machine has stopped.
+    /// Returns an error if the machine has stopped.
     pub(crate) fn alive(&self) -> io::Result<()> {
         if self.stopped { Err(stopped()) } else { Ok(()) }
     }
@@ -152,7 +152,7 @@ impl Disk {
         self.next
     }
 
-    /// Bytes of the disk in use: by files with a name or a handle.
+    /// Bytes of the disk in use: by files that have a name or an open handle.
     pub(crate) fn used(&self) -> u64 {
         let named: BTreeSet<u64> = self.names.visible.values().copied().collect();
         let live = |(id, inode): &(&u64, &Inode)| named.contains(id) || 0 < inode.opens;
@@ -171,7 +171,7 @@ impl Disk {
         Ok(())
     }
 
-    /// The file with this number.
+    /// The file with the number `id`.
     pub(crate) fn inode(&self, id: u64) -> &Inode {
         self.inodes.get(&id).expect("an open or named file is kept")
     }
@@ -188,8 +188,8 @@ impl Disk {
             .inode
     }
 
-    /// A handle to the file of this name; creates the file if it does not exist and `create` is
-    /// set.
+    /// Opens the file at `path`; creates it if it does not exist and `create` is set. Returns the
+    /// number of the handle.
     pub(crate) fn open(&mut self, path: &Path, create: bool) -> io::Result<u64> {
         let inode = match self.names.visible.get(path) {
             Some(&inode) => inode,
@@ -230,7 +230,7 @@ impl Disk {
         self.collect();
     }
 
-    /// Remove the files that no name and no handle refers to, not even after a crash.
+    /// Remove files without a handle that also have no name, neither now nor after any crash.
     pub(crate) fn collect(&mut self) {
         let names = &self.names;
         let alive = |id: &u64, inode: &mut Inode| 0 < inode.opens || names.mentions(*id);
@@ -260,7 +260,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Reserve, or fail because the disk is full.
+    /// Reserve space, or fail because the disk is full.
     pub(crate) fn allocate(&mut self, inode: u64, offset: u64, length: u64) -> io::Result<()> {
         let end = offset.checked_add(length);
         let end = end.ok_or(io::ErrorKind::InvalidInput)?;

@@ -1,31 +1,31 @@
-//! Faults: which call fails or returns wrong results, when, and for how long.
+//! Faults: the calls that fail or return wrong results, from when on, and for how long.
 
 use stdx::Rng;
 use vfs::Site;
 
 use crate::trace::Call;
 
-/// Which sites a fault concerns.
+/// The sites to which a fault applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sites {
-    /// All.
+    /// All sites.
     All,
-    /// The one of this name.
+    /// The site of this name.
     Is(&'static str),
-    /// Those whose names begin with this prefix, such as `log.`.
+    /// The sites whose names begin with this prefix, such as `log.`.
     StartWith(&'static str),
 }
 
-/// When a fault begins, counted in the calls it applies to, from 1.
+/// When a fault begins. Calls are counted from 1; only calls to which the fault applies count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum When {
-    /// At the nth call.
+    /// At the call with this number.
     Nth(u64),
     /// At each call, with this probability.
     Chance(f64),
 }
 
-/// How long it lasts.
+/// For how many calls a fault lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lasts {
     /// One call.
@@ -36,27 +36,29 @@ pub enum Lasts {
     Heals(u64),
 }
 
-/// The content of the page cache after a failed sync.
+/// What the page cache contains after a failed sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pages {
-    /// The new content, until evicted, although it is not on disk and will never be (ext4).
+    /// The new content until it is evicted, although it is not on disk and will never be (ext4).
     Keep,
-    /// The content on disk: old, new or mixed (xfs, btrfs).
+    /// The content of the disk, which may be old, new or a mixture (xfs, btrfs).
     Revert,
 }
 
-/// The kind of a fault.
+/// What a fault does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// The device fails (`EIO`). A write may have been executed in part; a sync behaves as ext4's.
+    /// The device fails (`EIO`). A write may be executed in part; a sync fails as on ext4
+    /// ([`Pages::Keep`]).
     Eio,
-    /// The disk is full (`ENOSPC`). The call has no effect; a sync behaves as ext4's.
+    /// The disk is full (`ENOSPC`). The call has no effect; a sync fails as on ext4
+    /// ([`Pages::Keep`]).
     Enospc,
     /// A write writes a part of its bytes, and then fails because the disk is full.
     ShortWrite,
     /// A sync fails (`EIO`); each descriptor reports it once, and the next sync succeeds.
     SyncFails(Pages),
-    /// A read returns one wrong bit.
+    /// A read returns one inverted bit.
     BitFlip,
     /// A read returns bytes from another position in the file.
     MisdirectedRead,
@@ -69,20 +71,20 @@ pub enum FaultKind {
 /// A planned fault.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// Where.
+    /// The sites to which the fault applies.
     pub sites: Sites,
-    /// In which calls; `None`: each kind of call that the [`FaultKind`] applies to.
+    /// The kind of call; `None` for every kind to which the [`FaultKind`] applies.
     pub call: Option<Call>,
-    /// From when.
+    /// When the fault begins.
     pub when: When,
-    /// How long.
+    /// For how many calls it lasts.
     pub lasts: Lasts,
-    /// What.
+    /// What the fault does.
     pub kind: FaultKind,
 }
 
 impl Fault {
-    /// `kind` once, at the `nth` call from `site` that it applies to.
+    /// A fault that happens once, at the `nth` call from `site` to which `kind` applies.
     #[must_use]
     pub fn once(site: &'static str, nth: u64, kind: FaultKind) -> Fault {
         Fault {
@@ -96,7 +98,7 @@ impl Fault {
 }
 
 impl FaultKind {
-    /// Its name in tables.
+    /// The name of the fault in tables.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,7 +114,7 @@ impl FaultKind {
         }
     }
 
-    /// Whether it applies to this kind of call.
+    /// Whether the fault applies to this kind of call.
     #[must_use]
     pub fn befalls(self, call: Call) -> bool {
         match self {
@@ -137,7 +139,8 @@ impl Sites {
     }
 }
 
-/// A fault and its state.
+/// A planned fault, with the number of calls counted so far and the number of calls that it has
+/// affected.
 #[derive(Clone)]
 struct Armed {
     fault: Fault,
@@ -162,8 +165,8 @@ impl Faults {
         self.0.clear();
     }
 
-    /// The fault of this call: the first one that is due. All faults that apply to the call count
-    /// it.
+    /// The fault for this call: the first one that is due. The call is counted for every fault that
+    /// applies to it.
     pub(crate) fn strike(&mut self, site: Site, call: Call, rng: &mut Rng) -> Option<FaultKind> {
         let mut strikes = None;
         for armed in &mut self.0 {

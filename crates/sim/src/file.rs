@@ -11,7 +11,7 @@ use crate::fault::{FaultKind, Pages};
 use crate::inode::FileOp;
 use crate::trace::{Call, Event};
 
-/// A descriptor; closes when dropped.
+/// A descriptor; dropping it closes the file.
 pub(crate) struct SimFile {
     disk: Arc<Mutex<Disk>>,
     handle: u64,
@@ -28,7 +28,7 @@ impl SimFile {
         SimFile { disk, handle }
     }
 
-    /// Execute a step; returns it with the number of the file.
+    /// Numbers and records a call; returns what it must do, and the number of the file.
     fn step(
         &self,
         disk: &mut Disk,
@@ -144,7 +144,8 @@ impl File for SimFile {
 }
 
 impl Disk {
-    /// Another position in the same file for this range: one where it fits, at least a block away.
+    /// A random position in the same file at which the range fits, in another block if there is
+    /// one.
     fn elsewhere(&mut self, inode: u64, (offset, length): (u64, u64)) -> u64 {
         let room = self.inode(inode).visible.len().saturating_sub(length);
         let blocks = room / 4096 + 1;
@@ -155,7 +156,7 @@ impl Disk {
         block * 4096
     }
 
-    /// Give the file the length that a write would have given it, without writing its bytes.
+    /// Extend the file to the end of the range, as a write would, without writing its bytes.
     fn grow_unwritten(&mut self, inode: u64, (offset, length): (u64, u64)) {
         let end = offset.saturating_add(length);
         if self.inode(inode).visible.len() < end && 0 < length {

@@ -13,7 +13,7 @@ use crate::owned::Owned;
 /// A change of a file that is not durable yet.
 #[derive(Clone)]
 pub(crate) enum FileOp {
-    /// Write bytes at an offset. `extends`: the file was shorter.
+    /// Write bytes at an offset. `extends`: the write makes the file longer.
     Write {
         offset: u64,
         bytes: Arc<[u8]>,
@@ -21,7 +21,7 @@ pub(crate) enum FileOp {
     },
     /// Set the length.
     SetLen(u64),
-    /// Extend the length to at least this.
+    /// Extend the file to at least this length.
     Grow(u64),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct Inode {
     pub(crate) owned: Owned,
     /// Number of open handles.
     pub(crate) opens: usize,
-    /// How often writeback has failed; each handle reports each failure once.
+    /// Number of failed writebacks; each handle reports each failure once.
     pub(crate) failures: u64,
 }
 
@@ -54,7 +54,7 @@ impl FileOp {
         }
     }
 
-    /// Whether it makes the file longer.
+    /// Whether the op makes the file longer.
     pub(crate) fn extends(&self) -> bool {
         match self {
             FileOp::Write { extends, .. } => *extends,
@@ -95,8 +95,8 @@ impl Inode {
         }
     }
 
-    /// Writeback failed: some ops were written to the disk, the others never will be, and the next
-    /// sync has nothing to do.
+    /// Writeback fails: half of the ops, at random, reach the disk, the others never will. The next
+    /// sync has nothing to write, so it succeeds.
     pub(crate) fn fail_sync(&mut self, pages: Pages, rng: &mut Rng) {
         for pending in self.pending.drain(..) {
             if rng.chance(0.5) {

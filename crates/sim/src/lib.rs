@@ -8,10 +8,10 @@
 //! calls fail or return wrong results. All random choices depend on one seed: the same calls in the
 //! same order give the same disk, the same errors and the same [`SimVfs::trace_hash`].
 //!
-//! [`checker::History`] records the commits of a workload as they start and are acknowledged; it
-//! then checks whether the promises allow the state found after a crash.
+//! [`checker::History`] records each commit of a workload when it starts and when it is
+//! acknowledged. After a crash it checks whether the store may have the state found.
 //!
-//! Locks: one, around the whole disk; no call waits for another inside it.
+//! There is one lock, for the whole disk; no call waits for another call while it holds the lock.
 
 pub mod checker;
 mod content;

@@ -19,7 +19,7 @@ impl Owned {
         self.total
     }
 
-    /// How many more bytes `offset..offset + length` would occupy.
+    /// Number of bytes that `offset..offset + length` would occupy in addition.
     pub(crate) fn cost(&self, offset: u64, length: u64) -> u64 {
         let mut wider = self.clone();
         wider.add(offset, length);

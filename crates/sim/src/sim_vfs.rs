@@ -36,18 +36,20 @@ impl SimVfs {
         self.0.lock()
     }
 
-    /// Stop at the call with this number (see [`SimVfs::ios`]): it may or may not have taken
-    /// effect, and it and all later calls fail with an error that [`crate::is_stopped`] recognises.
+    /// Stop the machine at the call with this number (see [`SimVfs::ios`]). This call may have
+    /// taken effect; it and all later calls fail with an error that [`crate::is_stopped`]
+    /// recognises.
     pub fn stop_at(&self, io: u64) {
         self.disk().stop_at = Some(io);
     }
 
-    /// The same, counting only calls that may change the disk: all except reads.
+    /// As [`SimVfs::stop_at`], but only calls that may change the disk are counted: all except
+    /// reads.
     pub fn stop_at_change(&self, change: u64) {
         self.disk().stop_at_change = Some(change);
     }
 
-    /// Stop now.
+    /// Stop the machine now.
     pub fn stop(&self) {
         self.disk().stopped = true;
     }
@@ -58,22 +60,23 @@ impl SimVfs {
         self.disk().stopped
     }
 
-    /// Stop now, and return the disk after a crash: without handles, locks and faults. Can be
-    /// called any number of times, for other outcomes of the same crash.
+    /// Stop the machine now, and return the disk after a crash: without handles, locks and faults.
+    /// A test may call this several times, for different outcomes of the crash.
     #[must_use]
     pub fn crash(&self, crash: Crash) -> SimVfs {
         self.stop();
         self.image(crash)
     }
 
-    /// The same without stopping.
+    /// The disk after a crash, as [`SimVfs::crash`], but this machine continues.
     #[must_use]
     pub fn image(&self, crash: Crash) -> SimVfs {
         let image = self.disk().image(crash);
         SimVfs(Arc::new(Mutex::new(image)))
     }
 
-    /// A copy of the whole current disk, durable or not, without handles, locks and faults.
+    /// A copy of the current disk with durable and pending content, without handles, locks and
+    /// faults.
     #[must_use]
     pub fn fork(&self) -> SimVfs {
         let mut copy = self.disk().clone();
@@ -99,13 +102,13 @@ impl SimVfs {
         self.disk().faults.clear();
     }
 
-    /// How many calls with a [`Site`] have been made: the number of the last one.
+    /// Number of calls with a [`Site`] so far, which is the number of the last one.
     #[must_use]
     pub fn ios(&self) -> u64 {
         self.disk().ios
     }
 
-    /// How many of them may change the disk.
+    /// Number of calls so far that may change the disk.
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.disk().changes
@@ -123,7 +126,7 @@ impl SimVfs {
         self.disk().trace.table.clone()
     }
 
-    /// Change the capacity of the disk; `None`: no limit.
+    /// Change the capacity of the disk in bytes; `None` for no limit.
     pub fn set_capacity(&self, capacity: Option<u64>) {
         self.disk().capacity = capacity;
     }
@@ -134,13 +137,13 @@ impl SimVfs {
         self.disk().used()
     }
 
-    /// Drop the page cache: reads now see the losses of a failed sync.
+    /// Drop the page cache: reads then return what a failed sync has left on disk.
     pub fn evict(&self) {
         let mut disk = self.disk();
         disk.inodes.values_mut().for_each(|inode| inode.evict());
     }
 
-    /// All files and their lengths, in order.
+    /// The paths and lengths of all files, in order of the paths.
     #[must_use]
     pub fn files(&self) -> Vec<(PathBuf, u64)> {
         let disk = self.disk();
@@ -161,11 +164,11 @@ impl SimVfs {
         Some(bytes)
     }
 
-    /// Damage a file: its durable and visible content become `bytes` there. Does not count as a
-    /// call.
+    /// Damage a file: write `bytes` at `offset` to its durable and visible content. Does not count
+    /// as a call.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// If the file does not exist.
     pub fn poke(&self, path: &Path, offset: u64, bytes: &[u8]) {
         self.behind(path, |content| content.write(offset, bytes));
     }
@@ -173,7 +176,7 @@ impl SimVfs {
     /// Truncate or extend a file. Does not count as a call.
     ///
     /// # Panics
-    /// When there is no such file.
+    /// If the file does not exist.
     pub fn truncate(&self, path: &Path, length: u64) {
         self.behind(path, |content| content.set_len(length));
     }
@@ -187,7 +190,8 @@ impl SimVfs {
         change(&mut inode.visible);
     }
 
-    /// A hash of the visible names and bytes: two recoveries of one image should agree.
+    /// A hash of the visible names and bytes: two recoveries of the same image should give the same
+    /// hash.
     #[must_use]
     pub fn content_hash(&self) -> u64 {
         let disk = self.disk();
@@ -199,8 +203,8 @@ impl SimVfs {
 }
 
 impl Disk {
-    /// A call that changes names: `change` is executed when the call continues, and when the
-    /// machine stops at it.
+    /// Makes a call that changes names. `change` is executed unless a fault is injected; if the
+    /// machine stops at this call, it is executed, too.
     fn change_names(
         &mut self,
         call: Call,

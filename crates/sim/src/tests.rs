@@ -1,4 +1,5 @@
-//! The disk keeps its own promises, breaks those it should, and the checker detects the difference.
+//! The disk keeps the promises of its profiles and breaks all others, and the checker detects what
+//! a store loses.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -111,7 +112,7 @@ fn each_outcome_keeps_what_it_says() {
         bytes[2000..].iter().take_while(|&&b| b == 3).count()
     };
     let kept: Vec<usize> = (0..200).map(torn).collect();
-    // The sectors of 2000..3000 end at 2048, 2560 and 3000.
+    // A write of 2000..3000 has sector ends at 2048, 2560 and 3000.
     let whole = [0, 48, 560, 1000];
     assert!(whole.iter().all(|end| kept.contains(end)));
     let within = kept.iter().filter(|end| !whole.contains(end)).count();
@@ -142,7 +143,7 @@ fn random_outcomes_stay_within_their_profile() {
                 Profile::DropsEverything => assert!(bytes.is_empty()),
                 Profile::KeepsEverything => assert_eq!(blocks, [true; 8]),
                 Profile::Sequential => {
-                    // The block with the tear is the last.
+                    // Only the last block may be torn.
                     let before = blocks.split_last().map_or(&[][..], |(_, before)| before);
                     assert!(before.iter().all(|&kept| kept), "{profile:?} {seed}");
                     torn += usize::from(!bytes.len().is_multiple_of(4096));
@@ -225,7 +226,7 @@ fn a_name_never_survives_what_it_depends_on() {
     open(&vfs, "/db/a").unwrap();
     vfs.rename(SITE, Path::new("/db/a"), Path::new("/db/b"))
         .unwrap();
-    // Only the rename survives, without the creation: no file.
+    // Only the rename survives, but not the creation of the file: then no file exists.
     let image = vfs.image(crash(Profile::Atomic512, Outcome::OnlyLast, 0));
     assert!(image.files().is_empty());
     let image = vfs.image(crash(Profile::Atomic512, Outcome::AllButLast, 0));
@@ -254,7 +255,7 @@ fn a_machine_stops_at_the_number_it_was_told() {
         assert!(is_stopped(&error));
     }
     assert_eq!(vfs.ios(), ios);
-    // The call at which it stopped may have taken effect.
+    // The call at which the machine stopped may have taken effect.
     assert_eq!(after(&vfs, Outcome::All).unwrap(), b"123");
     assert_eq!(after(&vfs, Outcome::AllButLast).unwrap(), b"12");
     assert_eq!(after(&vfs, Outcome::None).unwrap(), b"");
@@ -287,7 +288,8 @@ fn a_failed_sync_loses_what_was_pending_and_is_reported_once_per_handle() {
         let lost = |bytes: Vec<u8>| bytes.len() < 8192 || bytes.contains(&0);
         let seen = lost(vfs.peek(Path::new(LOG)).unwrap());
         assert_eq!(seen, pages == Pages::Revert);
-        // The next sync wrongly succeeds. The other descriptor reports the failure once.
+        // The next sync succeeds although data are lost; the other descriptor reports the failure
+        // once.
         file.sync(SITE).unwrap();
         other.sync(SITE).unwrap_err();
         other.sync(SITE).unwrap();
@@ -391,7 +393,7 @@ fn a_disk_has_room_for_so_much() {
     other.write_at(SITE, &[1; 6 * 4096], 0).unwrap();
     let full = other.write_at(SITE, b"x", 6 * 4096).unwrap_err();
     assert_eq!(full.kind(), ErrorKind::StorageFull);
-    // Reserved space can be written, and existing bytes overwritten.
+    // Reserved space can still be written, and existing bytes can be overwritten.
     file.write_at(SITE, &[1; 10 * 4096], 0).unwrap();
     other.write_at(SITE, &[2; 6 * 4096], 0).unwrap();
     assert_eq!(vfs.used(), 16 * 4096);
@@ -435,8 +437,8 @@ fn damage_is_seen_and_forks_are_apart() {
     assert_eq!(vfs.peek(Path::new(LOG)).unwrap(), b"abc");
 }
 
-/// A toy store: records of 16 bytes {value, check} in one file, appended; a commit is one record,
-/// and the state is the value of the last whole record in front of the first broken one.
+/// A toy store: one file of records of 16 bytes {value, check}. A commit appends one record; the
+/// state is the value of the last whole record before the first broken one.
 struct Toy {
     file: Box<dyn File>,
     next: u64,
@@ -445,16 +447,16 @@ struct Toy {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
-    /// Each record has a block of its own.
+    /// A correct store: each record has a block of its own.
     Honest,
-    /// It reports commits as durable without a sync.
+    /// Acknowledges commits as durable without a sync.
     Lies,
-    /// Records are appended into sectors that hold synced ones.
+    /// Appends records to sectors that contain synced records.
     SharesSectors,
 }
 
 impl Kind {
-    /// Where a record begins.
+    /// The position of a record.
     fn place(self, number: u64) -> u64 {
         number
             * if self == Kind::SharesSectors {
@@ -483,7 +485,7 @@ impl Toy {
             state.insert(b"v".to_vec(), value.to_string().into());
             next += 1;
         }
-        // Records behind the cut must not come back.
+        // Records after the first broken one must not reappear later.
         file.set_len(SITE, kind.place(next))?;
         file.sync(SITE)?;
         let state = State::from([("t".to_owned(), state)]);
@@ -503,7 +505,8 @@ impl Toy {
     }
 }
 
-/// Run generations of crashes; returns in how many of them the checker found a broken law.
+/// Run several crashes in sequence; returns the number of broken laws that the checker found, and a
+/// trace hash.
 fn generations(seed: u64, kind: Kind) -> (usize, u64) {
     let mut rng = Rng::new(seed);
     let mut vfs = SimVfs::new(SimOptions {
@@ -530,7 +533,7 @@ fn generations(seed: u64, kind: Kind) -> (usize, u64) {
         }
         trace ^= vfs.trace_hash();
         let next = vfs.crash(Crash::draw(&mut rng));
-        // Sometimes the next opening is interrupted as well.
+        // Sometimes the next recovery is interrupted, too.
         if rng.chance(0.3) {
             next.stop_at(1 + rng.below(6));
         }
@@ -589,7 +592,7 @@ fn the_same_seed_gives_the_same_trace() {
     assert_eq!(distinct.len(), 20);
 }
 
-/// The result of a call for comparisons: the value or the kind of error.
+/// The result of a call as text, to compare results: the value, or the kind of the error.
 fn answer<T: std::fmt::Debug>(result: io::Result<T>) -> String {
     match result {
         Ok(value) => format!("{value:?}"),

@@ -1,4 +1,4 @@
-//! The record of all calls: one hash over them, and a table of sites and their faults.
+//! The record of all calls: one hash over all calls, and a table of sites and their faults.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct Row {
     pub calls: u64,
     /// Bytes requested to be read or written.
     pub bytes: u64,
-    /// How often each fault was injected, by its name.
+    /// Number of times that each fault was injected, by name.
     pub faults: BTreeMap<&'static str, u64>,
 }
 
@@ -55,14 +55,14 @@ pub struct Table(BTreeMap<(Site, Call), Row>);
 pub(crate) struct Event<'a> {
     pub(crate) call: Call,
     pub(crate) site: Site,
-    /// The path, or the number of the file.
+    /// The path, or the number of the file as bytes.
     pub(crate) subject: &'a [u8],
     pub(crate) offset: u64,
     pub(crate) length: u64,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The record of a disk.
+/// The record of all calls to a disk.
 #[derive(Clone, Default)]
 pub(crate) struct Trace {
     pub(crate) hash: u64,
@@ -70,7 +70,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Record a call, and the name of the fault that applied to it.
+    /// Record a call, and the name of the fault that was injected into it.
     pub(crate) fn record(&mut self, event: Event<'_>, fault: Option<&'static str>) {
         let numbers = [event.call as u64, event.offset, event.length];
         for number in numbers {
@@ -104,12 +104,12 @@ impl Trace {
 }
 
 impl Table {
-    /// The rows, by site and call.
+    /// The rows of the table, ordered by site and call.
     pub fn rows(&self) -> impl Iterator<Item = &Row> {
         self.0.values()
     }
 
-    /// Add the counts of another run.
+    /// Add the counts of another run's table.
     pub fn merge(&mut self, other: &Table) {
         for (key, row) in &other.0 {
             let Some(mine) = self.0.get_mut(key) else {

@@ -1,6 +1,6 @@
 //! Content hashes: XXH3, 64 bits (<https://github.com/Cyan4973/xxHash>).
 //!
-//! Stable across machines and versions, so digests may be stored and compared.
+//! The hashes are the same on all machines and in all versions, so they may be stored and compared.
 
 use xxhash_rust::xxh3;
 
@@ -18,7 +18,7 @@ pub fn hash64_seeded(bytes: &[u8], seed: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
-/// The hash of one key-value pair; order matters, so `("a", "bc")` differs from `("ab", "c")`.
+/// The hash of a key-value pair. The boundary matters: `("a", "bc")` differs from `("ab", "c")`.
 #[must_use]
 #[inline]
 pub fn pair64(key: &[u8], value: &[u8]) -> u64 {

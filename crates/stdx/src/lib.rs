@@ -1,8 +1,9 @@
 //! The foundation of all other crates: locks and threads, announced waits, the clock, seeded
 //! randomness, the byte tape that drives random tests, units, and settings of the allocator.
 //!
-//! Nothing here knows about storage. Locks, time, threads and randomness are reached only through
-//! this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace them.
+//! This crate does not depend on storage. Locks, time, threads and randomness are reached only
+//! through this crate (clippy's `disallowed-methods` enforces it), so that a simulation can replace
+//! them.
 
 pub mod blocking;
 pub mod hash;

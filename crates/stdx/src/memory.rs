@@ -1,7 +1,8 @@
-//! Free memory that the process's allocator keeps.
+//! Limits the free memory that the process's allocator keeps.
 //!
-//! An allocator keeps freed memory for later allocations. After a load it keeps as much as the load
-//! used at its peak; where one limit covers heap and page cache, the page cache has that much less.
+//! An allocator keeps freed memory for later allocations. After a peak of use, it keeps as much
+//! memory as the peak needed; where one limit covers heap and page cache, this reduces the page
+//! cache.
 
 /// Return free memory to the operating system. Has an effect with glibc's allocator only. Takes
 /// about a millisecond for each hundred megabytes that were in use, and holds the allocator's locks
@@ -17,13 +18,13 @@ pub fn release() {
 /// Maximum number of arenas of glibc's allocator.
 const ARENAS_MAX: usize = 8;
 
-/// Let the threads of this process share few arenas of the allocator: one for each processor, two
-/// to eight. Call it before threads are started. Has no effect if the user set `MALLOC_ARENA_MAX`,
-/// or with other allocators.
+/// Let the threads of this process share few arenas of the allocator: one per processor, at least
+/// two and at most eight. Call it before threads are started. Has no effect if the user set
+/// `MALLOC_ARENA_MAX`, or with other allocators.
 ///
-/// glibc gives threads up to eight arenas for each processor. Memory that one thread allocates and
-/// another frees, such as the blocks of a cache, then leaves holes in all of them: a block cache of
-/// 256 MiB took twice that in a measurement. See `docs/decisions/0024`.
+/// By default, glibc uses up to eight arenas per processor. Memory that one thread allocates and
+/// another frees, such as the blocks of a cache, then leaves holes in all arenas: in a measurement,
+/// a block cache of 256 MiB took twice as much memory. See `docs/decisions/0024`.
 pub fn few_arenas() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os("MALLOC_ARENA_MAX").is_none() {
@@ -34,16 +35,17 @@ pub fn few_arenas() {
     }
 }
 
-/// The parameter of `mallopt`, as <malloc.h> has it.
+/// The parameter of `mallopt`, as in <malloc.h>.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const M_ARENA_MAX: i32 = -8;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 // SAFETY: the declarations of glibc's <malloc.h>.
 unsafe extern "C" {
-    /// Release free memory except for `pad` bytes at the top of the heap; 1 if there was any.
+    /// Release free memory except `pad` bytes at the top of the heap; returns 1 if memory was
+    /// released.
     fn malloc_trim(pad: usize) -> i32;
-    /// Set a parameter; 1 if it was taken.
+    /// Set a parameter; returns 1 on success.
     fn mallopt(parameter: i32, value: i32) -> i32;
 }
 
@@ -59,7 +61,8 @@ mod tests {
             let pages = text.split(' ').nth(1).unwrap().parse::<usize>().unwrap();
             pages * 4096
         };
-        // Pieces small enough to come from the heap, and one after them that keeps its end in use.
+        // Pieces small enough for the heap, and one allocated last, which keeps the end of the heap
+        // in use.
         let pieces: Vec<Vec<u8>> = (0..2000).map(|_| black_box(vec![1; 32 << 10])).collect();
         let last = black_box(vec![1; 32 << 10]);
         let held = resident();

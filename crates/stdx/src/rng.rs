@@ -1,7 +1,7 @@
 //! Seeded randomness: xoshiro256++ (Blackman and Vigna, 2019) seeded through SplitMix64.
 //!
-//! Distributions are written here and not taken from a library, because a benchmark's data must
-//! not change when a library changes its sampling.
+//! Distributions are implemented here, because the data of a benchmark must not change when a
+//! library changes its sampling.
 
 use rand_core::{Rng as _, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Rng(Xoshiro256PlusPlus);
 
 impl Rng {
-    /// The stream of `seed`.
+    /// A generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Rng {
         Rng(Xoshiro256PlusPlus::seed_from_u64(seed))
@@ -61,7 +61,8 @@ impl Rng {
     }
 }
 
-/// A well-mixed 64-bit function of `x` (the finaliser of SplitMix64): a random-access stream.
+/// A well-mixed 64-bit function of `x` (the finaliser of SplitMix64), for random access to a stream
+/// of numbers.
 #[must_use]
 #[inline]
 pub fn mix64(x: u64) -> u64 {

@@ -1,9 +1,9 @@
 //! Tests that cannot run on this machine are reported and counted.
 //!
-//! `cargo test` knows only tests that passed and tests that failed: one that returns early because
-//! a server, a right or a device is missing counts as passed. Such a test calls [`test()`], which
-//! appends a line to the file that the environment variable [`LIST`] names. `scripts/count-tests`
-//! sets it and prints the lines, and their number, at its end.
+//! For `cargo test`, a test passes or fails: a test that returns early because a server, a
+//! permission or a device is missing counts as passed. Such a test calls [`test()`], which appends
+//! a line to the file that the environment variable [`LIST`] names. `scripts/count-tests` sets it
+//! and prints the lines, and their number, at its end.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -14,10 +14,10 @@ pub const LIST: &str = "ROMANESCO_SKIPPED_TESTS";
 
 /// Records that the running test cannot run on this machine, and why. The caller returns next.
 ///
-/// The name is that of the thread, to which the test runner gives the name of the test.
+/// The recorded name is that of the thread: the test runner names each thread after its test.
 ///
 /// # Panics
-/// When the file cannot be written: a test that is skipped without a trace would count as passed.
+/// If the file cannot be written: otherwise the skipped test would count as passed.
 pub fn test(why: &str) {
     let thread = std::thread::current();
     let line = format!("{}: {why}\n", thread.name().unwrap_or("a test")).replace('\r', "");
@@ -25,7 +25,8 @@ pub fn test(why: &str) {
     let Some(path) = env::var_os(LIST) else {
         return;
     };
-    // One write per line: tests of several threads and processes append to the same file.
+    // Each line is written with one call, because tests of several threads and processes append to
+    // the same file.
     let written = OpenOptions::new()
         .create(true)
         .append(true)

@@ -1,10 +1,10 @@
 //! The finite byte tape that drives every random test.
 //!
-//! A generator takes its choices from the tape instead of a random number generator. A tape is a
-//! plain byte string: a seed fills it, a fuzzer mutates it, a failure is shrunk by cutting and
-//! zeroing bytes, and the hexadecimal string replays it. An exhausted tape returns 0 for every
-//! choice, so generators should give the simplest choice the number 0, and a generator that loops
-//! calls [`Tape::is_empty`] to stop.
+//! A generator of test data reads its choices from the tape, not from a random number generator. A
+//! tape is a plain byte string: a seed fills it, a fuzzer mutates it, a failure is shrunk by
+//! cutting and zeroing bytes, and the hexadecimal string replays it. An exhausted tape returns 0
+//! for every choice. So choice 0 should be the simplest one, and a generator that loops must stop
+//! when [`Tape::is_empty`] returns true.
 
 use crate::rng::Rng;
 
@@ -33,7 +33,7 @@ impl Tape {
     /// A tape written as hexadecimal digits, as failures print it.
     ///
     /// # Errors
-    /// The first text that is not a pair of hexadecimal digits.
+    /// The first part that is not a pair of hexadecimal digits.
     pub fn from_hex(hex: &str) -> Result<Tape, String> {
         let hex = hex.trim();
         let mut bytes = Vec::with_capacity(hex.len() / 2);
@@ -59,7 +59,7 @@ impl Tape {
         &self.bytes
     }
 
-    /// True when every byte has been read.
+    /// Whether every byte has been read.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.position >= self.bytes.len()
@@ -72,7 +72,8 @@ impl Tape {
         byte
     }
 
-    /// A number in `0..limit` (0 when `limit` is 0). Reads one, two or four bytes by the limit.
+    /// A number in `0..limit` (0 when `limit` is 0). Reads one, two or four bytes, depending on
+    /// `limit`.
     pub fn below(&mut self, limit: u32) -> u32 {
         let wide = match limit {
             0 | 1 => return 0,
@@ -88,14 +89,14 @@ impl Tape {
         self.below(u32::try_from(length).unwrap_or(u32::MAX)) as usize
     }
 
-    /// True with probability `numerator` in 256.
+    /// True with probability `numerator / 256`.
     pub fn chance(&mut self, numerator: u8) -> bool {
-        // Inverted, so that an exhausted tape gives false.
+        // Large bytes give true, so that an exhausted tape, which returns 0, gives false.
         self.byte() > 255 - numerator
     }
 
-    /// Shrink a failing tape: the smallest tape found, by cutting and zeroing ever smaller parts,
-    /// for which `fails` still returns true. Calls `fails` at most `budget` times.
+    /// Shrink a failing tape: cuts and zeroes smaller and smaller parts, and returns the smallest
+    /// tape found for which `fails` is true. Calls `fails` at most `budget` times.
     #[must_use]
     pub fn shrink(&self, budget: usize, mut fails: impl FnMut(Tape) -> bool) -> Tape {
         let mut best = self.bytes.clone();

@@ -1,4 +1,4 @@
-//! Units that people read and write: sizes in bytes, counts, durations.
+//! Units in a form for people: sizes in bytes, counts, durations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -115,7 +115,7 @@ mod in_records {
     }
 }
 
-/// A count for people: `950`, `12.3k`, `4.56M`, `7.80G` (decimal units).
+/// Formats a count: `950`, `12.3k`, `4.56M`, `7.80G` (decimal units).
 #[must_use]
 pub fn count(n: f64) -> String {
     match n.abs() {
@@ -127,7 +127,7 @@ pub fn count(n: f64) -> String {
     }
 }
 
-/// A duration in seconds for people: `850ms`, `12.3s`, `04:12`, `2:03:00`.
+/// Formats a duration in seconds: `850ms`, `12.3s`, `04:12`, `2:03:00`.
 #[must_use]
 pub fn seconds(s: f64) -> String {
     if s < 1.0 {

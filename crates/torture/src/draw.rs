@@ -1,14 +1,14 @@
 //! Draws the engine's options for each start.
 //!
 //! Small caches, files and intervals, so that a store of a few megabytes behaves like a large one.
-//! An engine's own options are drawn by name, as far as the engine has them.
+//! Options that only one engine has are drawn by name, if the engine has them.
 
 use std::time::Duration;
 
 use kv::{Codec, EngineOptions, Factory};
 use stdx::{ByteSize, Rng};
 
-/// Useful values of the engines' own options, without options that fix the format of a store.
+/// Values for options that only one engine has, except options that fix the format of a store.
 const OWN: &[(&str, &[&str])] = &[
     ("backup", &["plain", "compact"]),
     ("block", &["1K", "4K", "16K"]),
@@ -42,7 +42,7 @@ const GIVEN: f64 = 0.6;
 /// Number of draws before all options keep their defaults: a draw may combine incompatible values.
 const ATTEMPTS: u32 = 20;
 
-/// LMDB's map: far above what a run writes.
+/// Size of LMDB's memory map: far more than a run writes.
 const SIZE_MAX: ByteSize = ByteSize::gib(4);
 
 /// Options `factory` accepts.
@@ -91,7 +91,7 @@ pub(crate) fn pick<T: Copy>(rng: &mut Rng, choices: &[T]) -> T {
     *choice.expect("an index below the length of a list that is not empty")
 }
 
-/// `options` on one line.
+/// The options as text on one line.
 #[must_use]
 pub fn text(options: &EngineOptions) -> String {
     let EngineOptions {

@@ -1,8 +1,8 @@
 //! Keys: a tree, a class and a number, and their stored bytes.
 //!
 //! The first eight bytes are the number in big-endian order, so the order of keys is the order of
-//! numbers; a tail that depends only on the number makes them differ in length. I1: a key's bytes
-//! decode to that key or to nothing.
+//! numbers; a tail that depends only on the number makes them differ in length. I1: the bytes of a
+//! key decode to this key; other bytes decode to no key.
 
 use std::fmt;
 
@@ -15,21 +15,21 @@ pub const TREES: [&str; 4] = ["ledger", "plain", "ascending", "lookups"];
 /// The tree that holds, for each writer, the counter of its last commit.
 pub const LEDGER: u8 = 0;
 
-/// Maximum number of writers; their numbers are below it.
+/// Maximum number of writers; writers are numbered from 0.
 pub const WRITERS_MAX: u32 = 8;
 
-/// Hot keys of a tree: few, so that writers conflict.
+/// Number of hot keys of a tree: few, so that writers conflict.
 pub const HOT_KEYS: u64 = 24;
 
-/// Random keys of a tree: enough for some pages, few enough to scan at every restart.
+/// Number of random keys of a tree: enough for some pages, few enough to scan at every restart.
 pub const RANDOM_KEYS: u64 = 6_000;
 
-/// Maximum number of changes of one commit; the numbers of ascending keys have space for them.
+/// Maximum number of changes of a commit; the numbers of ascending keys have room for them.
 pub const CHANGES_MAX: u64 = 512;
 
 const NUMBER_BYTES: usize = 8;
 
-/// The longest tail; with the number well below every engine's limit.
+/// Maximum length of the tail. With the number, a key is far below every engine's limit.
 const TAIL_MAX: u64 = 40;
 
 const CLASS_SHIFT: u32 = 56;
@@ -41,11 +41,11 @@ const WRITER_SHIFT: u32 = 48;
 pub enum Class {
     /// A writer's entry in the ledger.
     Ledger = 1,
-    /// Few keys, written by all.
+    /// Few keys, which all writers write.
     Hot = 2,
-    /// Written once by one writer, in ascending order, and trimmed from the front.
+    /// Keys that one writer writes once, in ascending order, and removes from the front.
     Ascending = 3,
-    /// Many keys, written by all.
+    /// Many keys, which all writers write.
     Random = 4,
 }
 
@@ -88,7 +88,7 @@ impl Key {
         Key::new(tree, Class::Random, number)
     }
 
-    /// The ascending key of change `index` of commit `counter` of `writer`.
+    /// The ascending key for change number `index` of the commit `counter` of `writer`.
     #[must_use]
     pub fn ascending(tree: u8, writer: u32, counter: u64, index: u64) -> Key {
         debug_assert!(index < CHANGES_MAX, "I1: a change fits below its commit");
@@ -96,7 +96,7 @@ impl Key {
         Key::new(tree, Class::Ascending, number)
     }
 
-    /// Its stored bytes.
+    /// The key's bytes in the store.
     #[must_use]
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = self.id.to_be_bytes().to_vec();
@@ -110,7 +110,7 @@ impl Key {
         bytes
     }
 
-    /// The key of `tree` stored under `bytes`, if there is one.
+    /// The key of `tree` that `bytes` encode; `None` if they encode no key.
     #[must_use]
     pub fn read(tree: u8, bytes: &[u8]) -> Option<Key> {
         let (number, _) = bytes.split_first_chunk::<NUMBER_BYTES>()?;

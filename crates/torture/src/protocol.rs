@@ -13,47 +13,47 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 
-/// A request of the supervisor.
+/// A request from the supervisor to the worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Open the store, check it, send its entries.
+    /// Open the store, check it, and send its entries.
     Start(Box<Start>),
     /// Start to write.
     Go,
-    /// Stop writing, close the store, end.
+    /// Stop writing, close the store, and exit.
     Close,
 }
 
-/// How a worker starts.
+/// The parameters of a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Start {
-    /// The engine's name.
+    /// The name of the engine.
     pub engine: String,
-    /// The store.
+    /// The directory of the store.
     pub directory: PathBuf,
     /// The engine's options.
     pub options: EngineOptions,
-    /// The seed of the worker's operations.
+    /// The seed for the worker's operations.
     pub seed: u64,
-    /// How many writers.
+    /// The number of writers.
     pub writers: u32,
-    /// The counter of each writer's first commit: above all counters used before.
+    /// The counter of each writer's first commit; greater than all counters used before.
     pub first: u64,
-    /// How the worker cheats, in tests of the supervisor.
+    /// How the worker cheats; used in tests of the supervisor.
     pub lie: Option<Lie>,
-    /// Where the worker kills itself, if its engine is betree.
+    /// The call in which the worker kills itself, if the engine is betree.
     pub abort: Option<Abort>,
 }
 
-/// A call of the engine to the operating system in which the process kills itself.
+/// A system call of the engine in which the process kills itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Abort {
-    /// The call's site begins with this; empty: any call that changes a file.
+    /// Prefix of the call's site; if empty, every call that changes a file counts.
     pub site: String,
-    /// Which of those calls, from 1 on.
+    /// The number of the call among the matching calls, from 1.
     pub nth: u64,
-    /// Before, in the middle of, or after the call.
+    /// Whether the process ends before, during or after the call.
     pub part: Part,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for Abort {
 impl FromStr for Abort {
     type Err = String;
 
-    /// `SITE:N`: after the N-th call at SITE.
+    /// Parses `SITE:N`: the process ends after the N-th call at SITE.
     fn from_str(text: &str) -> Result<Abort, String> {
         let parts = text.rsplit_once(':');
         let parsed = parts.and_then(|(site, nth)| Some((site, nth.parse().ok()?)));
@@ -90,84 +90,84 @@ impl FromStr for Abort {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// Nothing.
+    /// The call is not executed.
     Before,
-    /// A write writes the first half of its bytes; other calls are executed.
+    /// A write writes only the first half of its bytes; other calls are executed whole.
     Half,
-    /// All of it.
+    /// The call is executed whole.
     After,
 }
 
-/// Ways to cheat: each must be caught.
+/// Ways in which a worker cheats; the supervisor must detect each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lie {
     /// Sometimes acknowledge a commit that is not executed.
     Skip,
-    /// Acknowledge every commit, and execute it with the next one.
+    /// Acknowledge every commit at once, but execute it only together with the next one.
     Hold,
     /// Sometimes execute half of a commit.
     Tear,
     /// Commit a transaction that is reported as rolled back.
     Leak,
-    /// Do not send the newest commit's entries after opening, as if it had been lost.
+    /// After opening, do not send the entries of the newest commit, as if they had been lost.
     Drop,
 }
 
-/// A change of a commit.
+/// One change within a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Change {
-    /// Set a key to the commit's value of that length.
+    /// Set a key to a value of this length, whose bytes depend on the commit.
     Put(Key, u32),
     /// Remove a key.
     Delete(Key),
-    /// Remove the keys of a tree from one to before the other.
+    /// Delete the keys of a tree from the first (inclusive) to the second (exclusive).
     DeleteRange(Key, Key),
 }
 
-/// The announcement of a commit.
+/// The announcement of a commit, sent before the commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Intent {
     /// The writer.
     pub writer: u32,
-    /// The writer's counter of this commit; counters ascend.
+    /// The number of the commit; a writer's numbers ascend.
     pub counter: u64,
-    /// How durable it will be when it is acknowledged.
+    /// The durability that the acknowledgement will promise.
     pub durability: Durability,
-    /// A transaction, not a batch.
+    /// Whether it is a transaction; otherwise it is a batch.
     pub transaction: bool,
-    /// Its changes, in order.
+    /// The changes of the commit, in order.
     pub changes: Vec<Change>,
 }
 
-/// A message of the worker.
+/// A message from the worker to the supervisor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// The store is open.
     Opened,
-    /// The engine checked itself; false: it has no such check.
+    /// The engine's own check has run; false if the engine has no such check.
     Verified(bool),
     /// An entry of a tree; its bytes follow this line.
     Entry {
-        /// The tree.
+        /// The number of the tree.
         tree: u8,
-        /// Bytes of the key.
+        /// Length of the key in bytes.
         key: u32,
-        /// Bytes of the value.
+        /// Length of the value in bytes.
         value: u32,
     },
     /// All entries were sent.
     Dumped,
-    /// A commit begins.
+    /// A commit is about to start.
     Intend(Intent),
-    /// A commit returned.
+    /// The commit of this writer with this counter returned.
     Acked(u32, u64),
-    /// A commit was rolled back, or refused with a conflict.
+    /// The commit of this writer with this counter was rolled back, or refused with a conflict.
     Aborted(u32, u64),
-    /// A sync of all commits begins.
+    /// A sync of all commits has started.
     SyncBegun,
-    /// It returned.
+    /// This sync returned.
     Synced,
     /// An unexpected error, or a wrong result.
     Wrong(String),

@@ -1,4 +1,5 @@
-//! Values: the writer, its commit, a check of the key, and bytes that follow from those.
+//! Values: the writer, its commit, a checksum that includes the key, and bytes that depend on
+//! these.
 //!
 //! ```text
 //!  writer u32 | length u32 | counter u64 | check u64 | body: length - 24 bytes
@@ -20,12 +21,12 @@ pub const VALUE_MIN: u32 = 24;
 /// The longest value, in bytes: many pages of any engine.
 pub const VALUE_MAX: u32 = 48 << 10;
 
-/// The author of a value.
+/// The author of a value: the writer and its commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Stamp {
     /// The writer.
     pub writer: u32,
-    /// Its commit.
+    /// The counter of the commit.
     pub counter: u64,
     /// The length of the value, in bytes.
     pub len: u32,
@@ -37,7 +38,7 @@ impl fmt::Display for Stamp {
     }
 }
 
-/// The value `stamp` writes under `key`, into `out` (cleared first).
+/// Replaces `out` by the value that `stamp` writes under `key`.
 pub fn encode(key: Key, stamp: Stamp, out: &mut Vec<u8>) {
     assert!(VALUE_MIN <= stamp.len, "I1: a value holds its stamp");
     assert!(stamp.len <= VALUE_MAX, "I1: a value is not too long");
@@ -66,7 +67,7 @@ fn check(key: Key, stamp: Stamp) -> u64 {
 /// The author of `bytes` under `key`.
 ///
 /// # Errors
-/// A sentence about bytes that no writer wrote there.
+/// A description of the bytes, if no writer wrote them under `key`.
 pub fn decode(key: Key, bytes: &[u8]) -> Result<Stamp, String> {
     let stamp = read(bytes).ok_or_else(|| format!("{} bytes are no stamp", bytes.len()))?;
     let fits = (VALUE_MIN..=VALUE_MAX).contains(&stamp.len) && stamp.len as usize == bytes.len();

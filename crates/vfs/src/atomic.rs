@@ -1,14 +1,17 @@
-//! Small files whose replacement is atomic: after a crash they are old or new, never a mixture.
+//! Small files that are replaced atomically: after a crash, a file has its old or its new content,
+//! never a mixture.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Write `bytes` to `path` so that a crash at any moment leaves the old content or the new: a
-/// temporary file beside it, synced, renamed over it, and the directory synced.
+/// Write `bytes` to `path` so that after a crash at any moment the file has either its old or its
+/// new content: write and sync a temporary file next to it, rename it to `path`, and sync the
+/// directory.
 ///
 /// # Errors
-/// The operating system's; the old content is untouched and the temporary file removed.
+/// An error of the operating system; the old content is unchanged and the temporary file is
+/// removed.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut name = path
         .file_name()
@@ -18,7 +21,8 @@ pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_file_name(name);
     let result = write_and_sync(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
-        // The first error matters; the leftover is harmless, and its name shows what it is.
+        // The first error is returned. A temporary file that cannot be removed is harmless, and its
+        // name shows its purpose.
         let _ = fs::remove_file(&temporary);
         return result;
     }
@@ -34,7 +38,7 @@ fn write_and_sync(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Make the creation, renaming and removal of names in `directory` durable.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn sync_dir(directory: &Path) -> io::Result<()> {
     let directory = if directory.as_os_str().is_empty() {
         Path::new(".")

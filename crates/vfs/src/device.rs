@@ -6,12 +6,12 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// A block device by its numbers, printed `major:minor` as the kernel's files write it.
+/// A block device by its numbers, printed as `major:minor`, as in the kernel's files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceId {
-    /// The driver's number.
+    /// The major number, which stands for the driver.
     pub major: u32,
-    /// The device's number within the driver.
+    /// The minor number, which stands for one device of the driver.
     pub minor: u32,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for DeviceId {
 /// have an anonymous one with major number 0.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn device_of(path: &Path) -> io::Result<DeviceId> {
     let device = fs::metadata(path)?.dev();
     Ok(DeviceId {

@@ -1,4 +1,4 @@
-//! Directories: what they hold and how much room there is.
+//! Directories: their files, permissions, and the free space of their file system.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -8,11 +8,12 @@ use std::path::Path;
 /// Number and size of the files below a directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// The number of regular files.
+    /// Number of regular files.
     pub files: u64,
-    /// The sum of their lengths, in bytes.
+    /// Sum of the lengths of the files, in bytes.
     pub length_bytes: u64,
-    /// What they occupy on disk, in bytes (holes of sparse files are not counted).
+    /// Sum of the space that the files occupy on disk, in bytes (without the holes of sparse
+    /// files).
     pub allocated_bytes: u64,
 }
 
@@ -25,7 +26,7 @@ pub const PRIVATE_FILE: u32 = 0o600;
 /// Create `directory` and its parents if missing, with the permissions of the umask.
 ///
 /// # Errors
-/// The operating system's; also when something else has that name.
+/// An error of the operating system, also if the name belongs to something other than a directory.
 pub fn ensure_dir(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)
 }
@@ -34,7 +35,7 @@ pub fn ensure_dir(directory: &Path) -> io::Result<()> {
 /// umask, if missing. A directory that exists keeps its permissions.
 ///
 /// # Errors
-/// The operating system's; also when something else has that name.
+/// An error of the operating system, also if the name belongs to something other than a directory.
 pub fn ensure_private_dir(directory: &Path) -> io::Result<()> {
     if let Some(parent) = directory.parent() {
         fs::create_dir_all(parent)?;
@@ -46,18 +47,18 @@ pub fn ensure_private_dir(directory: &Path) -> io::Result<()> {
     }
 }
 
-/// The permission bits of `path` that users other than its owner have; 0 when they have none.
+/// The permission bits of `path` for users other than its owner; 0 if these have no access.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn permissions_of_others(path: &Path) -> io::Result<u32> {
     Ok(fs::metadata(path)?.mode() & 0o077)
 }
 
-/// Add up the files below `directory`. Files that are removed meanwhile are skipped.
+/// Add up the sizes of all files below `directory`. Files that are removed meanwhile are skipped.
 ///
 /// # Errors
-/// The operating system's, when `directory` itself cannot be read.
+/// An error of the operating system if `directory` itself cannot be read.
 pub fn usage(directory: &Path) -> io::Result<Usage> {
     let mut sum = Usage::default();
     let mut open = vec![fs::read_dir(directory)?];
@@ -83,10 +84,10 @@ pub fn usage(directory: &Path) -> io::Result<Usage> {
     Ok(sum)
 }
 
-/// True when `directory` does not exist or holds nothing.
+/// Whether `directory` is empty or does not exist.
 ///
 /// # Errors
-/// The operating system's, other than that it does not exist.
+/// An error of the operating system, except that the directory does not exist.
 pub fn is_empty(directory: &Path) -> io::Result<bool> {
     match fs::read_dir(directory) {
         Ok(mut entries) => Ok(entries.next().is_none()),
@@ -95,10 +96,10 @@ pub fn is_empty(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// Bytes an unprivileged process may still write to the file system that holds `path`.
+/// Number of bytes that an unprivileged process can still write to the file system of `path`.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let stat = rustix::fs::statvfs(path)?;
     Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -107,16 +108,16 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 /// The size of a file system, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSystem {
-    /// Its capacity.
+    /// The capacity of the file system.
     pub total_bytes: u64,
-    /// The space that an unprivileged process cannot use: used or reserved.
+    /// The space that an unprivileged process cannot use, because it is used or reserved.
     pub used_bytes: u64,
 }
 
-/// The size of the file system that holds `path`.
+/// The size of the file system of `path`.
 ///
 /// # Errors
-/// The operating system's.
+/// An error of the operating system.
 pub fn file_system(path: &Path) -> io::Result<FileSystem> {
     let stat = rustix::fs::statvfs(path)?;
     let total_bytes = stat.f_blocks.saturating_mul(stat.f_frsize);

@@ -1,26 +1,26 @@
-//! Where a file lies on its device (`FIEMAP`, `Documentation/filesystems/fiemap.rst` of Linux).
+//! The extents of a file on its device (`FIEMAP`, `Documentation/filesystems/fiemap.rst` of Linux).
 
 use std::fs::File;
 use std::io;
 
 use rustix::ioctl::{self, Ioctl, IoctlOutput, Opcode};
 
-/// A contiguous piece of a file on the device.
+/// A part of a file that is contiguous on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileExtent {
-    /// Where it begins in the file, in bytes.
+    /// The offset in the file, in bytes.
     pub logical: u64,
-    /// Where it begins on the device, in bytes.
+    /// The offset on the device, in bytes.
     pub physical: u64,
-    /// Its length, in bytes.
+    /// The length in bytes.
     pub length: u64,
 }
 
-/// Extents requested per call.
+/// Maximum number of extents that one call returns.
 const BATCH: usize = 256;
 /// `_IOWR('f', 11, struct fiemap)`.
 const FS_IOC_FIEMAP: Opcode = 0xC020_660B;
-/// The flag of the last extent of a file.
+/// The flag that marks the last extent of a file.
 const LAST: u32 = 1;
 
 /// `struct fiemap_extent`.
@@ -49,8 +49,8 @@ struct Request {
 
 struct Fiemap<'a>(&'a mut Request);
 
-// SAFETY: the opcode takes a pointer to a `struct fiemap`, whose `count` is the number of extents
-// that fit behind it, and writes no more; `Request` is that struct with room for `BATCH` extents.
+// SAFETY: the opcode takes a pointer to a `struct fiemap` and writes at most as many extents after
+// it as its field `count` allows; `Request` is this struct with room for `BATCH` extents.
 unsafe impl Ioctl for Fiemap<'_> {
     type Output = ();
     const IS_MUTATING: bool = true;
@@ -63,7 +63,7 @@ unsafe impl Ioctl for Fiemap<'_> {
         std::ptr::from_mut(self.0).cast()
     }
 
-    // SAFETY: nothing is read through the pointer.
+    // SAFETY: the function does not read through the pointer.
     unsafe fn output_from_ptr(
         _: IoctlOutput,
         _: *mut std::ffi::c_void,
@@ -72,10 +72,10 @@ unsafe impl Ioctl for Fiemap<'_> {
     }
 }
 
-/// The extents of a file in the order of the file, at most `most` of them.
+/// The first extents of a file, at most `most`, in the order of their offsets in the file.
 ///
 /// # Errors
-/// `Unsupported` if the file system does not report extents; the operating system's.
+/// `Unsupported` if the file system does not report extents; an error of the operating system.
 pub fn extents_of(file: &File, most: usize) -> io::Result<Vec<FileExtent>> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -89,7 +89,8 @@ pub fn extents_of(file: &File, most: usize) -> io::Result<Vec<FileExtent>> {
             reserved: 0,
             extents: [Extent::default(); BATCH],
         };
-        // SAFETY: `Fiemap` describes the call correctly; see its `SAFETY` comment.
+        // SAFETY: `Fiemap` describes the call correctly; see the `SAFETY` comment of its `Ioctl`
+        // implementation.
         unsafe { ioctl::ioctl(file, Fiemap(&mut request))? };
         let mapped = usize::try_from(request.mapped).unwrap_or(0);
         let mut last = mapped == 0;

@@ -1,8 +1,8 @@
-//! The only code that calls the operating system for storage.
+//! The only crate that calls the operating system for storage.
 //!
-//! The adapters and the laboratory use atomic small files, directory locks and sizes; betree uses
-//! the traits [`Vfs`] and [`File`], which [`RealVfs`] implements. Everything returns
-//! `std::io::Result`; callers add the path to their own errors.
+//! The adapters and the laboratory use its functions for small atomic files, directory locks and
+//! sizes. betree uses the traits [`Vfs`] and [`File`], which [`RealVfs`] implements. All functions
+//! return `std::io::Result`; callers add the path to their own errors.
 
 mod atomic;
 mod device;

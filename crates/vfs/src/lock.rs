@@ -1,4 +1,4 @@
-//! The lock of a directory: at most one process opens a store.
+//! The lock of a directory: at most one process can open a store.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -9,22 +9,22 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::directory::PRIVATE_FILE;
 
-/// An exclusive lock of a directory (`flock` on [`DirLock::FILE`] in it), until dropped. The kernel
-/// releases it when the process ends, however it ends.
+/// An exclusive lock of a directory (`flock` on the file [`DirLock::FILE`] in it), released when
+/// dropped. If the process ends in any other way, the kernel releases the lock.
 #[derive(Debug)]
 pub struct DirLock {
     file: File,
 }
 
 impl DirLock {
-    /// The name of the file that is locked.
+    /// The name of the locked file.
     pub const FILE: &str = "LOCK";
 
-    /// Take the lock, without waiting.
+    /// Take the lock; does not wait for it.
     ///
     /// # Errors
-    /// `WouldBlock` when another handle, of this process or another, holds it; else the operating
-    /// system's.
+    /// `WouldBlock` if another handle holds the lock, in this or another process; otherwise an
+    /// error of the operating system.
     pub fn acquire(directory: &Path) -> io::Result<DirLock> {
         let path = directory.join(DirLock::FILE);
         let file = OpenOptions::new()
@@ -39,11 +39,11 @@ impl DirLock {
 }
 
 impl Drop for DirLock {
-    /// The lock belongs to the open file, not to the descriptor. A process that another thread is
-    /// just starting has a copy of the descriptor until it executes its program, and would hold the
-    /// lock until then if the descriptor were only closed.
+    /// The lock belongs to the open file, not to the descriptor, so closing the descriptor may not
+    /// be enough: if another thread is just starting a process, that process has a copy of the
+    /// descriptor until it executes its program, and holds the lock until then.
     fn drop(&mut self) {
-        // If this fails, closing releases the lock anyway, a moment later.
+        // If this fails, closing the descriptor releases the lock, possibly a moment later.
         let _ = flock(&self.file, FlockOperation::Unlock);
     }
 }

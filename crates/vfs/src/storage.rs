@@ -1,8 +1,8 @@
-//! Storage as betree sees it: files and directories behind two traits, so that a simulated disk can
-//! replace the real one.
+//! The storage interface of betree: files and directories as two traits, so that tests can replace
+//! the real disk by a simulated one.
 //!
-//! Every call carries a [`Site`]: the name of the place in the code that makes it. Fault tests rely
-//! on each name being used once; statistics count bytes by site.
+//! Every call has a [`Site`]: the name of the place in the code that makes the call. Tests of
+//! faults rely on every name being used only once; statistics count bytes by site.
 
 use std::io;
 use std::path::Path;
@@ -16,23 +16,24 @@ pub struct Site(pub &'static str);
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// Create it when it is missing (else: `NotFound`).
+    /// Create the file if it is missing; otherwise a missing file is the error `NotFound`.
     pub create: bool,
-    /// Bypass the page cache of the operating system where the file system can. Reads and writes
-    /// may then have any offset and length, but whole aligned 4 KiB blocks are the fast ones.
+    /// Bypass the page cache of the operating system if the file system supports it. Reads and
+    /// writes may still have any offset and length, but those of whole aligned 4 KiB blocks are the
+    /// fastest.
     pub direct: bool,
 }
 
-/// An open file. Shared by any number of threads. Interrupted calls are repeated inside.
+/// An open file. Any number of threads may share it. Calls interrupted by a signal are repeated.
 pub trait File: Send + Sync {
     /// Fill `buffer` from `offset`.
     ///
     /// # Errors
-    /// `UnexpectedEof` when the file ends before; the operating system's.
+    /// `UnexpectedEof` if the file ends before the buffer is full; an error of the operating
+    /// system.
     fn read_at(&self, site: Site, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
-    /// As [`File::read_at`], for random reads: the operating system should read these bytes only,
-    /// without read-ahead.
+    /// As [`File::read_at`], for random reads: a hint to the operating system not to read ahead.
     ///
     /// # Errors
     /// As [`File::read_at`].
@@ -40,50 +41,51 @@ pub trait File: Send + Sync {
         self.read_at(site, buffer, offset)
     }
 
-    /// Write all of `bytes` at `offset`; the file grows as needed. Durable after [`File::sync`].
+    /// Write `bytes` at `offset`; the file grows as needed. The write is durable after
+    /// [`File::sync`].
     ///
     /// # Errors
-    /// The operating system's; what has been written of `bytes` is then unknown.
+    /// An error of the operating system; then it is unknown which bytes were written.
     fn write_at(&self, site: Site, bytes: &[u8], offset: u64) -> io::Result<()>;
 
     /// Make all writes and the length durable (`fdatasync`).
     ///
     /// # Errors
-    /// The operating system's. It is then unknown what is durable, and repeating the call does not
-    /// change that.
+    /// An error of the operating system. Then it is unknown which writes are durable, and repeating
+    /// the call does not help.
     fn sync(&self, site: Site) -> io::Result<()>;
 
-    /// Truncate or extend (with zeros).
+    /// Truncate the file, or extend it with zeros.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn set_len(&self, site: Site, length: u64) -> io::Result<()>;
 
-    /// Reserve the bytes from `offset` on so that writes there cannot run out of space; the file
-    /// grows (with zeros) to hold them. Existing content is kept.
+    /// Reserve space for `length` bytes from `offset` on, so that writes to them cannot fail for
+    /// lack of space. The file is extended with zeros if necessary; existing content is kept.
     ///
     /// # Errors
-    /// `StorageFull`; the operating system's.
+    /// `StorageFull`; an error of the operating system.
     fn allocate(&self, site: Site, offset: u64, length: u64) -> io::Result<()>;
 
-    /// The length in bytes.
+    /// The length of the file in bytes.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn len(&self) -> io::Result<u64>;
 
     /// Whether the file is empty.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
 
-    /// A hint: begin to write these bytes to the device. Promises nothing.
+    /// A hint to start writing these bytes to the device. It makes nothing durable.
     fn start_writeback(&self, _offset: u64, _length: u64) {}
 
-    /// A hint: these bytes will not be read soon; the operating system need not cache them.
+    /// A hint that these bytes will not be read soon: the operating system need not cache them.
     fn forget(&self, _offset: u64, _length: u64) {}
 }
 
@@ -95,54 +97,55 @@ pub trait Vfs: Send + Sync {
     /// Open a file for reading and writing.
     ///
     /// # Errors
-    /// `NotFound`; the operating system's.
+    /// `NotFound`; an error of the operating system.
     fn open(&self, site: Site, path: &Path, how: Open) -> io::Result<Box<dyn File>>;
 
-    /// Rename a file, replacing a file of the new name. Durable after [`Vfs::sync_dir`].
+    /// Rename a file; an existing file with the new name is replaced. Durable after
+    /// [`Vfs::sync_dir`].
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn rename(&self, site: Site, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Remove a file. Durable after [`Vfs::sync_dir`].
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn remove(&self, site: Site, path: &Path) -> io::Result<()>;
 
-    /// Create a directory and its parents; fine when it exists.
+    /// Create a directory and its parents, if missing.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn create_dir(&self, site: Site, directory: &Path) -> io::Result<()>;
 
-    /// The names of the files in a directory, sorted; a directory that is missing has none.
+    /// The names of the files in a directory, sorted; empty if the directory is missing.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn list(&self, directory: &Path) -> io::Result<Vec<String>>;
 
     /// Make creations, renamings and removals in a directory durable.
     ///
     /// # Errors
-    /// The operating system's.
+    /// An error of the operating system.
     fn sync_dir(&self, site: Site, directory: &Path) -> io::Result<()>;
 
     /// Lock a directory exclusively for this handle.
     ///
     /// # Errors
-    /// `WouldBlock` when another handle, of this process or another, holds it.
+    /// `WouldBlock` if another handle holds the lock, in this or another process.
     fn hold(&self, directory: &Path) -> io::Result<Box<dyn Held>>;
 
-    /// The time since some fixed moment; never goes back.
+    /// The time since a fixed moment; never decreases.
     fn now(&self) -> Duration;
 
     /// Sleep for `duration`.
     fn sleep(&self, duration: Duration);
 
-    /// A number that differs from that of every other call, on any machine: the identity of a
-    /// store. The real file system derives it from the clock, the process and random addresses, a
-    /// simulated one from its seed.
+    /// A number that no other call returns, on any machine; used as the identity of a store. The
+    /// real file system derives it from the clock, the process and random addresses; a simulated
+    /// one derives it from its seed.
     fn unique(&self) -> u128 {
         static CALLS: AtomicU64 = AtomicU64::new(0);
         let here = std::ptr::from_ref(self).cast::<()>() as usize;

@@ -1,10 +1,11 @@
-//! Writes a message: one document, field by field, after space reserved for the message header.
+//! Writes a message: one document, field by field, after space that is reserved for the message
+//! header.
 //!
-//! A reply of 16 MiB of documents is copied once, from the documents' memory into the outgoing
-//! bytes. Names of fields are constants or were checked; a zero byte would end a name early, so
-//! debug builds assert that there is none, and release builds cut the name there.
+//! A document is copied only once, from its memory into the outgoing bytes, so that a reply of 16
+//! MiB is cheap. Names of fields are constants, or the caller has checked them. A zero byte would
+//! end a name early: debug builds assert that there is none, release builds cut the name at it.
 //!
-//! - B1. `open` has the position of each unfinished document; the first is the body.
+//! - B1. `open` has the position of each unfinished document; the first one is the body.
 
 use bson::oid::ObjectId;
 use bson::{Bson, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
@@ -13,17 +14,17 @@ use crate::header::{Header, OpCode};
 use crate::limits::HEADER;
 use crate::message::Flags;
 
-/// Header, flags and the kind of the section.
+/// Bytes before the body: the header, the flags and the kind of the section.
 const HEAD: usize = HEADER + 5;
 
-/// The numbers of a message.
+/// The numbers and flags in the head of a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Parts {
-    /// Its own number.
+    /// The number of this message.
     pub request_id: i32,
-    /// The message it answers, or 0.
+    /// The number of the request to which this message replies, or 0.
     pub response_to: i32,
-    /// Its flags.
+    /// The flags of this message.
     pub flags: u32,
 }
 
@@ -41,13 +42,13 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// An empty body.
+    /// A builder with an empty body.
     #[must_use]
     pub fn new() -> Builder {
         Builder::with_capacity(256)
     }
 
-    /// An empty body with room for `size` bytes.
+    /// A builder with an empty body and room for `size` bytes.
     #[must_use]
     pub fn with_capacity(size: usize) -> Builder {
         let mut bytes = Vec::with_capacity(size.saturating_add(HEAD).saturating_add(64));
@@ -60,7 +61,7 @@ impl Builder {
         builder
     }
 
-    /// Bytes so far.
+    /// Size of the body so far, in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.bytes.len().saturating_sub(HEAD)
@@ -79,14 +80,14 @@ impl Builder {
         self.bytes.push(0);
     }
 
-    /// Begin a document; it ends with [`Builder::close`].
+    /// Start a document; end it with [`Builder::close`].
     pub fn open_document(&mut self, name: &str) -> &mut Builder {
         self.name(3, name);
         self.begin();
         self
     }
 
-    /// Begin an array; its elements are named by their index. It ends with [`Builder::close`].
+    /// Start an array, whose elements are named by their index; end it with [`Builder::close`].
     pub fn open_array(&mut self, name: &str) -> &mut Builder {
         self.name(4, name);
         self.begin();
@@ -96,7 +97,7 @@ impl Builder {
     /// End the innermost open document or array.
     ///
     /// # Panics
-    /// When none was begun: the body ends with the message.
+    /// If none is open. The body itself is ended by the call that returns the message.
     pub fn close(&mut self) -> &mut Builder {
         assert!(self.open.len() > 1, "B1: every close has its open");
         self.end();
@@ -260,23 +261,23 @@ impl Builder {
     /// Read the body written so far.
     ///
     /// # Panics
-    /// When a document or array that was begun is not closed.
+    /// If a document or array is still open.
     pub fn look<T>(&mut self, look: impl FnOnce(&RawDocument) -> T) -> T {
         assert_eq!(self.open.len(), 1, "B1: every open has its close");
         self.end();
         let body = self.bytes.get(HEAD..).unwrap_or_default();
         let body = RawDocument::from_bytes(body);
         let seen = look(body.expect("what was built has its length and its end"));
-        // Remove the end again: more fields may follow.
+        // Remove the end of the body again, because more fields may follow.
         self.bytes.pop();
         self.open.push(HEAD);
         seen
     }
 
-    /// The message.
+    /// Returns the message.
     ///
     /// # Panics
-    /// When a document or array that was begun is not closed.
+    /// If a document or array is still open.
     #[must_use]
     pub fn finish(mut self, parts: Parts) -> Vec<u8> {
         assert_eq!(self.open.len(), 1, "B1: every open has its close");
@@ -285,10 +286,10 @@ impl Builder {
         self.bytes
     }
 
-    /// The body alone.
+    /// Returns the body without the head of the message.
     ///
     /// # Panics
-    /// When a document or array that was begun is not closed.
+    /// If a document or array is still open.
     #[must_use]
     pub fn into_document(mut self) -> RawDocumentBuf {
         assert_eq!(self.open.len(), 1, "B1: every open has its close");
@@ -314,7 +315,7 @@ fn head(bytes: &mut [u8], parts: Parts) {
     }
 }
 
-/// A message with a body and document sequences, as sent by a client. With [`Flags::CHECKSUM`] the
+/// A message with a body and document sequences, as a client sends it. With [`Flags::CHECKSUM`] the
 /// checksum is appended.
 #[must_use]
 pub fn encode(parts: Parts, body: &RawDocument, sequences: &[(&str, &[&RawDocument])]) -> Vec<u8> {

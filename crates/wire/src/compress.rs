@@ -1,7 +1,7 @@
-//! `OP_COMPRESSED`: another message, compressed, after the header.
+//! `OP_COMPRESSED`: a header, followed by another message in compressed form.
 //!
 //! ```text
-//! int32 original operation | int32 bytes when expanded | byte compressor | payload
+//! int32 original operation | int32 decompressed size | byte compressor | payload
 //! ```
 
 use std::io::{Read as _, Write as _};
@@ -53,12 +53,12 @@ impl Compressor {
         }
     }
 
-    /// Expand to exactly `size` bytes, appended to `out`.
+    /// Decompress `payload` to exactly `size` bytes, which are appended to `out`.
     fn expand(self, payload: &[u8], size: usize, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Compressor::Noop => out.extend_from_slice(payload),
             Compressor::Snappy => {
-                // W2: the decoder allocates the length inside the payload.
+                // W2: the decoder allocates as much memory as the length in the payload says.
                 if snap::raw::decompress_len(payload).map_err(broken)? != size {
                     return Err(Error::Compression(
                         "the size in the snappy data differs".to_owned(),
@@ -69,8 +69,8 @@ impl Compressor {
             }
             Compressor::Zlib => read_all(flate2::read::ZlibDecoder::new(payload), size, out)?,
             Compressor::Zstd => {
-                // In one piece, because a stream decoder allocates the window that the frame
-                // declares: up to 128 MB for a message of a few bytes.
+                // Decompressed by one call: a stream decoder would allocate the window that the
+                // frame declares, up to 128 MB for a message of a few bytes.
                 let plain = zstd::bulk::decompress(payload, size).map_err(broken)?;
                 out.extend_from_slice(&plain);
             }
@@ -79,8 +79,8 @@ impl Compressor {
     }
 }
 
-/// Read to the end, at most one byte more than expected: this detects a payload that expands to
-/// more, without expanding all of it.
+/// Read to the end, but at most one byte more than `size`: this detects a payload that is larger,
+/// without decompressing all of it.
 fn read_all(reader: impl std::io::Read, size: usize, out: &mut Vec<u8>) -> Result<()> {
     let limit = u64::try_from(size).unwrap_or(u64::MAX).saturating_add(1);
     reader.take(limit).read_to_end(out).map_err(broken)?;
@@ -94,12 +94,12 @@ fn broken(error: impl std::fmt::Display) -> Error {
 /// Decompress a message, if it is compressed, with the limits of the protocol.
 ///
 /// # Errors
-/// Those of [`expand_within`].
+/// The errors of [`expand_within`].
 pub fn expand(frame: Frame) -> Result<(Frame, Option<Compressor>)> {
     expand_within(frame, &Limits::PROTOCOL)
 }
 
-/// The decompressed size that a message declares; 0 for one that is not compressed.
+/// The decompressed size that a compressed message declares; 0 for other messages.
 #[must_use]
 pub fn claimed(frame: &Frame) -> usize {
     let size = match frame.header.op_code {
@@ -110,11 +110,11 @@ pub fn claimed(frame: &Frame) -> usize {
         .unwrap_or(0)
 }
 
-/// Decompress a message, if it is compressed. Returns its compressor, too.
+/// Decompress a message, if it is compressed; also returns its compressor.
 ///
 /// # Errors
-/// [`Error::Compression`], also for a compressor that is not enabled and for a message that would
-/// be longer than allowed; [`Error::Malformed`], [`Error::OpCode`].
+/// [`Error::Compression`], also if the compressor is not enabled or the decompressed message would
+/// exceed the limit; [`Error::Malformed`], [`Error::OpCode`].
 pub fn expand_within(frame: Frame, limits: &Limits<'_>) -> Result<(Frame, Option<Compressor>)> {
     if frame.header.op_code != OpCode::Compressed {
         return Ok((frame, None));

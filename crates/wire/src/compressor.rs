@@ -3,7 +3,7 @@
 /// How a message is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressor {
-    /// No compression. Never negotiated, but accepted.
+    /// No compression. It is never negotiated, but accepted.
     Noop,
     /// Snappy's block format.
     Snappy,
@@ -14,7 +14,7 @@ pub enum Compressor {
 }
 
 impl Compressor {
-    /// Those that can be negotiated.
+    /// The compressors that can be negotiated.
     pub const ALL: [Compressor; 3] = [Compressor::Snappy, Compressor::Zstd, Compressor::Zlib];
 
     /// The name in `hello` and in the configuration.
@@ -28,7 +28,7 @@ impl Compressor {
         }
     }
 
-    /// The compressor with a name.
+    /// The compressor with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Compressor> {
         Compressor::ALL.into_iter().find(|c| c.name() == name)

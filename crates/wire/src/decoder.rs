@@ -1,4 +1,4 @@
-//! Divides a stream of bytes into messages, however the network split it.
+//! Divides a stream of bytes into messages, wherever the network has split it.
 //!
 //! The usual case, a client that sends one message and waits, needs no copy: the read buffer
 //! becomes the frame.
@@ -7,41 +7,41 @@ use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::limits::{HEADER, MAX_MESSAGE};
 
-/// Maximum space allocated ahead of the bytes received, so that a peer that only announces a long
-/// message (W2) occupies little memory; the buffer grows as bytes arrive.
+/// Maximum space that is allocated in advance of received bytes. The buffer grows as bytes arrive,
+/// so a peer that announces a long message and does not send it (W2) occupies little memory.
 const AHEAD: usize = 1 << 20;
 
-/// Space for a message before its length is known: most commands fit.
+/// Space for a message whose length is not known yet; most commands fit.
 const FIRST: usize = 4096;
 
-/// One complete message: its header, and all of its bytes including the header.
+/// A complete message: the decoded header, and all bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    /// Its head.
+    /// The decoded header.
     pub header: Header,
-    /// Its bytes, including the header.
+    /// The bytes of the message, including the header.
     pub bytes: Vec<u8>,
 }
 
-/// A stream of bytes, divided into messages.
+/// A buffer of received bytes, which is divided into messages.
 #[derive(Debug, Default)]
 pub struct Decoder {
     buffer: Vec<u8>,
 }
 
 impl Decoder {
-    /// An empty stream.
+    /// A decoder with an empty buffer.
     #[must_use]
     pub fn new() -> Decoder {
         Decoder::default()
     }
 
-    /// The buffer to append to, with space for the next expected bytes.
+    /// The buffer for received bytes, with space for the bytes that are expected next.
     pub fn room(&mut self) -> &mut Vec<u8> {
         self.room_ahead(AHEAD)
     }
 
-    /// As [`Decoder::room`], with space for at most `ahead` bytes beyond those received.
+    /// As [`Decoder::room`], with space for at most `ahead` bytes in addition to those received.
     pub fn room_ahead(&mut self, ahead: usize) -> &mut Vec<u8> {
         let missing = match self.header() {
             Some(Ok(header)) => header.length.saturating_sub(self.buffer.len()),
@@ -52,7 +52,7 @@ impl Decoder {
         &mut self.buffer
     }
 
-    /// The buffer to append to, without allocating; call [`Decoder::room`] before.
+    /// The buffer for received bytes, without allocating space; call [`Decoder::room`] before.
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
@@ -68,13 +68,13 @@ impl Decoder {
         self.buffer.len()
     }
 
-    /// Bytes of memory the buffer occupies.
+    /// Size of the buffer's memory, in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.buffer.capacity()
     }
 
-    /// Whether bytes of an unfinished message are held.
+    /// Whether the buffer has bytes of an unfinished message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.buffer.is_empty()
@@ -83,7 +83,7 @@ impl Decoder {
     /// The next message, if it is complete.
     ///
     /// # Errors
-    /// Those of [`Header::decode`]; the stream cannot be followed any further.
+    /// The errors of [`Header::decode`]; after an error the rest of the stream is unusable.
     pub fn frame(&mut self) -> Result<Option<Frame>> {
         self.frame_within(MAX_MESSAGE)
     }
@@ -92,7 +92,8 @@ impl Decoder {
     /// as its header has arrived.
     ///
     /// # Errors
-    /// [`Error::Limit`]; those of [`Header::decode`]. The stream cannot be followed any further.
+    /// [`Error::Limit`]; the errors of [`Header::decode`]. After an error the rest of the stream is
+    /// unusable.
     pub fn frame_within(&mut self, limit: usize) -> Result<Option<Frame>> {
         let header = match self.header() {
             None => return Ok(None),

@@ -1,4 +1,4 @@
-//! What can be wrong with bytes from a peer, and whether the connection survives it.
+//! Errors of messages from a peer, and whether the connection can continue after them.
 
 use crate::limits::{MAX_DEPTH, MAX_MESSAGE, MAX_SEQUENCES};
 
@@ -6,50 +6,50 @@ use crate::limits::{MAX_DEPTH, MAX_MESSAGE, MAX_SEQUENCES};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A message shorter than its header or longer than allowed.
+    /// The message is shorter than a header or longer than the protocol allows.
     #[error("message length {0} is not between 16 and {MAX_MESSAGE}")]
     Length(i32),
-    /// A message longer than this connection may send now.
+    /// The message is longer than the current limit of this connection.
     #[error("message length {length} exceeds the limit of {limit} bytes for this connection")]
     Limit {
-        /// Bytes of the message.
+        /// Length of the message in bytes.
         length: usize,
-        /// Bytes allowed.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// An operation code that this server does not support.
+    /// The server does not support this operation code.
     #[error("unsupported operation code {0}")]
     OpCode(i32),
-    /// Unknown bits among the required flags.
+    /// One of the required flags is unknown.
     #[error("Message contains illegal flags value: Ob{0:b}")]
     Flags(u32),
-    /// The bytes are not those that were sent.
+    /// The checksum does not match the bytes.
     #[error("OP_MSG checksum does not match contents")]
     Checksum,
-    /// The parts of a message contradict each other.
+    /// The parts of the message contradict each other.
     #[error("malformed message: {0}")]
     Malformed(&'static str),
-    /// More sequences than any command takes.
+    /// The message has more document sequences than any command takes.
     #[error("too many document sequences: the limit is {MAX_SEQUENCES}")]
     Sequences,
-    /// More documents in sequences than any command takes.
+    /// The document sequences have more documents than any command takes.
     #[error("too many documents in document sequences: the limit is {0}")]
     Documents(usize),
-    /// The same argument twice.
+    /// Two document sequences are for the same argument.
     #[error("Duplicate document sequence: {0}")]
     Duplicate(String),
-    /// Bytes that are not BSON. The frame is complete, so the connection can continue.
+    /// The bytes are not valid BSON. The frame is complete, so the connection can continue.
     #[error("invalid BSON at byte {at}: {what}")]
     Bson {
-        /// What is wrong.
+        /// The error in the document.
         what: &'static str,
-        /// Where in the document.
+        /// The position in the document, in bytes.
         at: usize,
     },
-    /// Documents nested too deeply.
+    /// Documents are nested too deeply.
     #[error("BSON exceeds the nesting limit of {MAX_DEPTH}")]
     Depth,
-    /// Compressed bytes that do not have their declared size, or an unknown compressor.
+    /// The compressor is unknown, or the payload does not decompress to its declared size.
     #[error("cannot expand a compressed message: {0}")]
     Compression(String),
 }

@@ -1,6 +1,6 @@
-//! The header of every message, sixteen bytes: four little-endian 32-bit integers with the length
-//! including the header, the number of the message, the number of the message it answers, and the
-//! operation.
+//! The header of every message, sixteen bytes: four little-endian 32-bit integers. They are the
+//! length of the message including the header, its number, the number of the request to which it
+//! replies, and the operation code.
 
 use crate::error::{Error, Result};
 use crate::limits::{HEADER, MAX_MESSAGE};
@@ -8,18 +8,18 @@ use crate::limits::{HEADER, MAX_MESSAGE};
 /// The kind of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpCode {
-    /// The answer to a [`OpCode::Query`].
+    /// The reply to an [`OpCode::Query`].
     Reply,
     /// The legacy request; drivers use it only for the first `hello` of a connection.
     Query,
-    /// Another message, compressed.
+    /// Another message in compressed form.
     Compressed,
     /// A command or its reply.
     Message,
 }
 
 impl OpCode {
-    /// The number on the wire.
+    /// The operation code.
     #[must_use]
     pub fn number(self) -> i32 {
         match self {
@@ -30,7 +30,7 @@ impl OpCode {
         }
     }
 
-    /// The operation with a number.
+    /// The kind of message for an operation code.
     ///
     /// # Errors
     /// [`Error::OpCode`] when this server does not support it.
@@ -48,11 +48,11 @@ impl OpCode {
 /// The header of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes of the message with its header.
+    /// Length of the message in bytes, including the header.
     pub length: usize,
-    /// Chosen by the sender; the answer refers to it.
+    /// The number that the sender chose; the reply refers to it.
     pub request_id: i32,
-    /// The message this one answers, or 0.
+    /// The number of the request to which this message replies, or 0.
     pub response_to: i32,
     /// The kind of the message.
     pub op_code: OpCode,
@@ -78,7 +78,7 @@ impl Header {
         })
     }
 
-    /// Its bytes.
+    /// The encoded header.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER] {
         let length = i32::try_from(self.length).expect("a message is no longer than its limit");
@@ -96,7 +96,7 @@ impl Header {
     }
 }
 
-/// The integer at offset `at`, or `None` if the bytes end before.
+/// The integer at offset `at`; `None` if the bytes end before or within it.
 pub(crate) fn read_i32(bytes: &[u8], at: usize) -> Option<i32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     Some(i32::from_le_bytes(bytes.try_into().ok()?))

@@ -1,13 +1,13 @@
-//! The wire protocol of MongoDB: bytes in, messages out.
+//! The wire protocol of MongoDB: converts bytes to messages and messages to bytes.
 //!
-//! Sans-I/O: no code here reads a socket or a clock. Bodies stay raw BSON, in the buffer that
-//! received them; a message is that buffer and offsets into it.
+//! Sans-I/O: this crate uses neither sockets nor clocks. Bodies stay raw BSON in the receive
+//! buffer; a message consists of this buffer and offsets into it.
 //!
 //! Incoming: [`Decoder`] divides a stream into [`Frame`]s, [`compress::expand`] decompresses them,
-//! [`Message::decode`] or [`Query::decode`] finds the documents and checks every byte of them.
+//! [`Message::decode`] or [`Query::decode`] finds the documents and checks every byte of each.
 //! Outgoing: [`Builder`] writes one document after the header of a message.
 //!
-//! - W1. A document from a decoder is valid BSON: [`mod@validate`] checked all of it.
+//! - W1. Every document that a decoder returns is valid BSON, checked by [`mod@validate`].
 //! - W2. A length from a peer is checked against a limit before memory is allocated for it.
 
 pub mod build;

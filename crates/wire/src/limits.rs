@@ -3,42 +3,45 @@
 
 use crate::compressor::Compressor;
 
-/// Bytes of a message with its header; a longer one ends the connection. `maxMessageSizeBytes`.
+/// Maximum size of a message in bytes, including the header; a longer one ends the connection.
+/// `maxMessageSizeBytes` in `hello`.
 pub const MAX_MESSAGE: usize = 48_000_000;
 
-/// Bytes of a header; no message is shorter.
+/// Size of a header in bytes; no message is shorter.
 pub const HEADER: usize = 16;
 
-/// Bytes of a document of a user. `maxBsonObjectSize`.
+/// Maximum size of a user's document in bytes. `maxBsonObjectSize` in `hello`.
 pub const MAX_DOCUMENT: usize = 16 * 1024 * 1024;
 
-/// Statements in one write command. `maxWriteBatchSize`.
+/// Maximum number of statements in one write command. `maxWriteBatchSize` in `hello`.
 pub const MAX_BATCH: usize = 100_000;
 
 /// Maximum nesting of documents and arrays, on the wire. Twice the maximum for stored documents,
-/// because a command contains documents; a thread's stack easily holds this many frames of a
-/// recursive walk.
+/// because commands contain documents. A recursive walk to this depth fits a thread's stack easily.
 pub const MAX_DEPTH: usize = 200;
 
-/// Document sequences in one message. No command takes more than two.
+/// Maximum number of document sequences in a message. No command takes more than two.
 pub const MAX_SEQUENCES: usize = 16;
 
-/// Documents in one document sequence: ten times the longest batch, so that commands themselves
-/// refuse batches that are too long, and the offsets of one message still fit in 16 MB.
+/// Maximum number of documents in a document sequence. It is ten times the longest batch, so that
+/// the commands themselves refuse a batch that is too long; the offsets of one message still fit in
+/// 16 MB.
 pub const MAX_SEQUENCE_DOCUMENTS: usize = 1_000_000;
 
-/// Bytes of the identifier of a document sequence: the name of an argument of a command.
+/// Maximum length of the name of a document sequence in bytes; it is the name of a command's
+/// argument.
 pub const MAX_IDENTIFIER: usize = 256;
 
-/// Limits that a server may set lower for some connections, such as those that have not
+/// Limits that a server may lower for some connections, such as connections that have not
 /// authenticated. Each is checked before memory is allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits<'a> {
-    /// Bytes of a message with its header, before and after decompression.
+    /// Maximum size of a message in bytes, including the header, before and after decompression.
     pub message: usize,
-    /// Documents in all document sequences of a message together.
+    /// Maximum number of documents in all document sequences of a message together.
     pub documents: usize,
-    /// Compressors that are enabled. A message compressed otherwise is refused unread.
+    /// The enabled compressors. A message with another compressor is refused without decompressing
+    /// it.
     pub compressors: &'a [Compressor],
 }
 

@@ -1,9 +1,8 @@
-//! `OP_MSG`: flags, one body, any number of document sequences, perhaps a checksum.
+//! `OP_MSG`: flags, one body, any number of document sequences, and an optional checksum.
 //!
-//! A [`Message`] keeps the bytes that were received; the documents of a batch insert are views into
-//! them.
+//! A [`Message`] keeps the received bytes; the documents of an insert are slices of these bytes.
 //!
-//! - M1. Offsets in a message point to valid documents of its bytes: `decode` checked them.
+//! - M1. The offsets in a message point to valid documents in its bytes; `decode` checks this.
 
 use std::ops::Range;
 
@@ -21,7 +20,7 @@ use crate::validate::validate;
 pub struct Flags(pub u32);
 
 impl Flags {
-    /// A checksum follows.
+    /// A checksum follows the sections.
     pub const CHECKSUM: u32 = 1;
     /// In a request: the server must not reply. In a reply: another reply follows without a
     /// request.
@@ -36,7 +35,8 @@ impl Flags {
     }
 }
 
-/// A document sequence: documents that are an argument of the command, outside its body.
+/// A document sequence: an argument of the command that is sent outside of its body, as a list of
+/// documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sequence {
     /// The name of the argument.
@@ -47,14 +47,14 @@ pub struct Sequence {
 /// A command or a reply, and its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// Its header.
+    /// The header of the message.
     pub header: Header,
-    /// Its flags.
+    /// The flags of the message.
     pub flags: Flags,
     bytes: Vec<u8>,
     body: Range<usize>,
     sequences: Vec<Sequence>,
-    /// It holds a password or a key.
+    /// Whether the message contains a password or a key.
     secret: bool,
 }
 
@@ -67,7 +67,8 @@ impl Drop for Message {
 }
 
 impl Message {
-    /// Overwrite its bytes when it is dropped: it holds a password or a key.
+    /// Mark the message as containing a password or a key: its bytes are overwritten when it is
+    /// dropped.
     pub fn set_secret(&mut self) {
         self.secret = true;
     }
@@ -75,13 +76,13 @@ impl Message {
     /// Find and check the parts of a message, with the limits of the protocol.
     ///
     /// # Errors
-    /// Those of [`Message::decode_within`].
+    /// The errors of [`Message::decode_within`].
     pub fn decode(frame: Frame) -> Result<Message> {
         Message::decode_within(frame, MAX_SEQUENCE_DOCUMENTS)
     }
 
-    /// Find and check the parts of a message whose sequences hold at most `documents` documents
-    /// together.
+    /// Find and check the parts of a message; its document sequences may have at most `documents`
+    /// documents in total.
     ///
     /// # Errors
     /// [`Error::Flags`], [`Error::Checksum`], [`Error::Malformed`], [`Error::Sequences`],
@@ -134,18 +135,18 @@ impl Message {
         }
     }
 
-    /// The command.
+    /// The body: the command or the reply.
     #[must_use]
     pub fn body(&self) -> &RawDocument {
         self.document(&self.body)
     }
 
-    /// The names of the sequences.
+    /// The names of the document sequences.
     pub fn sequence_names(&self) -> impl Iterator<Item = &str> {
         self.sequences.iter().map(|sequence| sequence.name.as_str())
     }
 
-    /// The documents of a sequence, in order, or `None` when there is no such sequence.
+    /// The documents of the sequence `name`, in order; `None` if the message has no such sequence.
     #[must_use]
     pub fn sequence(&self, name: &str) -> Option<Vec<&RawDocument>> {
         let sequence = self.sequences.iter().find(|s| s.name == name)?;
@@ -158,14 +159,14 @@ impl Message {
         )
     }
 
-    /// The number of documents of a sequence, or `None` when there is no such sequence.
+    /// Number of documents of the sequence `name`; `None` if the message has no such sequence.
     #[must_use]
     pub fn sequence_len(&self, name: &str) -> Option<usize> {
         let sequence = self.sequences.iter().find(|s| s.name == name)?;
         Some(sequence.documents.len())
     }
 
-    /// Bytes of the message.
+    /// Size of the message in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.bytes.len()
@@ -177,7 +178,7 @@ impl Message {
     }
 }
 
-/// Check the checksum; returns the end of the sections.
+/// Check the checksum, if the flags announce one; returns the end of the sections.
 fn check_sum(bytes: &[u8]) -> Result<usize> {
     let end = bytes.len().saturating_sub(4);
     let told = read_i32(bytes, end).ok_or(Error::Checksum)?;
@@ -189,14 +190,14 @@ fn check_sum(bytes: &[u8]) -> Result<usize> {
 }
 
 struct Sections<'a> {
-    /// Up to the checksum.
+    /// The bytes before the checksum.
     bytes: &'a [u8],
     at: usize,
     body: Option<Range<usize>>,
     sequences: Vec<Sequence>,
-    /// Documents that all sequences may hold.
+    /// Maximum number of documents in all sequences.
     limit: usize,
-    /// Documents that further sequences may hold.
+    /// Number of documents that the remaining sequences may have.
     left: usize,
 }
 
@@ -216,7 +217,7 @@ impl Sections<'_> {
         }
     }
 
-    /// Check the document that begins here; it must end no later than at `end`.
+    /// Check the document that starts here; it must end at or before `end`.
     fn document(&mut self, end: usize) -> Result<Range<usize>> {
         let start = self.at;
         let length = validate(self.bytes.get(start..end).unwrap_or_default())?;

@@ -1,5 +1,5 @@
-//! `OP_QUERY`, as far as drivers still use it: the first `hello` of many drivers, and its
-//! `OP_REPLY`.
+//! `OP_QUERY` and its `OP_REPLY`, to the extent that drivers still use them: many send their first
+//! `hello` this way.
 //!
 //! ```text
 //! int32 flags | cstring namespace | int32 skip | int32 return | document query | [document fields]
@@ -14,20 +14,20 @@ use crate::limits::HEADER;
 use crate::message::Message;
 use crate::validate::validate;
 
-/// Flag of a reply: the server can wait for data. Always set since MongoDB 1.6.
+/// Flag of a reply: the server can wait for data. MongoDB has always set it since version 1.6.
 const AWAIT_CAPABLE: i32 = 8;
 
 /// A legacy query.
 #[derive(Debug)]
 pub struct Query {
-    /// `DATABASE.$cmd` for a command.
+    /// The namespace: `DATABASE.$cmd` for a command.
     pub namespace: String,
     /// The command, converted to an `OP_MSG` message.
     pub message: Message,
 }
 
 impl Query {
-    /// Find and check the parts.
+    /// Find and check the parts of a query.
     ///
     /// # Errors
     /// [`Error::Malformed`], [`Error::Bson`], [`Error::Depth`].
@@ -38,21 +38,22 @@ impl Query {
         let length = rest.iter().position(|&byte| byte == 0);
         let text = length.and_then(|length| std::str::from_utf8(rest.get(..length)?).ok());
         let namespace = text.ok_or(Error::Malformed("no namespace"))?.to_owned();
-        // After the name: its terminator, and two numbers that commands do not use.
+        // The document starts after the namespace, its terminating zero byte, and two integers that
+        // commands do not use.
         let at = start.saturating_add(namespace.len()).saturating_add(9);
         let length = validate(bytes.get(at..).unwrap_or_default())?;
         let message = Message::of_body(header, bytes, at..at.saturating_add(length));
         Ok(Query { namespace, message })
     }
 
-    /// The database, when this is a command.
+    /// The database, if the query is a command.
     #[must_use]
     pub fn database(&self) -> Option<&str> {
         self.namespace.strip_suffix(".$cmd")
     }
 }
 
-/// The answer to a query: one document.
+/// The reply to a query, with one document.
 #[must_use]
 pub fn reply(request_id: i32, response_to: i32, document: &RawDocument) -> Vec<u8> {
     let document = document.as_bytes();

@@ -1,14 +1,15 @@
-//! Checks every byte of a document from a peer, so that later code need not (W1).
+//! Checks every byte of a document from a peer, so that other code can rely on it (W1).
 //!
-//! A valid document can be walked with the `bson` crate without an error: lengths nest, strings and
-//! names are UTF-8 and end at their declared length, every type is known. The specification is
-//! bsonspec.org, version 1.1; the deprecated types are accepted, as they are stored and returned.
+//! The crate `bson` iterates a valid document without an error: inner lengths fit into outer ones,
+//! strings and names are UTF-8 and end at their declared length, every type is known. The
+//! specification is bsonspec.org, version 1.1; deprecated types are accepted, because they can be
+//! stored and returned.
 
 use crate::error::{Error, Result};
 use crate::header::read_i32;
 use crate::limits::MAX_DEPTH;
 
-/// The shortest document: its length and its end.
+/// Size of an empty document: its length and its final zero byte.
 const EMPTY: usize = 5;
 
 /// Check the document at the beginning of `bytes`, and ignore what follows. Returns its length.
@@ -31,7 +32,7 @@ impl Reader<'_> {
         Err(Error::Bson { what, at: self.at })
     }
 
-    /// A document or an array, from its length to its end.
+    /// Checks a document or an array, from its length to its final zero byte.
     fn document(&mut self, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             return Err(Error::Depth);
@@ -104,7 +105,7 @@ impl Reader<'_> {
         Ok(length)
     }
 
-    /// A name or a part of a regular expression: UTF-8 up to a zero byte.
+    /// Checks a name or a part of a regular expression: UTF-8 up to a zero byte.
     fn name(&mut self) -> Result<()> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(length) = rest.iter().position(|&byte| byte == 0) else {
@@ -132,7 +133,7 @@ impl Reader<'_> {
         let length = self.length()?;
         let subtype = self.byte()?;
         if subtype == 2 {
-            // The old subtype of binary data repeats the length.
+            // The old subtype of binary data has a second length inside the data.
             let inner = read_i32(self.bytes, self.at).and_then(|n| usize::try_from(n).ok());
             if inner.and_then(|inner| inner.checked_add(4)) != Some(length) {
                 return self.error("the lengths of binary data of subtype 2 differ");

@@ -1,8 +1,8 @@
 //! Tasks on the repository itself, run as `cargo xtask TASK`.
 //!
-//! `tidy` reads the whole repository and reports what breaks its rules (layers, sizes, `unsafe`,
-//! words, links, ...); it changes nothing. `tighten` lowers the allowances of `tidy` to what is
-//! found.
+//! `tidy` reads the whole repository and reports violations of its rules (layers, sizes, `unsafe`,
+//! words, links, ...); it changes nothing. `tighten` lowers the allowances of `tidy` to the numbers
+//! that it finds.
 
 mod tidy;
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The exit code of a task that returned whether nothing is left to do.
+/// The exit code for the result of a task: `true` if there are no findings.
 fn exit(done: Result<bool, String>) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -51,7 +51,7 @@ fn exit(done: Result<bool, String>) -> ExitCode {
     }
 }
 
-/// The nearest directory at or above the current one that holds `Cargo.lock` and `crates`.
+/// The nearest directory, from the current one upwards, that has `Cargo.lock` and `crates`.
 fn workspace_root() -> Result<PathBuf, String> {
     let here = env::current_dir().map_err(|e| format!("the current directory: {e}"))?;
     here.ancestors()

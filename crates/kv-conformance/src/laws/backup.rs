@@ -112,7 +112,7 @@ pub(crate) fn copy_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
         scope.spawn(|| {
             for n in 50..400 {
                 write(n);
-                // The receiver ends when the copy is complete.
+                // The receiver is gone once the copy is complete.
                 let _ = begun.send(());
             }
         });

@@ -236,7 +236,7 @@ pub(crate) fn batch_over_the_key_of_an_open_transaction(lab: &mut Bench<'_>) {
     batch.put(t, b"k", b"batch");
     db.write(&batch, QUICK).unwrap();
     assert_eq!(get(&*db, t, b"k").as_deref(), Some(&b"batch"[..]));
-    // It is the engine's choice whether the batch counts as the first committer.
+    // The engine may count the batch as the first committer, or not.
     let expected: &[u8] = match txn.commit(QUICK) {
         Ok(()) => b"transaction",
         Err(e) => {

@@ -1,4 +1,4 @@
-//! Blind writes: set and remove without reading.
+//! Blind writes: puts and deletes that do not read.
 
 use crate::bench::Bench;
 use crate::verbs::{Forward, QUICK, all_keys, change, create, finish, get, keys, put};

@@ -1,4 +1,4 @@
-//! The bounds of a scan: every kind, both ways.
+//! The bounds of a scan: every kind of bound, in both directions.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -8,7 +8,8 @@ use kv::KeyRange;
 
 const LETTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Scan `wanted` of the letters a to e both ways; `expected` is the forward answer.
+/// Scan the range `wanted` of the keys a to e in both directions; `expected` are the keys in
+/// ascending order.
 fn check(lab: &mut Bench<'_>, wanted: KeyRange<'_>, expected: &[&str]) {
     let db = lab.open();
     let t = create(&*db, "t");

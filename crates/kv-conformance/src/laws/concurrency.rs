@@ -1,4 +1,4 @@
-//! Threads: readers see whole commits, writers lose none.
+//! Threads: readers see only whole commits, and no commit of a writer is lost.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -12,10 +12,10 @@ use kv::{
     Batch, Durability, Engine, ErrorKind, Flow, KeyRange, Result, Transaction, TreeId, TreeOptions,
 };
 
-/// How often a writer retries before it fails: far more than any fair engine needs.
+/// Maximum number of attempts of a writer: far more than any fair engine needs.
 const TRIES: u32 = 10_000;
 
-/// Signals that the writers are done, also when they panic.
+/// Sets the flag when it is dropped, so that readers stop even if the writers panic.
 struct Done<'a>(&'a AtomicBool);
 
 impl Drop for Done<'_> {
@@ -24,7 +24,7 @@ impl Drop for Done<'_> {
     }
 }
 
-/// Run `body` in a transaction, with a retry after each conflict.
+/// Run `body` in a transaction, and retry after a conflict.
 fn retry(db: &dyn Engine, body: impl Fn(&mut dyn Transaction) -> Result<()>) {
     for _ in 0..TRIES {
         match change(db, &body) {
@@ -40,7 +40,8 @@ fn number(bytes: Option<Vec<u8>>) -> u32 {
     bytes.map_or(0, |bytes| u32::from_be_bytes(bytes.try_into().unwrap()))
 }
 
-/// Run `write` on one thread and `read` on two others until it is done, and once after.
+/// Run `write` on one thread. Two other threads repeat `read` until `write` has ended, and once
+/// after it.
 fn write_and_read(write: impl FnOnce() + Send, read: impl Fn() + Sync) {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -145,7 +146,8 @@ pub(crate) fn increments_are_not_lost(lab: &mut Bench<'_>) {
     assert_eq!(number(get(&*db, t, b"n")), 200);
 }
 
-/// Eight accounts of 100 each; 400 transfers by two threads while a reader adds them up.
+/// Eight accounts with 100 each; two threads make 400 transfers while a reader adds up all
+/// accounts.
 pub(crate) fn transfers_keep_the_sum(lab: &mut Bench<'_>) {
     const ACCOUNTS: u32 = 8;
     let db = lab.open();
@@ -344,8 +346,8 @@ pub(crate) fn trees_come_and_go_beside_writers(lab: &mut Bench<'_>) {
                 let tree = create(&*db, &name);
                 put(&*db, tree, b"k", b"v");
                 assert_eq!(all(&*db, tree).len(), 1);
-                // A reader or writer of another tree must not prevent this forever, but an engine
-                // may notice its snapshot and ask for a retry.
+                // Readers and writers of other trees must not prevent the drop forever, but an
+                // engine may refuse it while their snapshots are open, and require a retry.
                 for _ in 0..TRIES {
                     match db.drop_tree(&name) {
                         Ok(()) => break,
@@ -415,6 +417,6 @@ pub(crate) fn threads_end_before_close(lab: &mut Bench<'_>) {
         }
     });
     db.close().unwrap();
-    // The directory is free again.
+    // The directory is unlocked again.
     lab.open().close().unwrap();
 }

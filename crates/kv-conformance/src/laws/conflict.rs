@@ -1,4 +1,4 @@
-//! Conflicts: the first committer wins, and only writes of one key conflict.
+//! Conflicts: the first committer wins, and only writes of the same key conflict.
 
 use crate::bench::Bench;
 use crate::verbs::{QUICK, all, all_keys, change, create, fill_keys, finish, get, put, refused};
@@ -14,14 +14,15 @@ fn letters(lab: &mut Bench<'_>) -> (Box<dyn Engine>, TreeId) {
     (db, t)
 }
 
-/// Begin a transaction, let `first` commit, then do `second` in the earlier transaction.
+/// Begin a transaction, let another one run `first` and commit, then run `second` in the earlier
+/// transaction and commit it.
 fn late(db: &dyn Engine, first: Body<'_>, second: Body<'_>) -> Result<()> {
     let slow = db.begin_write()?;
     change(db, first).unwrap();
     finish(slow, second)
 }
 
-/// Two overlapping transactions; the one that commits second must get `Conflict`.
+/// Run two overlapping transactions; the one that commits second must fail with `Conflict`.
 fn must_conflict(lab: &mut Bench<'_>, first: TreeBody<'_>, second: TreeBody<'_>) {
     let (db, t) = letters(lab);
     let slow = db.begin_write().unwrap();
@@ -94,7 +95,7 @@ pub(crate) fn of_two_open_writers_exactly_one_commits(lab: &mut Bench<'_>) {
     let (db, t) = letters(lab);
     let mut one = db.begin_write().unwrap();
     let mut two = db.begin_write().unwrap();
-    // An engine may refuse the second write here or at its commit.
+    // The engine may refuse the second write at the call or at the commit.
     let wrote_one = one.put(t, b"a", b"one");
     let wrote_two = two.put(t, b"a", b"two");
     let one = wrote_one.and_then(|()| one.commit(QUICK));
@@ -268,7 +269,7 @@ pub(crate) fn range_delete_over_a_changed_key(lab: &mut Bench<'_>) {
     let result = late(&*db, &|txn| txn.put(t, b"b", b"first"), &|txn| {
         txn.delete_range(t, KeyRange::ALL)
     });
-    // The engine may refuse it or remove the key; it may not lose the removal.
+    // The engine may refuse the transaction or remove the key; it must not ignore the range delete.
     match result {
         Ok(()) => assert!(all(&*db, t).is_empty()),
         Err(e) => {
@@ -283,8 +284,8 @@ pub(crate) fn range_delete_over_a_key_inserted_meanwhile(lab: &mut Bench<'_>) {
     let result = late(&*db, &|txn| txn.insert(t, b"bb", b"first"), &|txn| {
         txn.delete_range(t, KeyRange::ALL)
     });
-    // The new key may stay, be removed or conflict; the keys that the transaction saw are removed,
-    // unless it conflicts.
+    // The new key may stay, be removed, or cause a conflict. Without a conflict, the keys that the
+    // transaction saw are removed.
     let left = all_keys(&*db, t);
     match result {
         Ok(()) => assert!(left.is_empty() || left == ["bb"], "{left:?}"),

@@ -1,4 +1,4 @@
-//! Cursors: before the first entry, after the last, several at once, and under writes.
+//! Cursors: before the first entry, after the last one, several at once, and during writes.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -182,7 +182,7 @@ pub(crate) fn bounds_are_copied_into_the_cursor(lab: &mut Bench<'_>) {
     let mut cursor = now
         .cursor(t, KeyRange::half_open(&start, &end), Forward)
         .unwrap();
-    // The cursor outlives the borrow of its bounds.
+    // The cursor must have copied its bounds.
     start.fill(b'z');
     end.fill(b'a');
     assert_eq!(texts(&rest(&mut *cursor)), ["b", "c"]);

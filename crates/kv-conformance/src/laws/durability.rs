@@ -1,19 +1,19 @@
-//! Durability levels: each is accepted or refused as declared, and keeps its promise across a
-//! close.
+//! Durability levels: the engine accepts or refuses each as its capabilities state, and keeps its
+//! promise when the store is closed and reopened.
 
 use kv::{Batch, Durability, Engine, ErrorKind, TreeId};
 
 use crate::bench::Bench;
 use crate::verbs::{all, all_keys, create, get, numbered, refused};
 
-/// Commit `key` at `level` by a transaction.
+/// Commit a put of `key` at `level`, by a transaction.
 fn commit_at(db: &dyn Engine, tree: TreeId, key: &[u8], level: Durability) -> kv::Result<()> {
     let mut txn = db.begin_write()?;
     txn.put(tree, key, level.name().as_bytes())?;
     txn.commit(level)
 }
 
-/// Commit `key` at `level` by a batch.
+/// Commit a put of `key` at `level`, by a batch.
 fn write_at(db: &dyn Engine, tree: TreeId, key: &[u8], level: Durability) -> kv::Result<()> {
     let mut batch = Batch::new();
     batch.put(tree, key, level.name().as_bytes());
@@ -54,7 +54,8 @@ pub(crate) fn without_a_log_stronger_levels_are_unsupported(lab: &mut Bench<'_>)
     let db = match lab.factory().open(&lab.directory(), &options) {
         Ok(db) => db,
         Err(e) => {
-            // An engine that requires its log reports that.
+            // An engine that cannot work without its log refuses the option with one of these
+            // kinds.
             let known = [ErrorKind::Unsupported, ErrorKind::Invalid];
             assert!(known.contains(&e.kind()), "{e}");
             return;

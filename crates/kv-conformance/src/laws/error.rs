@@ -1,4 +1,4 @@
-//! Errors: the kind for the caller's reaction, and the context; options are checked.
+//! Errors: their kinds, by which callers decide, and their context; the checks of options.
 
 use kv::{EngineOptions, Error, ErrorKind, OptionDoc, Result, TreeOptions};
 
@@ -18,7 +18,7 @@ fn open_with(lab: &Bench<'_>, name: &str, value: &str) -> Error {
     error_of(lab.factory().open(&lab.directory(), &options))
 }
 
-/// Whether the documented values of `option` exclude a string of question marks.
+/// Whether the documented values of `option` exclude the text `???`.
 fn excludes_question_marks(option: &OptionDoc) -> bool {
     let listed = option.values.contains('|');
     let numbers = option.values.starts_with(|c: char| c.is_ascii_digit());

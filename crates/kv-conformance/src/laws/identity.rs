@@ -9,7 +9,7 @@ use kv::{Error, ErrorKind};
 use crate::bench::Bench;
 use crate::verbs::{all_keys, create, fill_keys};
 
-/// The error of opening the store in `directory`.
+/// The error when the store in `directory` is opened.
 fn refusal(lab: &Bench<'_>, directory: &Path) -> Error {
     match lab.try_open(directory) {
         Ok(_) => panic!("the store opens; it had to be refused"),
@@ -17,7 +17,7 @@ fn refusal(lab: &Bench<'_>, directory: &Path) -> Error {
     }
 }
 
-/// Put a changed identity in the store's directory, after it was created and closed.
+/// Create and close a store, then change its identity file.
 fn forge(lab: &Bench<'_>, change: impl FnOnce(&mut Identity)) {
     lab.open().close().unwrap();
     let mut identity = identity::read(&lab.directory()).unwrap().unwrap();

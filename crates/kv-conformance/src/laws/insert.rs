@@ -1,4 +1,4 @@
-//! Insert-if-absent.
+//! `insert`: sets a key only if it is absent.
 
 use crate::bench::Bench;
 use crate::verbs::{change, create, get, put, refused};

@@ -4,7 +4,8 @@ use crate::bench::Bench;
 use crate::verbs::{change, create, fill_keys, fill_numbered, numbered, put, refused};
 use kv::{ErrorKind, Snapshot, TreeId};
 
-/// The results of `get_many`, by index; each index must be visited exactly once.
+/// The results of `get_many` in the order of the keys; checks that each key is visited exactly
+/// once.
 fn many<V: Snapshot + ?Sized>(view: &V, tree: TreeId, keys: &[&[u8]]) -> Vec<Option<Vec<u8>>> {
     let mut answers: Vec<Option<Option<Vec<u8>>>> = vec![None; keys.len()];
     view.get_many(tree, keys, &mut |index, value| {
@@ -69,7 +70,7 @@ pub(crate) fn a_thousand_keys_agree_with_get(lab: &mut Bench<'_>) {
             .try_for_each(|n| txn.delete(t, &numbered(n)).map(drop))
     })
     .unwrap();
-    // 617 is prime to 1000: every number once, far from ascending.
+    // 617 is coprime to 1000: every number occurs once, in a scattered order.
     let wanted: Vec<Vec<u8>> = (0..1000).map(|n| numbered(n * 617 % 1000)).collect();
     let wanted: Vec<&[u8]> = wanted.iter().map(Vec::as_slice).collect();
     let now = db.begin_read().unwrap();

@@ -1,4 +1,4 @@
-//! Point operations: set, read and remove one key.
+//! Point operations: put, get and delete of one key.
 
 use crate::bench::Bench;
 use crate::verbs::{change, create, delete, get, put, refused};

@@ -1,4 +1,4 @@
-//! Removing a range of keys in a transaction.
+//! Deletes of a range of keys in a transaction.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -9,7 +9,7 @@ use kv::KeyRange;
 
 const LETTERS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
-/// The letters a to f that are left after the keys of `gone` were removed.
+/// The keys that remain of a to f after the range `gone` was deleted.
 fn left(lab: &mut Bench<'_>, gone: KeyRange<'_>) -> Vec<String> {
     let db = lab.open();
     let t = create(&*db, "t");

@@ -1,4 +1,4 @@
-//! Closing and reopening: committed changes exist, others do not.
+//! Closing and reopening: committed changes exist, other changes do not.
 
 use stdx::ByteSize;
 

@@ -69,7 +69,7 @@ pub(crate) fn values_go_with_their_keys(lab: &mut Bench<'_>) {
     let mut batch = Batch::new();
     for n in 0..300usize {
         let key = format!("key {n:03}").into_bytes();
-        // Lengths from 0 to 1500, so that entries of very different sizes are neighbours.
+        // Lengths from 0 to 1500, so that entries of very different sizes are adjacent.
         let value = vec![u8::try_from(n % 251).unwrap(); n * 37 % 1500];
         batch.put(t, &key, &value);
         expected.push((key, value));
@@ -81,7 +81,7 @@ pub(crate) fn values_go_with_their_keys(lab: &mut Bench<'_>) {
 pub(crate) fn ten_thousand_entries_come_in_order(lab: &mut Bench<'_>) {
     let db = lab.open();
     let t = create(&*db, "t");
-    // 7919 is prime to 10000: every number once, far from ascending.
+    // 7919 is coprime to 10000: every number occurs once, in a scattered order.
     let numbers: Vec<u32> = (0..10_000).map(|n| n * 7919 % 10_000).collect();
     for chunk in numbers.chunks(1000) {
         let mut batch = Batch::new();

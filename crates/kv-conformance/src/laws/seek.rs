@@ -15,7 +15,7 @@ fn letters(lab: &mut Bench<'_>) -> (Box<dyn Engine>, TreeId) {
     (db, t)
 }
 
-/// The entry of a new cursor over `wanted` after seeking `key`, and the entries after it.
+/// The entry to which a new cursor over `wanted` seeks for `key`, and the entries after it.
 fn after_seek(
     lab: &mut Bench<'_>,
     wanted: KeyRange<'_>,
@@ -184,7 +184,7 @@ pub(crate) fn seeks_hop_through_a_large_tree(lab: &mut Bench<'_>) {
     let now = db.begin_read().unwrap();
     let mut forward = now.cursor(t, KeyRange::ALL, Forward).unwrap();
     let mut backward = now.cursor(t, KeyRange::ALL, Backward).unwrap();
-    // 1777 is prime to 4000: hops far in both directions.
+    // 1777 is coprime to 4000: the seeks go far in both directions.
     for n in (0..4000u32).step_by(7).map(|n| n * 1777 % 4000) {
         assert!(forward.seek(&numbered(n)).unwrap());
         assert!(backward.seek(&numbered(n)).unwrap());

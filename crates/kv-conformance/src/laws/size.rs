@@ -1,4 +1,4 @@
-//! Sizes: the empty key and value, and the limits of both.
+//! Sizes: the empty key and the empty value, and the maximum sizes of both.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -7,7 +7,7 @@ use crate::verbs::{
 };
 use kv::{Batch, Engine, ErrorKind, KeyRange, TreeId};
 
-/// A key of `length` bytes ending with `last`, so that keys differ only at their end.
+/// A key of `length` bytes that ends with `last`, so that keys differ only in their last byte.
 fn long_key(length: usize, last: u8) -> Vec<u8> {
     let mut key = vec![b'k'; length];
     if let Some(end) = key.last_mut() {
@@ -16,7 +16,7 @@ fn long_key(length: usize, last: u8) -> Vec<u8> {
     key
 }
 
-/// A value of `length` bytes that differ by position.
+/// A value of `length` bytes, with different bytes at different positions.
 fn long_value(length: usize) -> Vec<u8> {
     (0..length)
         .map(|n| u8::try_from(n * 31 % 251).expect("below 251"))
@@ -158,7 +158,7 @@ pub(crate) fn reading_a_key_beyond_the_limit_finds_nothing(lab: &mut Bench<'_>) 
     let db = lab.open();
     let t = create(&*db, "t");
     let limit = lab.limits().key_max;
-    // Not even if an engine cuts the key to its limit.
+    // This key would be found if the engine truncated the longer key to its limit.
     put(&*db, t, &long_key(limit, b'k'), b"v");
     let key = long_key(limit + 1, b'k');
     assert_eq!(get(&*db, t, &key), None);
@@ -179,7 +179,7 @@ pub(crate) fn deleting_a_key_beyond_the_limit_changes_nothing(lab: &mut Bench<'_
     put(&*db, t, &long_key(limit, b'k'), b"v");
     let key = long_key(limit + 1, b'k');
     change(&*db, |txn| {
-        // The contract names no error for it: "was not there" and `Invalid` are both sensible.
+        // The contract does not define the result: `false` and `Invalid` are both accepted.
         match txn.delete(t, &key) {
             Ok(was_there) => assert!(!was_there),
             Err(e) => assert_eq!(e.kind(), ErrorKind::Invalid),

@@ -1,4 +1,4 @@
-//! Snapshots: the state of all trees at one time, which never changes.
+//! Snapshots: the state of all trees at one moment, which never changes.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use crate::verbs::{
 };
 use kv::{Batch, Engine, KeyRange, TreeId};
 
-/// Overwrite, delete and add in `tree` until most entries have changed.
+/// Overwrite, delete and add entries in `tree` until most of them have changed.
 fn churn(db: &dyn Engine, tree: TreeId, rounds: u32) {
     for round in 0..rounds {
         let mut batch = Batch::new();
@@ -120,7 +120,7 @@ pub(crate) fn all_trees_are_seen_at_one_moment(lab: &mut Bench<'_>) {
     put(&*db, t, b"k", b"1");
     put(&*db, u, b"k", b"1");
     let before = db.begin_read().unwrap();
-    // Read one tree before the change and the other after it.
+    // The snapshot reads one tree before the change and the other tree after it.
     assert_eq!(before.get(t, b"k").unwrap().as_deref(), Some(&b"1"[..]));
     change(&*db, |txn| {
         txn.put(t, b"k", b"2")?;

@@ -1,4 +1,4 @@
-//! Statistics: counters, counts and the storage map.
+//! Statistics: counters, numbers of entries, and the storage map.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,7 +16,7 @@ fn exact(db: &dyn Engine, tree: TreeId) -> TreeStats {
     db.tree_stats(tree, StatScope::Exact).unwrap()
 }
 
-/// Operations of every kind that an engine counts.
+/// Executes operations of every kind that engines count.
 fn work(db: &dyn Engine, tree: TreeId, round: u32) {
     fill_numbered(db, tree, 500, &round.to_be_bytes());
     change(db, |txn| {
@@ -30,7 +30,7 @@ fn work(db: &dyn Engine, tree: TreeId, round: u32) {
     db.checkpoint().unwrap();
 }
 
-/// The counters that may only grow, by name.
+/// The counters that must never decrease, by name.
 fn growing(stats: &EngineStats) -> BTreeMap<String, u64> {
     let mut counters = BTreeMap::new();
     let mut add = |name: String, value: u64| {
@@ -110,7 +110,7 @@ pub(crate) fn writing_is_counted_by_reason(lab: &mut Bench<'_>) {
     db.sync_log().unwrap();
     db.checkpoint().unwrap();
     let written = total(&db.stats().unwrap()) - before;
-    // Compression may shrink the megabyte, but not to nothing.
+    // Compression may shrink the megabyte, but not below this size.
     assert!(
         10_000 < written,
         "only {written} bytes are counted for 1 MB"
@@ -137,7 +137,7 @@ pub(crate) fn exact_count_is_exact(lab: &mut Bench<'_>) {
     };
     fill_numbered(&*db, t, 1500, b"value");
     check(1500);
-    // Overwriting and removing twice must not count twice.
+    // Keys that are overwritten or deleted twice must not be counted twice.
     fill_numbered(&*db, t, 300, b"other");
     check(1500);
     delete(&*db, t, &numbered(7));
@@ -201,7 +201,7 @@ pub(crate) fn figures_of_a_tree_are_plausible(lab: &mut Bench<'_>) {
     let t = create(&*db, "t");
     fill_numbered(&*db, t, 3000, &[b'v'; 92]);
     db.checkpoint().unwrap();
-    // 3000 entries of 100 bytes.
+    // The tree has 3000 entries of 100 bytes.
     for scope in SCOPES {
         let stats = db.tree_stats(t, scope).unwrap();
         if let Some(live) = stats.live_bytes {
@@ -262,7 +262,7 @@ pub(crate) fn factory_describes_the_engine(lab: &mut Bench<'_>) {
     }
 }
 
-/// A name made of plain steps down from the engine's directory.
+/// Whether the file name is a relative path without `..`.
 fn is_relative(file: &str) -> bool {
     let path = Path::new(file);
     !file.is_empty() && path.is_relative() && !file.split('/').any(|step| step == "..")

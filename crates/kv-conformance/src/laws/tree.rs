@@ -1,4 +1,4 @@
-//! Trees: names, handles, creation and removal.
+//! Trees: names, handles, creating and dropping.
 
 use crate::bench::Bench;
 use crate::verbs::{
@@ -11,7 +11,7 @@ fn create_error(db: &dyn Engine, name: &str) -> ErrorKind {
     refused(db.create_tree(name, &TreeOptions::default()))
 }
 
-/// A handle of a dropped tree; the tree `other` exists.
+/// The handle of a dropped tree; a tree `other` exists.
 fn stale(db: &dyn Engine) -> TreeId {
     let stale = create(db, "t");
     fill_keys(db, stale, &["k"]);
@@ -218,7 +218,7 @@ pub(crate) fn every_allowed_character_is_taken(lab: &mut Bench<'_>) {
         .map(|byte| char::from(byte).to_string())
         .filter(|name| kv::check_name(name).is_ok())
         .collect();
-    // Names with a special meaning for file systems or engines.
+    // Names with a special meaning in file systems or engines.
     for name in [
         "..",
         "../up",
@@ -296,7 +296,7 @@ pub(crate) fn hints_change_no_answer(lab: &mut Bench<'_>) {
             point_lookups,
         };
         let tree = db.create_tree(name, &options).unwrap();
-        // Not ascending, against the hint.
+        // The keys do not ascend, although the hint promises it.
         fill_keys(&*db, tree, &["m", "a", "z", "b"]);
         assert_eq!(all_keys(&*db, tree), ["a", "b", "m", "z"]);
         assert_eq!(get(&*db, tree, b"c"), None);

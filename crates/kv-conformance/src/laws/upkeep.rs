@@ -9,10 +9,10 @@ use crate::verbs::{
 };
 use kv::{Compaction, Engine, ErrorKind, KeyRange, TreeId};
 
-/// Enough time for any engine to settle a small store.
+/// A time limit in which every engine can settle a small store.
 const AMPLE: Duration = Duration::from_secs(60);
 
-/// A tree after puts, overwrites and deletes.
+/// A tree after puts, overwrites and deletes, with its entries.
 pub(super) fn worn_tree(db: &dyn Engine) -> (TreeId, Vec<Entry>) {
     let t = create(db, "t");
     fill_numbered(db, t, 2000, b"old value");
@@ -69,7 +69,7 @@ pub(crate) fn settle_completes_and_changes_no_answer(lab: &mut Bench<'_>) {
 pub(crate) fn settle_without_time_changes_no_answer(lab: &mut Bench<'_>) {
     let db = lab.open();
     let (t, expected) = worn_tree(&*db);
-    // Without time it may or may not complete.
+    // With no time, the settle may or may not complete.
     db.settle(Duration::ZERO).unwrap();
     assert!(all(&*db, t) == expected);
 }
@@ -79,7 +79,8 @@ pub(crate) fn settle_under_an_open_snapshot(lab: &mut Bench<'_>) {
     let (t, expected) = worn_tree(&*db);
     let before = db.begin_read().unwrap();
     change(&*db, |txn| txn.delete_range(t, KeyRange::ALL)).unwrap();
-    // Versions kept for the snapshot may prevent it from completing; it must still end.
+    // The snapshot may keep old versions, so that the settle cannot complete; the call must still
+    // return.
     db.settle(Duration::from_millis(100)).unwrap();
     let seen = crate::verbs::scan(&*before, t, KeyRange::ALL, crate::verbs::Forward);
     assert!(seen == expected);
@@ -115,8 +116,8 @@ pub(crate) fn verify_finds_nothing_wrong(lab: &mut Bench<'_>) {
     let before = db.begin_read().unwrap();
     fill_numbered(&*db, t, 100, b"newer");
     if let Err(e) = db.verify() {
-        // An engine that needs exclusive access to the trees may require that the snapshot ends
-        // first.
+        // An engine that needs exclusive access to the trees may refuse the call while the snapshot
+        // is open.
         let known = [ErrorKind::Unsupported, ErrorKind::Conflict];
         assert!(known.contains(&e.kind()), "{e}");
     }

@@ -1,4 +1,5 @@
-//! Engines with one writer at a time: the second waits, and never deadlocks with itself.
+//! Engines with one writer at a time: a second writer waits, and a thread never deadlocks with
+//! itself.
 
 use std::sync::mpsc;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Compares results of the engine with the model's.
+//! Compares the results of the engine with those of the model.
 
 use std::rc::Rc;
 
@@ -7,15 +7,15 @@ use kv::{Cursor, Direction, Error, KeyRange, Snapshot, TreeId};
 use super::oracle::View;
 use super::step::{Key, Move};
 
-/// The result of a step: success, or the difference.
+/// The result of a step: success, or a description of the difference.
 pub(super) type Outcome<T = ()> = Result<T, String>;
 
-/// The text of an error that `what` must not give.
+/// Describes an error of a call that must succeed.
 pub(super) fn failed(what: &'static str) -> impl Fn(Error) -> String {
     move |e| format!("{what} failed: {e}")
 }
 
-/// Bytes as text, cut when long.
+/// Bytes as text, truncated when long.
 fn show(bytes: Option<&[u8]>) -> String {
     match bytes {
         None => "nothing".to_owned(),
@@ -40,7 +40,7 @@ fn same(key: &[u8], found: Option<&[u8]>, expected: Option<&[u8]>) -> Outcome {
     Err(format!("{key} reads as {found}, not {expected}"))
 }
 
-/// Compare a read of many keys; each is visited once.
+/// Compare a read of many keys; checks that each key is visited once.
 pub(super) fn compare_many(
     view: &dyn Snapshot,
     model: &View,
@@ -66,19 +66,21 @@ pub(super) fn compare_many(
     }
 }
 
-/// A cursor of the engine, with the keys it must return.
+/// A cursor of the engine, with the keys that it must return.
 struct Walk<'a> {
     cursor: Box<dyn Cursor + 'a>,
     model: &'a View,
     tree: TreeId,
     direction: Direction,
     keys: Vec<Rc<[u8]>>,
-    /// The index of the next key; the current one is before it, unless the cursor has ended.
+    /// The index in `keys` of the next key. The current key has the index before it, unless the
+    /// cursor has ended.
     next: usize,
 }
 
 impl Walk<'_> {
-    /// Make one move (of an advance, one step) and compare; whether there is an entry.
+    /// Make one move (an advance makes one step) and compare; returns whether the cursor has an
+    /// entry.
     fn make(&mut self, mover: &Move) -> Outcome<bool> {
         let (found, index) = match mover {
             Move::Advance(_) => {
@@ -101,7 +103,7 @@ impl Walk<'_> {
         Ok(found)
     }
 
-    /// The index of the first key at or beyond `key`.
+    /// The index of the first key, in the direction of the cursor, that is at `key` or after it.
     fn first_reached(&self, key: &[u8]) -> usize {
         let passed = |k: &Rc<[u8]>| match self.direction {
             Direction::Forward => &**k < key,
@@ -110,7 +112,7 @@ impl Walk<'_> {
         self.keys.partition_point(passed)
     }
 
-    /// Compare the value with the model's; without an entry both key and value are empty.
+    /// Compare the cursor's entry with the model's; without an entry, key and value must be empty.
     fn compare_entry(&self, expected: Option<&[u8]>) -> Outcome {
         let Some(key) = expected else {
             return match (self.cursor.key(), self.cursor.value()) {
@@ -129,8 +131,8 @@ impl Walk<'_> {
     }
 }
 
-/// Make `moves` with a cursor, then continue to read: to the end and once beyond it if there are no
-/// moves, else a few entries.
+/// Make `moves` with a cursor, then continue to read: without moves, to the end and one step beyond
+/// it, otherwise a few entries.
 pub(super) fn compare_scan(
     view: &dyn Snapshot,
     model: &View,
@@ -170,7 +172,7 @@ pub(super) fn compare_scan(
     walk.make(&Move::Advance(1)).map(drop)
 }
 
-/// Compare all trees in full, in both directions.
+/// Compare all entries of all trees, in both directions.
 pub(super) fn compare_all(view: &dyn Snapshot, model: &View) -> Outcome {
     for tree in model.trees() {
         for direction in [Direction::Forward, Direction::Backward] {

@@ -1,12 +1,12 @@
 //! Random runs: many small programs, each executed on the engine and on a model.
 //!
 //! A run is a function of its tape ([`stdx::Tape`]). The tape is a sequence of frames of 32 bytes:
-//! the first frame has the weight of each kind of step (0 is off), each other frame is one step, so
-//! that cutting a frame removes a step and does not change the others.
+//! the first frame has the weight of each kind of step (0 disables it); each further frame is one
+//! step, so that cutting a frame removes a step and does not change the others.
 //!
-//! Every result is compared immediately; at the end all trees are read in full, in both directions,
-//! and again after reopening where the engine is persistent. A failing tape is shrunk, and printed
-//! with its steps and the line that runs it again.
+//! Every result is compared immediately. At the end, all trees are read in full, in both
+//! directions, and read again after reopening if the engine is persistent. A failing tape is shrunk
+//! and printed, with its steps and the command that repeats the run.
 
 mod compare;
 mod oracle;
@@ -26,14 +26,14 @@ use crate::subject::Subject;
 use runner::run;
 use step::FRAME;
 
-/// Time after which a part of the default seeds starts no further seed.
+/// Time after which a part of the default seeds starts no other seed.
 const TIME: Duration = Duration::from_secs(30);
 
-/// Seeds that each part runs at least.
+/// Minimum number of seeds that each part runs.
 const FLOOR: u32 = 2;
 
-/// Bytes of a tape: the weights and 511 steps. A power of two, so that shrinking, which halves the
-/// tape, cuts at frames.
+/// Size of a tape in bytes: the weights and 511 steps. A power of two, so that shrinking, which
+/// halves the tape, cuts it between frames.
 const TAPE_BYTES: usize = 512 * FRAME;
 
 /// Maximum number of runs for shrinking a failure.
@@ -42,18 +42,18 @@ const SHRINK_RUNS: usize = 4000;
 /// Maximum time for shrinking a failure.
 const SHRINK_TIME: Duration = Duration::from_secs(20);
 
-/// Number of parts of the default seeds, so that tests run in parallel.
+/// Number of parts into which the default seeds are divided; tests run the parts in parallel.
 pub const PARTS: u64 = 4;
 
 /// Run one part of the seeds on `subject`. `test` is the path of the calling test and `package` its
-/// package, for the line that reproduces a failure.
+/// package, for the command that repeats a failure.
 ///
 /// `ROMANESCO_SEEDS=n` runs `n` seeds instead of the subject's, without a time limit;
-/// `ROMANESCO_TAPE=hex` runs one tape instead. By default a part ends after half a minute, but not
+/// `ROMANESCO_TAPE=hex` runs one tape instead. By default a part ends after 30 seconds, but not
 /// before two seeds.
 ///
 /// # Panics
-/// At the first run that differs from the model.
+/// If a run differs from the model.
 pub fn random_runs(subject: &Subject, package: &str, test: &str, part: u64) {
     if let Ok(hex) = env::var("ROMANESCO_TAPE") {
         if part == 0 {
@@ -98,7 +98,7 @@ pub fn random_runs(subject: &Subject, package: &str, test: &str, part: u64) {
 pub struct Divergence {
     /// The tape of the run.
     pub tape: Tape,
-    /// What differs.
+    /// The difference.
     pub message: String,
     /// The steps of the run, the failing one last.
     pub steps: Vec<String>,
@@ -114,24 +114,24 @@ impl std::fmt::Display for Divergence {
     }
 }
 
-/// Run the tape of `seed` on `subject`; the shrunk failure, if it fails.
+/// Run the tape of `seed` on `subject`; returns the shrunk failure, or `None` if the run passes.
 #[must_use]
 pub fn check_seed(subject: &Subject, seed: u64) -> Option<Divergence> {
     let failure = check_seed_quickly(subject, seed)?;
     let begin = stdx::time::now();
     let fails = |tape: Tape| begin.elapsed() < SHRINK_TIME && check_tape(subject, &tape).is_some();
     let small = failure.tape.shrink(SHRINK_RUNS, fails);
-    // A failure that depends on timing may not recur: then report the first one.
+    // A failure that depends on timing may not recur; then the first failure is reported.
     Some(check_tape(subject, &small).unwrap_or(failure))
 }
 
-/// Run the tape of `seed` on `subject`; the unshrunk failure, if it fails.
+/// Run the tape of `seed` on `subject`; returns the failure without shrinking it.
 #[must_use]
 pub fn check_seed_quickly(subject: &Subject, seed: u64) -> Option<Divergence> {
     check_tape(subject, &Tape::from_seed(mix64(seed), TAPE_BYTES))
 }
 
-/// Run `tape` on `subject`; the failure, if it fails.
+/// Run `tape` on `subject`; returns the failure, or `None` if the run passes.
 #[must_use]
 pub fn check_tape(subject: &Subject, tape: &Tape) -> Option<Divergence> {
     let mut steps = Vec::new();

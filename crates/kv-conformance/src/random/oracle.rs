@@ -1,4 +1,4 @@
-//! The model: the required results of an engine, and its choices under the contract.
+//! The model: the results that the contract requires of an engine, and the choices it leaves.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,27 +10,27 @@ use super::step::{Change, Range};
 /// The content of one tree.
 pub(super) type Map = BTreeMap<Rc<[u8]>, Rc<[u8]>>;
 
-/// The content of a snapshot: all trees at one time. Maps are shared until they change.
+/// The content of a snapshot: all trees at one moment. Maps are shared until they change.
 #[derive(Clone, Debug, Default)]
 pub(super) struct View(pub(super) BTreeMap<TreeId, Rc<Map>>);
 
-/// When a key was last changed by a commit.
+/// The times of the last commits that changed a key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stamps {
-    /// By a write that takes part in conflict detection.
+    /// The time of the last commit whose write takes part in conflict detection.
     checked: u64,
-    /// By any write.
+    /// The time of the last commit with any write.
     any: u64,
 }
 
 /// Whether a transaction conflicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Verdict {
-    /// It must not.
+    /// The transaction must not conflict.
     Never,
-    /// The contract leaves it to the engine.
+    /// The transaction may conflict; the contract leaves this to the engine.
     May,
-    /// It must: another transaction wrote the same key and committed first.
+    /// The transaction must conflict: another one wrote the same key and committed first.
     Must,
 }
 
@@ -38,33 +38,34 @@ pub(super) enum Verdict {
 #[derive(Clone, Debug)]
 enum Write {
     Set(TreeId, Rc<[u8]>, Option<Rc<[u8]>>, bool),
-    /// The keys seen in a range, and the range.
+    /// A range delete: the range, and the keys in it that the transaction saw.
     Clear(TreeId, Range, Vec<Rc<[u8]>>),
 }
 
-/// The model's side of an open transaction.
+/// The model of an open transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Txn {
-    /// Its view, including its own writes.
+    /// What the transaction reads now, including its own writes.
     pub(super) view: View,
-    /// Its view when it began.
+    /// What the transaction read when it began.
     base: View,
     began: u64,
     log: Vec<Write>,
-    /// The keys it wrote; true where the write certainly takes part in conflict detection.
+    /// The keys that the transaction wrote; true if the write takes part in conflict detection for
+    /// certain.
     keys: BTreeMap<(TreeId, Rc<[u8]>), bool>,
-    /// The ranges it removed.
+    /// The ranges that the transaction deleted.
     ranges: Vec<(TreeId, Range)>,
 }
 
 /// The required result of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// Success.
+    /// The change succeeds.
     Done,
-    /// `Exists`.
+    /// The change fails with `Exists`.
     Exists,
-    /// Whether the key existed.
+    /// The change succeeds and returns whether the key existed.
     Was(bool),
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Oracle {
     pub(super) now: View,
     clock: u64,
     stamps: BTreeMap<(TreeId, Rc<[u8]>), Stamps>,
-    /// When a range of a tree was last removed.
+    /// For each tree, the time of the last range delete.
     cleared: BTreeMap<TreeId, u64>,
     blind_conflicts: bool,
 }
@@ -108,7 +109,7 @@ impl View {
         keys.filter(|key| range.contains(key)).cloned().collect()
     }
 
-    /// Apply one change of a batch.
+    /// Apply one change of a batch; returns the changed keys.
     pub(super) fn apply(&mut self, tree: TreeId, change: &Change) -> Vec<Rc<[u8]>> {
         match change {
             Change::Put(key, value) | Change::Insert(key, value) | Change::PutBlind(key, value) => {
@@ -145,7 +146,8 @@ impl Txn {
         *self.keys.entry((tree, key)).or_default() |= checked;
     }
 
-    /// Apply `change`, if the engine accepts it; returns the required result.
+    /// Apply `change` to the model; returns the result that the engine must return, unless it
+    /// reports a conflict.
     pub(super) fn apply(&mut self, tree: TreeId, change: &Change, blind_conflicts: bool) -> Answer {
         match change {
             Change::Put(key, value) => self.set(tree, &key.0, Some(value.bytes()), true),
@@ -191,12 +193,13 @@ impl Txn {
         }
     }
 
-    /// Whether the key was absent before and is absent after: an engine may ignore such a write.
+    /// Whether the key is absent both before and after the transaction: an engine may ignore its
+    /// writes of this key.
     fn came_to_nothing(&self, tree: TreeId, key: &[u8]) -> bool {
         self.base.get(tree, key).is_none() && self.view.get(tree, key).is_none()
     }
 
-    /// Whether the two transactions touch a common key.
+    /// Whether the two transactions write a common key.
     fn meets(&self, other: &Txn) -> bool {
         let in_ranges = |ranges: &[(TreeId, Range)], tree: TreeId, key: &[u8]| {
             let mut of_tree = ranges.iter().filter(|(of, _)| *of == tree);
@@ -237,7 +240,8 @@ impl Oracle {
         self.blind_conflicts
     }
 
-    /// Whether `txn` conflicts with commits since it began, or may conflict with `open` ones.
+    /// Whether `txn` conflicts with commits since it began, or may conflict with the `open`
+    /// transactions.
     pub(super) fn verdict(&self, txn: &Txn, open: &[&Txn]) -> Verdict {
         let mut verdict = Verdict::Never;
         for ((tree, key), checked) in &txn.keys {
@@ -275,12 +279,12 @@ impl Oracle {
         }
     }
 
-    /// Commit `txn`; returns the keys that others put in a range it removed, which may stay or be
-    /// removed.
+    /// Commit `txn`. Returns the keys that other transactions put into a range that `txn` deleted:
+    /// the engine may keep or remove them.
     pub(super) fn commit(&mut self, mut txn: Txn) -> BTreeSet<(TreeId, Rc<[u8]>)> {
         self.clock += 1;
         let mut open_choice = BTreeSet::new();
-        // Also a delete of an absent key may count as a write of it.
+        // An engine may count the delete of an absent key as a write of the key.
         for (tree, key) in txn.keys.keys() {
             self.stamp(*tree, key.clone(), false);
         }
@@ -307,7 +311,7 @@ impl Oracle {
         open_choice
     }
 
-    /// The engine chose to remove `key`.
+    /// Record that the engine chose to remove `key`.
     pub(super) fn forget(&mut self, tree: TreeId, key: &Rc<[u8]>) {
         self.now.set(tree, key, None);
         self.stamp(tree, key.clone(), false);
@@ -334,12 +338,12 @@ impl Oracle {
         self.now.0.remove(&tree);
     }
 
-    /// Handles change when a store is opened again: `renamed` maps the old to the new.
+    /// Replace the handles after the store was reopened: `renamed` maps old handles to new ones.
     pub(super) fn reopen(&mut self, renamed: &BTreeMap<TreeId, TreeId>) {
         let old = std::mem::take(&mut self.now.0);
         let new = old.into_iter().map(|(tree, map)| (renamed[&tree], map));
         self.now.0 = new.collect();
-        // No transaction is open: older changes are not needed.
+        // No transaction is open, so the times of earlier changes are not needed.
         self.stamps.clear();
         self.cleared.clear();
     }

@@ -1,4 +1,4 @@
-//! Runs steps on the engine and the model.
+//! Runs the steps of a tape on the engine and the model.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use super::oracle::{Answer, Oracle, Txn, Verdict, View};
 use super::step::{Change, Script, Step};
 use crate::subject::Subject;
 
-/// Transactions open at once.
+/// Maximum number of transactions that are open at the same time.
 const TXNS: usize = 4;
 
-/// Snapshots open at once.
+/// Maximum number of snapshots that are open at the same time.
 const SNAPSHOTS: usize = 6;
 
 /// Names of trees.
@@ -83,7 +83,7 @@ fn reopen(
     Ok(db)
 }
 
-/// The engine while it is open.
+/// The engine between an open and a close, with its open snapshots and transactions.
 struct Session<'e, 'm> {
     db: &'e dyn Engine,
     capabilities: &'m Capabilities,
@@ -107,8 +107,8 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Execute steps to the end of the tape (returns `None`) or until the store must be reopened
-    /// (returns whether by dropping it).
+    /// Execute steps to the end of the tape (returns `None`), or until the store must be reopened
+    /// (returns whether it is dropped without a close).
     fn play(&mut self, script: &mut Script<'_>, log: &mut Vec<String>) -> Outcome<Option<bool>> {
         while let Some(step) = script.next() {
             log.push(format!("{step:?}"));
@@ -123,7 +123,7 @@ impl<'e, 'm> Session<'e, 'm> {
         Ok(None)
     }
 
-    /// End open transactions and snapshots, and compare everything.
+    /// End all open transactions and snapshots, and compare the content of the store.
     fn end(mut self) -> Outcome {
         self.txns.clear();
         for (snapshot, view) in std::mem::take(&mut self.snapshots) {
@@ -138,7 +138,8 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Whether a transaction of this thread is the single writer.
+    /// Whether an open transaction of this thread blocks all other writes, because the engine has a
+    /// single writer.
     fn writer_is_taken(&self) -> bool {
         !self.capabilities.concurrent_writers && !self.txns.is_empty()
     }
@@ -213,7 +214,7 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Compare a read of the current state, an open snapshot or an open transaction.
+    /// Compare a read of the current state, of an open snapshot or of an open transaction.
     fn read(
         &mut self,
         pick: usize,
@@ -238,7 +239,7 @@ impl<'e, 'm> Session<'e, 'm> {
         }
     }
 
-    /// Make one change in an open transaction, or in a separate one.
+    /// Make one change in an open transaction, or in a transaction of its own.
     fn change(&mut self, pick: usize, tree: usize, change: &Change, level: Durability) -> Outcome {
         let place = pick % (1 + self.txns.len());
         let own = place == 0 && !self.writer_is_taken();
@@ -258,7 +259,7 @@ impl<'e, 'm> Session<'e, 'm> {
         match apply(&mut *txn, tree, change) {
             Ok(answer) if answer == expected => {}
             Ok(answer) => return Err(format!("answered {answer:?}, not {expected:?}")),
-            // The transaction failed; drop it on both sides.
+            // The transaction is dropped in the engine and in the model.
             Err(e) if e.kind() == ErrorKind::Conflict => return self.may_conflict(&model, &e),
             Err(e) => return Err(failed("the change")(e)),
         }
@@ -330,7 +331,8 @@ impl<'e, 'm> Session<'e, 'm> {
     }
 
     fn batch(&mut self, changes: &[(usize, Change)], level: Durability) -> Outcome {
-        // Without blind writes a batch may have to wait for the transactions of this very thread.
+        // On an engine without blind writes, a batch may wait for open transactions, which are on
+        // this thread.
         if !self.capabilities.blind_writes && !self.txns.is_empty() || self.writer_is_taken() {
             return Ok(());
         }

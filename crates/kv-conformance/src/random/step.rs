@@ -7,13 +7,13 @@ use std::slice::Chunks;
 use kv::{Capabilities, Direction, Durability, KeyRange};
 use stdx::Tape;
 
-/// Bytes of tape for the weights and for each step. A step that needs more reads zeros.
+/// Size of a frame of the tape in bytes. A step that needs more bytes reads zeros.
 pub(super) const FRAME: usize = 32;
 
-/// The kinds of steps, in the order of their weights on the tape.
+/// Number of kinds of steps; their weights have this order on the tape.
 const KINDS: usize = 22;
 
-/// Keys that are drawn often, including neighbours and prefixes.
+/// Keys that are drawn frequently; some of them are neighbours or prefixes of others.
 const HOT: [&[u8]; 12] = [
     b"k",
     b"ka",
@@ -29,16 +29,16 @@ const HOT: [&[u8]; 12] = [
     b"kab",
 ];
 
-/// Prefixes that cold keys share.
+/// Common prefixes of other keys.
 const PREFIXES: [&[u8]; 3] = [b"cold/", b"k", b"\xff"];
 
-/// Bytes that cold keys are made of after their prefix.
+/// Bytes of these keys after the prefix.
 const LETTERS: [u8; 6] = [b'a', b'b', 0, 0xff, b'm', b'/'];
 
-/// A long key, in bytes, where the engine takes that much.
+/// Length of a long key in bytes, if the engine accepts keys of this length.
 const LONG_KEY: usize = 250;
 
-/// A key, printed as text and cut when long.
+/// A key; printed as text, truncated when long.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Key(pub(super) Vec<u8>);
 
@@ -51,7 +51,7 @@ impl fmt::Debug for Key {
     }
 }
 
-/// A value: its length and the number that fills it.
+/// A value: its length, and the number from which its bytes are made.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Value {
     pub(super) length: usize,
@@ -105,7 +105,7 @@ pub(super) enum Move {
     Seek(Key),
 }
 
-/// One step. A `pick` is reduced to the existing objects when the step is executed.
+/// One step. The number in a `pick` is reduced to an existing object when the step is executed.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Change {
@@ -171,10 +171,11 @@ pub(super) enum Step {
 /// Draws steps.
 pub(super) struct Script<'t> {
     frames: Chunks<'t, u8>,
-    /// The frame of the step that is being drawn.
+    /// The frame of the current step.
     tape: Tape,
     weights: [u32; KINDS],
-    /// How many of the hot keys are drawn: with few, more steps use the same key.
+    /// Number of hot keys that are drawn in this run: the fewer they are, the more steps use the
+    /// same key.
     hot: usize,
     key_max: usize,
     empty_keys: bool,
@@ -189,7 +190,7 @@ impl<'t> Script<'t> {
         let mut tape = Tape::new(frames.next().unwrap_or_default().to_vec());
         let mut weights = [0; KINDS];
         for weight in &mut weights {
-            // Off in a quarter of the runs, rare in half, common in a quarter.
+            // Off in a quarter of all runs, rare in half of them, frequent in a quarter.
             *weight = [0, 1, 2, 8][tape.index(4)];
         }
         if weights.iter().sum::<u32>() == 0 {
@@ -270,7 +271,7 @@ impl<'t> Script<'t> {
             Bound::Unbounded => None,
         };
         let crossed = key(&start).zip(key(&end)).is_some_and(|(s, e)| e < s);
-        // Crossed ranges hold nothing: one in eight is enough.
+        // A range whose end is before its start is empty: one in eight is enough.
         if crossed && !self.tape.chance(32) {
             return Range {
                 start: end,
@@ -281,7 +282,7 @@ impl<'t> Script<'t> {
     }
 
     fn level(&mut self) -> Durability {
-        // Mostly the cheapest: syncs are slow and do not change results.
+        // Mostly the cheapest level: syncs are slow and do not change results.
         match self.tape.below(16) {
             0..=13 => Durability::None,
             _ => Durability::ALL[self.tape.index(self.levels)],
@@ -333,7 +334,7 @@ impl<'t> Script<'t> {
         }
     }
 
-    /// The next step; `None` when the tape is used up.
+    /// The next step; `None` at the end of the tape.
     pub(super) fn next(&mut self) -> Option<Step> {
         self.tape = Tape::new(self.frames.next()?.to_vec());
         Some(match self.kind() {
@@ -382,7 +383,7 @@ impl<'t> Script<'t> {
                 range: self.range(),
             },
             18 => Step::Count { tree: self.pick() },
-            // Opening is slow: rarer than its weight.
+            // Opening is slow, so only some of these steps are executed.
             19 if self.tape.chance(64) => Step::Reopen {
                 drop: self.tape.chance(128),
             },

@@ -1,4 +1,4 @@
-//! The suite, run on the reference engine, on an engine with all and one with few capabilities, and
+//! The suite, run on the reference engine, on an engine with all capabilities, on one with few, and
 //! on engines with planted bugs.
 #![expect(
     clippy::unwrap_used,

@@ -14,7 +14,8 @@ pub(crate) struct Extreme {
 }
 
 impl Extreme {
-    /// Considers a value; `wanted` is `Less` for the least, `Greater` for the greatest.
+    /// Keeps `value` if its order to the value kept so far is `wanted`: `Less` for the least value,
+    /// `Greater` for the greatest.
     pub(crate) fn add(&mut self, value: &Bson, wanted: Ordering, collator: Option<&Collator>) {
         if matches!(value, Bson::Null | Bson::Undefined) {
             return;
@@ -28,12 +29,12 @@ impl Extreme {
         }
     }
 
-    /// The value, null when there was none.
+    /// The kept value; null when there was none.
     pub(crate) fn finish(self) -> Bson {
         self.value.unwrap_or(Bson::Null)
     }
 
-    /// The value so far.
+    /// The value kept so far.
     pub(crate) fn value(&self) -> Option<&Bson> {
         self.value.as_ref()
     }

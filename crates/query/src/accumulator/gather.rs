@@ -1,4 +1,4 @@
-//! Values kept as they come: `$push`, `$addToSet`, `$firstN`, `$lastN`.
+//! Lists of values: `$push`, `$addToSet`, `$firstN`, `$lastN`.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -29,7 +29,7 @@ impl Distinct {
     }
 }
 
-/// The first values, or the last ones.
+/// The first or the last `limit` values.
 #[derive(Debug, Clone)]
 pub(super) struct Edge {
     limit: usize,
@@ -46,13 +46,13 @@ impl Edge {
         }
     }
 
-    /// Whether another value would be taken.
+    /// Whether the list would keep another value.
     pub(super) fn wants(&self) -> bool {
         self.last || self.values.len() < self.limit
     }
 
-    /// Adds a value; returns the value that is not kept: the new one, or the oldest one if it is
-    /// displaced.
+    /// Adds a value, and returns the value that is dropped for it: the oldest one, or the new one
+    /// itself.
     pub(super) fn add(&mut self, value: Bson) -> Option<Bson> {
         if !self.wants() {
             return Some(value);

@@ -1,8 +1,9 @@
-//! Accumulators: what `$group` computes over the documents of a group, and windows over theirs.
+//! Accumulators: functions that `$group` computes over the documents of a group, and window
+//! functions over those of a window.
 //!
-//! An [`Accumulator`] is the parsed specification, shared by all groups; a [`State`] is what one
-//! group has gathered. States of the same accumulator merge, so that groups may be computed in
-//! parts: the parts are merged in the order in which their documents came.
+//! An [`Accumulator`] is the parsed specification, shared by all groups; a [`State`] is the
+//! intermediate result of one group. States of the same accumulator can be merged, so that groups
+//! may be computed in parts: the parts are merged in the order in which their documents came.
 
 mod best;
 mod gather;

@@ -1,8 +1,8 @@
-//! Count, mean and spread in one pass (Welford 1962; merging by Chan, Golub and LeVeque 1979).
+//! Count, mean and variance in one pass (Welford 1962; merging by Chan, Golub and LeVeque 1979).
 
 use bson::Bson;
 
-/// Running moments for the standard deviations.
+/// Running mean and variance, for the standard deviations.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Moments {
     count: u64,
@@ -19,7 +19,7 @@ impl Moments {
         self.squares += delta * (number - self.mean);
     }
 
-    /// Adds what others have gathered.
+    /// Adds the numbers of `other`.
     pub(crate) fn merge(&mut self, other: &Moments) {
         if other.count == 0 {
             return;
@@ -35,7 +35,7 @@ impl Moments {
         self.count += other.count;
     }
 
-    /// The deviation of a whole population; null without values.
+    /// The standard deviation of the population; null without values.
     pub(crate) fn population(&self) -> Bson {
         match self.count {
             0 => Bson::Null,
@@ -43,7 +43,7 @@ impl Moments {
         }
     }
 
-    /// The deviation estimated from a sample, null for fewer than two numbers.
+    /// The standard deviation estimated from a sample; null for fewer than two numbers.
     pub(crate) fn sample(&self) -> Bson {
         match self.count {
             0 | 1 => Bson::Null,

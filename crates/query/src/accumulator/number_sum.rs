@@ -1,4 +1,5 @@
-//! Sums of numbers that neither overflow on the way nor lose what is small beside what is large.
+//! Sums of numbers without intermediate overflow, and without losing small numbers next to large
+//! ones.
 //!
 //! Integers are summed in 128 bits, doubles as a pair of doubles (Neumaier's compensated sum),
 //! decimals as decimals, and the three are joined at the end. So the result does not depend on the
@@ -18,7 +19,7 @@ pub(crate) struct NumberSum {
     has_double: bool,
 }
 
-/// A sum of doubles with its error.
+/// A sum of doubles with its rounding error.
 #[derive(Debug, Clone, Copy, Default)]
 struct Compensated {
     sum: f64,
@@ -73,7 +74,7 @@ impl NumberSum {
         });
     }
 
-    /// Adds what another sum has gathered.
+    /// Adds the numbers of `other`.
     pub(crate) fn merge(&mut self, other: &NumberSum) {
         self.integers += other.integers;
         self.doubles.add(other.doubles.sum);
@@ -85,7 +86,8 @@ impl NumberSum {
         }
     }
 
-    /// The sum in the widest type among the numbers; integers that fit no `long` give a double.
+    /// The sum, in the widest type of the numbers; an integer sum that does not fit a `long`
+    /// becomes a double.
     pub(crate) fn value(&self) -> Bson {
         if self.decimals.is_some() {
             return Bson::Decimal128(self.decimal());
@@ -100,7 +102,7 @@ impl NumberSum {
         }
     }
 
-    /// The sum over `count`: a double, or a decimal when there was one.
+    /// The sum divided by `count`: a decimal if a decimal was added, otherwise a double.
     pub(crate) fn average(&self, count: i64) -> Bson {
         if self.decimals.is_some() {
             let sum = Number::Decimal(self.decimal());
@@ -113,7 +115,7 @@ impl NumberSum {
 
     fn double(&self) -> f64 {
         let mut sum = self.doubles;
-        // Two halves, because 128 bits are more than a double has digits.
+        // Added in two parts, because a double has fewer digits than 128 bits.
         let high = self.integers as f64;
         sum.add(high);
         if high.abs() < 1e37 {
@@ -122,7 +124,8 @@ impl NumberSum {
         sum.value()
     }
 
-    /// The decimals, and the rest with all digits that 34 hold: `1.0` adds one and no zeros.
+    /// The sum as a decimal: the decimals, and the other numbers to 34 digits but without trailing
+    /// zeros (1.0 is added as `1`).
     fn decimal(&self) -> Decimal128 {
         let mut sum = Number::Decimal(self.decimals.unwrap_or(Number::Int32(0).to_decimal()));
         sum = sum.add(match i64::try_from(self.integers) {

@@ -1,4 +1,4 @@
-//! Specifications of accumulators.
+//! Parses the specifications of accumulators.
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,10 +68,10 @@ pub(super) struct QuantileSpec {
     pub(super) method: Method,
 }
 
-/// Makes the kind of an operand.
+/// Makes an accumulator kind from an operand.
 type MakeKind = fn(Expr) -> Kind;
 
-/// Accumulators of one operand: name and what to make of it.
+/// Accumulators with one operand: the name, and the kind to make from the operand.
 const UNARY: &[(&str, MakeKind)] = &[
     ("$sum", Kind::Sum),
     ("$avg", Kind::Average),
@@ -88,7 +88,7 @@ const UNARY: &[(&str, MakeKind)] = &[
     ("$stdDevSamp", Kind::DeviationOfSample),
 ];
 
-/// Accumulators with a form of their own.
+/// Accumulators with other forms of operands.
 const OTHER: &[&str] = &[
     "$count",
     "$firstN",
@@ -103,7 +103,7 @@ const OTHER: &[&str] = &[
     "$percentile",
 ];
 
-/// The names of all.
+/// The names of all accumulators.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let unary = UNARY.iter().map(|(name, _)| *name);
     unary.chain(OTHER.iter().copied())
@@ -113,7 +113,7 @@ impl Accumulator {
     /// Parses the operand of the accumulator `name`, which is given with its dollar.
     ///
     /// # Errors
-    /// 15952 for an unknown name, and those of the operator.
+    /// 15952 for an unknown name, and the errors of the accumulator's operand.
     pub fn parse(name: &str, spec: &Bson, scope: &Scope) -> Result<Accumulator> {
         if matches!(spec, Bson::Array(_)) && UNARY.iter().any(|(known, _)| *known == name) {
             return Err(Error::location(
@@ -124,10 +124,10 @@ impl Accumulator {
         Accumulator::parse_of_window(name, spec, scope)
     }
 
-    /// As [`Accumulator::parse`] of a window function, whose operand may be an array literal.
+    /// As [`Accumulator::parse`], for a window function: its operand may be an array literal.
     ///
     /// # Errors
-    /// 15952 for an unknown name, and those of the operator.
+    /// 15952 for an unknown name, and the errors of the accumulator's operand.
     pub(crate) fn parse_of_window(name: &str, spec: &Bson, scope: &Scope) -> Result<Accumulator> {
         let make = |name, kind| Accumulator {
             kind,
@@ -143,13 +143,13 @@ impl Accumulator {
         Ok(make(name, parse_other(name, spec, scope)?))
     }
 
-    /// Whether there is an accumulator of this name.
+    /// Whether `name` is an accumulator.
     #[must_use]
     pub fn is_known(name: &str) -> bool {
         OTHER.contains(&name) || UNARY.iter().any(|(known, _)| *known == name)
     }
 
-    /// Whether a state takes the same memory whatever it has gathered.
+    /// Whether the state has the same size however many documents were added.
     pub(crate) fn has_fixed_size(&self) -> bool {
         matches!(
             self.kind,
@@ -165,13 +165,13 @@ impl Accumulator {
         )
     }
 
-    /// With its dollar.
+    /// The name, with its dollar.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The operand, for accumulators of one.
+    /// The operand; `None` for accumulators with several operands.
     #[must_use]
     pub fn operand(&self) -> Option<&Expr> {
         match &self.kind {
@@ -192,7 +192,7 @@ impl Accumulator {
         }
     }
 
-    /// Adds what it reads of a document.
+    /// Adds what the accumulator reads of a document.
     pub fn dependencies(&self, found: &mut Dependencies) {
         match &self.kind {
             Kind::Count => {}
@@ -339,7 +339,7 @@ fn parse_quantile(name: &str, spec: &Bson, scope: &Scope) -> Result<Kind> {
     })))
 }
 
-/// The value of an expression that reads no document.
+/// The value of an expression, which must not read the document.
 fn constant(spec: &Bson, scope: &Scope) -> Result<Bson> {
     let expr = Expr::parse(spec, scope)?;
     match expr.as_constant() {
@@ -348,7 +348,7 @@ fn constant(spec: &Bson, scope: &Scope) -> Result<Bson> {
     }
 }
 
-/// How the operand of an operator with `n` is read.
+/// How the operand of an accumulator with `n` is parsed.
 struct NSpec<'a> {
     name: &'a str,
     not_object: i32,
@@ -384,7 +384,7 @@ fn required<'b>(value: Option<&'b Bson>, code: i32, name: &str) -> Result<&'b Bs
     value.ok_or_else(|| Error::location(code, format!("Missing value for '{name}'")))
 }
 
-/// Checks the evaluated `n` of `$firstN` and its kin.
+/// Checks the value of `n` of `$firstN` and similar operators.
 pub(crate) fn check_n(value: Option<&Bson>) -> Result<usize> {
     let number = value.and_then(Number::from_bson);
     let Some(number) = number else {

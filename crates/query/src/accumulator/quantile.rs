@@ -1,7 +1,8 @@
 //! `$median` and `$percentile`: the value at rank ceil(p * n) of the sorted numbers (approximate
 //! and discrete methods), or interpolated between neighbours (continuous).
 //!
-//! MongoDB's approximate method is a digest; ours is exact, which is within its promise.
+//! MongoDB's approximate method uses a digest; here the result is exact, which its specification
+//! permits.
 
 use bson::Bson;
 
@@ -9,16 +10,16 @@ use crate::number::Number;
 use crate::value;
 use crate::{Error, Result};
 
-/// How a percentile is read from the sorted numbers.
+/// How a percentile is computed from the sorted numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    /// A number of the data.
+    /// As one of the numbers.
     Discrete,
-    /// Between two numbers of the data.
+    /// By interpolation between two of the numbers.
     Continuous,
 }
 
-/// Reads `method`.
+/// Parses the option `method`.
 pub(crate) fn parse_method(spec: &Bson) -> Result<Method> {
     match spec {
         Bson::String(name) => match name.as_str() {
@@ -36,7 +37,7 @@ pub(crate) fn parse_method(spec: &Bson) -> Result<Method> {
     }
 }
 
-/// Checks the evaluated `p`: an array of numbers from 0 to 1.
+/// Checks the value of `p`: an array of numbers from 0 to 1.
 pub(crate) fn percentiles(spec: &Bson) -> Result<Vec<f64>> {
     let wrong = || {
         Error::location(
@@ -75,7 +76,8 @@ pub(crate) fn quantile_of(sorted: &[f64], p: f64, method: Method) -> Bson {
             let low = at(whole(rank.floor()));
             let high = at(whole(rank.ceil()));
             let share = rank - rank.floor();
-            // Infinite neighbours must not make NaN of a rank that hits one exactly.
+            // A rank that hits a number exactly is not interpolated: with an infinite neighbour,
+            // the product of zero and infinity would make it NaN.
             Bson::Double(if share == 0.0 {
                 low
             } else {

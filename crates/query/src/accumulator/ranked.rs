@@ -1,6 +1,7 @@
-//! The first values by an order: `$top`, `$bottom`, `$topN`, `$bottomN`, `$minN`, `$maxN`.
+//! The first N values in some order: `$top`, `$bottom`, `$topN`, `$bottomN`, `$minN`, `$maxN`.
 //!
-//! At most `limit` entries are held, sorted; equal ones keep the order in which they came.
+//! At most `limit` entries are held, sorted; entries with equal keys keep the order in which they
+//! came.
 
 use std::cmp::Ordering;
 
@@ -45,7 +46,7 @@ impl Order {
         Ok(Order { fields })
     }
 
-    /// Adds the paths that are read.
+    /// Adds the paths that the order reads.
     pub(crate) fn dependencies(&self, found: &mut Dependencies) {
         for (path, _) in &self.fields {
             found.fields.insert(path.to_string());
@@ -81,8 +82,8 @@ impl Order {
     }
 }
 
-/// The value that a field is sorted by: for an array its least element, or its greatest when
-/// descending.
+/// The value by which a document is sorted: of an array its least element, or its greatest in
+/// descending order.
 fn sort_value(value: Option<&Bson>, descending: bool, collator: Option<&Collator>) -> Bson {
     match value {
         None => Bson::Null,
@@ -104,7 +105,7 @@ fn sort_value(value: Option<&Bson>, descending: bool, collator: Option<&Collator
 #[derive(Debug, Clone)]
 pub(super) struct Ranked {
     limit: usize,
-    /// About how many bytes the entries take.
+    /// Estimated bytes of the entries.
     bytes: usize,
     entries: Vec<Entry>,
 }
@@ -122,7 +123,7 @@ impl Entry {
     }
 }
 
-/// Entries that are moved within a step.
+/// Number of moved entries that count as one step.
 const MOVED: usize = 16;
 
 impl Ranked {
@@ -134,7 +135,8 @@ impl Ranked {
         }
     }
 
-    /// Puts an entry behind those that are not greater; what exceeds the limit falls off the end.
+    /// Inserts an entry after those that are not greater; an entry beyond the limit is dropped from
+    /// the end.
     pub(super) fn add(
         &mut self,
         key: Vec<Bson>,
@@ -151,7 +153,7 @@ impl Ranked {
             key,
             value: value()?,
         };
-        // Those behind are moved.
+        // Counts the entries that the insertion moves.
         meter::count((self.entries.len() - at) / MOVED);
         self.bytes += entry.bytes();
         self.entries.insert(at, entry);
@@ -163,12 +165,12 @@ impl Ranked {
         Ok(())
     }
 
-    /// About how many bytes the entries take.
+    /// Estimated bytes of the entries.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Takes over the entries of another, which came later.
+    /// Adds the entries of `other`, whose documents came later.
     pub(super) fn merge(
         &mut self,
         other: Ranked,

@@ -1,4 +1,4 @@
-//! The state of accumulators: adding values, merging, and the result.
+//! The state of an accumulator: adding values, merging states, and the result.
 
 use std::cmp::Ordering;
 
@@ -42,8 +42,8 @@ enum Gathered {
 }
 
 impl Accumulator {
-    /// The state of a new group. `env` is what `n` of `$firstN` and its kin is evaluated against:
-    /// a document whose `_id` is the group's key.
+    /// The state of a new group. `env` is the environment in which `n` of `$firstN` and similar
+    /// operators is evaluated: a document whose `_id` is the key of the group.
     pub fn start(&self, env: &Env<'_>) -> Result<State> {
         let limit = |n: &crate::expr::Expr| check_n(n.evaluate(env)?.as_ref());
         let gathered = match &self.kind {
@@ -116,7 +116,7 @@ impl Accumulator {
                     .as_ref()
                     .and_then(Number::from_bson)
                     .map(Number::to_f64);
-                // NaN has no rank.
+                // NaN has no rank among the numbers.
                 numbers.extend(number.filter(|number| !number.is_nan()));
                 state.memory = numbers.len() * 8;
             }
@@ -130,7 +130,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Adds a value of the operand, for accumulators of one; `None` is missing.
+    /// Adds a value of the operand, for accumulators with one operand; `None` is a missing value.
     pub fn add_value(&self, state: &mut State, value: Option<Bson>) -> Result<()> {
         let collator = self.collator.as_deref();
         let memory = &mut state.memory;
@@ -207,7 +207,7 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Adds what another state of this accumulator gathered from later documents.
+    /// Adds `other`, a state of the same accumulator over later documents.
     pub fn merge(&self, state: &mut State, other: State) -> Result<()> {
         meter::step()?;
         let collator = self.collator.as_deref();
@@ -249,7 +249,7 @@ impl Accumulator {
                 _ => {}
             },
             (Gathered::Numbers(mine), Gathered::Numbers(other)) => mine.extend(other),
-            // States of different accumulators: nothing of the other fits here.
+            // The states belong to different accumulators: there is nothing to add.
             _ => {}
         }
         Ok(())
@@ -309,7 +309,7 @@ impl Accumulator {
 }
 
 impl State {
-    /// About how many bytes it holds, without its fixed part.
+    /// Estimated bytes of the state, without the size of its struct.
     #[must_use]
     pub fn memory(&self) -> usize {
         self.memory
@@ -341,7 +341,7 @@ fn array_operand(accumulator: &Accumulator, value: Bson) -> Result<Option<Vec<Bs
     }
 }
 
-/// Puts the fields of `value` over those of `object`; null adds nothing.
+/// Sets the fields of `value` in `object`; null adds nothing.
 pub(crate) fn merge_object(object: &mut Document, value: Bson) -> Result<()> {
     match value {
         Bson::Document(document) => {
@@ -360,7 +360,7 @@ pub(crate) fn merge_object(object: &mut Document, value: Bson) -> Result<()> {
 }
 
 fn finish_quantile(spec: &QuantileSpec, mut numbers: Vec<f64>) -> Bson {
-    // At most a hundred megabytes of numbers: a second.
+    // At most 100 MB of numbers, which take about a second.
     numbers.sort_unstable_by(f64::total_cmp);
     let quantile = |p: f64| quantile_of(&numbers, p, spec.method);
     match &spec.p {

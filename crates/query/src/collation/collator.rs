@@ -1,4 +1,4 @@
-//! A collation at work: comparing strings and making their sort keys, over the data of CLDR that is
+//! Applies a collation: compares strings and makes their sort keys, with the CLDR data that is
 //! compiled into `icu_collator`.
 
 use std::cmp::Ordering;
@@ -83,7 +83,7 @@ impl Collator {
         self.inner.compare(left, right)
     }
 
-    /// Bytes whose order is the order of the strings.
+    /// The sort key of a string: the byte order of sort keys is the order of the strings.
     #[must_use]
     pub fn sort_key(&self, text: &str) -> Vec<u8> {
         let mut key = Vec::with_capacity(text.len() * 2);
@@ -93,7 +93,7 @@ impl Collator {
         }
     }
 
-    /// The collation it was made from.
+    /// The collation of this collator.
     #[must_use]
     pub fn collation(&self) -> &Collation {
         &self.collation

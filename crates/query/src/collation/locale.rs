@@ -17,7 +17,7 @@ const LANGUAGES: &[&str] = &[
     "te", "th", "to", "tr", "ug", "uk", "ur", "vi", "wae", "yi", "yo", "zh", "zu",
 ];
 
-/// The variants that ICU's keyword `collation` names, and the keys that CLDR has for them.
+/// The values of ICU's keyword `collation`, and CLDR's keys for them.
 const VARIANTS: &[(&str, &str)] = &[
     ("big5han", "big5han"),
     ("compat", "compat"),
@@ -38,7 +38,7 @@ const VARIANTS: &[(&str, &str)] = &[
     ("zhuyin", "zhuyin"),
 ];
 
-/// Whether MongoDB would take `name` as a locale.
+/// Whether MongoDB accepts `name` as a locale.
 pub(super) fn is_known(name: &str) -> bool {
     let (base, keywords) = split(name);
     let mut parts = base.split('_');
@@ -72,7 +72,7 @@ fn is_subtag(part: &str) -> bool {
     }
 }
 
-/// The key of CLDR in `collation=phonebook`.
+/// The CLDR key for the value of the keyword `collation`, as in `collation=phonebook`.
 fn variant(keywords: &str) -> Option<&'static str> {
     let name = keywords.strip_prefix("collation=")?;
     let (_, key) = VARIANTS.iter().find(|(known, _)| *known == name)?;

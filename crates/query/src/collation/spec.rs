@@ -1,4 +1,4 @@
-//! The document that specifies a collation: read, checked, and written back in full.
+//! The document that specifies a collation: parsed, checked, and shown with all options.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 
@@ -7,26 +7,26 @@ use crate::kind::type_name_raw;
 use crate::number::Number;
 use crate::{Code, Error, Result};
 
-/// The version of the rules that is reported; `listIndexes` of MongoDB shows the same.
+/// The collation version that is reported; the same as in MongoDB's `listIndexes`.
 const VERSION: &str = "57.1";
 
 /// Whether upper or lower case comes first when all else is equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaseFirst {
-    /// As the language has it: lower case.
+    /// The order of the language: lower case first.
     Off,
-    /// Upper case.
+    /// Upper case first.
     Upper,
-    /// Lower case.
+    /// Lower case first.
     Lower,
 }
 
-/// Whether spaces and punctuation count as letters do.
+/// Whether spaces and punctuation are compared like letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alternate {
-    /// They do.
+    /// They are.
     NonIgnorable,
-    /// They count on the fourth level only.
+    /// They are compared only at strength 4 and above.
     Shifted,
 }
 
@@ -39,31 +39,33 @@ pub enum MaxVariable {
     Space,
 }
 
-/// A collation, every option filled in. The simple collation (bytes) is no `Collation`.
+/// A collation with all options set. The simple collation (by bytes) has no `Collation`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Collation {
     /// The language, as ICU writes locales.
     pub locale: String,
-    /// A level for case between accents and the rest. Default false.
+    /// Whether case is compared on a level of its own, after accents. Default false.
     pub case_level: bool,
     /// Which case comes first. Default off.
     pub case_first: CaseFirst,
-    /// How much counts, 1 (letters) to 5 (all). Default 3 (letters, accents, case).
+    /// The strength: how many levels are compared, 1 (letters only) to 5 (everything). Default 3
+    /// (letters, accents, case).
     pub strength: u8,
-    /// Digits as numbers. Default false.
+    /// Whether sequences of digits are compared as numbers. Default false.
     pub numeric_ordering: bool,
-    /// Default: spaces and punctuation count.
+    /// Whether spaces and punctuation are compared. Default: they are.
     pub alternate: Alternate,
-    /// Default: punctuation.
+    /// The characters to which `alternate: "shifted"` applies. Default: spaces and punctuation.
     pub max_variable: MaxVariable,
-    /// Accents from the end of the string. Default false, but in Canadian French.
+    /// Whether accents are compared from the end of the string. Default false, true in Canadian
+    /// French.
     pub backwards: bool,
-    /// Whether to normalise text first. It always is; the option is only remembered.
+    /// Whether to normalise text first. Text always is; the option is only stored and shown.
     pub normalization: bool,
 }
 
 impl Collation {
-    /// The collation of `locale` with the defaults.
+    /// The collation of `locale` with default options.
     #[must_use]
     pub fn of_locale(locale: &str) -> Collation {
         Collation {
@@ -79,7 +81,7 @@ impl Collation {
         }
     }
 
-    /// Reads a specification. `{locale: "simple"}` and `{}` are none.
+    /// Parses a specification; `None` for `{locale: "simple"}` and `{}`.
     ///
     /// # Errors
     /// `BadValue`, `TypeMismatch`, 40414 (no locale) or 40415 (an unknown field), as MongoDB.
@@ -162,7 +164,7 @@ impl Collation {
         Ok(())
     }
 
-    /// The specification in full, as `listIndexes` and `listCollections` show it.
+    /// The specification with all options, as `listIndexes` and `listCollections` show it.
     #[must_use]
     pub fn to_document(&self) -> Document {
         let case_first = match self.case_first {

@@ -1,4 +1,4 @@
-//! Specifications read and refused, and known orders of words.
+//! Specifications that are accepted and refused, and known orders of words.
 
 use std::cmp::Ordering;
 

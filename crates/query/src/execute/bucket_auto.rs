@@ -1,8 +1,7 @@
-//! `$bucketAuto`: rows in the order of a value, cut into buckets of about the same size.
+//! `$bucketAuto`: sorts rows by a value and divides them into buckets of about the same size.
 //!
-//! The rows are sorted as any others, spilling included, with the value beside the document:
-//! `{k: {v: value}, d: document}`. The value stands in a document of its own because a sort
-//! enters arrays.
+//! The rows are sorted as by `$sort`, which may spill, with the value next to the document: `{k:
+//! {v: value}, d: document}`. The value is in a document of its own because a sort enters arrays.
 
 use bson::{Bson, Document};
 
@@ -35,7 +34,7 @@ pub(super) struct BucketAutoRows {
     boundary: Option<Bson>,
     made: u32,
     size: u64,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 
@@ -70,7 +69,7 @@ impl BucketAutoRows {
         self.ahead = self.pull(host)?;
         let total = self.sorted.as_ref().map_or(0, SortRows::total);
         let buckets = u64::from(self.bucket.buckets);
-        // To the nearest, and at least one.
+        // Rounded to the nearest number of rows, and at least 1.
         self.size = ((total * 2 + buckets) / (buckets * 2)).max(1);
         Ok(())
     }
@@ -94,7 +93,7 @@ impl BucketAutoRows {
         }
     }
 
-    /// The next bucket.
+    /// Reads the rows of the next bucket, after `first`, and returns its result.
     fn bucket(&mut self, first: (Bson, Document), host: &mut dyn Host) -> Result<Row> {
         self.made += 1;
         let last = self.made == self.bucket.buckets;
@@ -135,8 +134,8 @@ impl BucketAutoRows {
         Ok(self.finish(id, states))
     }
 
-    /// Adds the rows that the boundary keeps out of the next bucket: those below it, or, with
-    /// `below` unset, those equal to it.
+    /// Adds to the current bucket the following rows whose value is below `boundary` or, if `below`
+    /// is false, equal to it.
     fn absorb(
         &mut self,
         states: &mut [State],
@@ -210,7 +209,7 @@ fn bounds(min: Bson, max: Bson) -> Document {
     id
 }
 
-/// A number at the next boundary.
+/// `value` rounded to a preferred number; an error for other values than non-negative numbers.
 fn rounded(
     value: &Bson,
     granularity: Granularity,
@@ -245,7 +244,7 @@ fn rounded(
     Ok(Bson::Double(round(granularity, number.to_f64())))
 }
 
-/// Rows with their value beside them.
+/// Wraps the rows of the input for the sort: `{k: {v: value}, d: document}`.
 struct Keyed {
     input: Box<dyn Rows>,
     bucket: BucketAuto,

@@ -1,4 +1,4 @@
-//! From stages to rows.
+//! Turns the stages of a pipeline into operators that return rows.
 
 use std::sync::Arc;
 
@@ -20,11 +20,11 @@ use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::{Error, Result};
 
-/// The rows of `pipeline` over `input`. A stage that makes documents by itself does not
-/// read `input`.
+/// The rows of `pipeline` over `input`. A first stage that produces documents itself ignores
+/// `input`.
 ///
 /// # Errors
-/// For `$changeStream`, which only storage can serve.
+/// 40573 for `$changeStream`, which only storage can execute.
 pub fn build(pipeline: Pipeline, input: Box<dyn Rows>) -> Result<Box<dyn Rows>> {
     let settings = pipeline.settings().clone();
     let keyed = pipeline.reads_sort_key();
@@ -55,7 +55,7 @@ pub fn build_counted(
     Ok(rows)
 }
 
-/// The rows of one stage; `keyed`: sorts attach their key to rows.
+/// The rows of one stage; with `keyed`, a sort attaches the sort key to each row.
 fn add(
     stage: Stage,
     input: Box<dyn Rows>,

@@ -1,4 +1,4 @@
-//! `$facet`: the input is read once and kept; every pipeline runs over what was kept.
+//! `$facet`: reads and keeps the whole input, then runs every pipeline over the kept rows.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{Error, Result, Row};
 pub(super) struct FacetRows {
     input: Option<Box<dyn Rows>>,
     facet: Facet,
-    /// Shares of the memory of all operations: of the input that is kept, and of the result.
+    /// Memory reserved in the budget of all operations: for the kept input, and for the result.
     kept: Held,
     made: Held,
 }
@@ -29,7 +29,7 @@ impl FacetRows {
         }
     }
 
-    /// One source of the whole input for each pipeline.
+    /// Reads the input, and returns one source of all its rows for each pipeline.
     fn sources(&mut self, input: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Box<dyn Rows>>> {
         let count = self.facet.facets.len();
         let mut kept = Vec::new();
@@ -105,7 +105,7 @@ impl Rows for FacetRows {
     }
 }
 
-/// Rows that several pipelines read.
+/// A source of kept rows, which several pipelines share.
 struct Shared {
     rows: Arc<Vec<RawDocumentBuf>>,
     next: usize,

@@ -1,4 +1,4 @@
-//! `$graphLookup`: breadth first, so that every document is found at its least depth.
+//! `$graphLookup`: a breadth-first search, so that every document is found at its smallest depth.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::stage::{GraphLookup, Stage};
 use crate::value::equivalence_key;
 use crate::{Error, Namespace, Result, Row, meter};
 
-/// Values that one query asks for.
+/// Maximum number of values that one query searches for.
 const BATCH: usize = 1000;
-/// Bytes that a key takes in a set beside its own.
+/// Bytes of a set entry in addition to its key.
 const KEY: usize = 64;
 
 /// `$graphLookup`.
@@ -26,11 +26,11 @@ pub(super) struct GraphRows {
     input: Box<dyn Rows>,
     lookup: GraphLookup,
     current: Option<Current>,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 
-/// A row whose array is unwound.
+/// A row whose array of found documents a following `$unwind` returns one by one.
 struct Current {
     document: Document,
     /// The sort key of the row.
@@ -38,11 +38,11 @@ struct Current {
     found: std::iter::Enumerate<std::vec::IntoIter<Document>>,
 }
 
-/// One search.
+/// The search for one input document.
 struct Search {
-    /// The values that were asked for, by key.
+    /// Equivalence keys of the values that were searched for.
     asked: HashSet<Vec<u8>>,
-    /// The `_id`s that were found, by key.
+    /// Equivalence keys of the `_id`s of found documents.
     known: HashSet<Vec<u8>>,
     found: Vec<Document>,
     bytes: usize,
@@ -82,7 +82,8 @@ impl GraphRows {
         Ok(search.found)
     }
 
-    /// Finds the documents at `frontier`, and returns the values to find next.
+    /// Finds the documents whose field has a value of `frontier`; returns the values for the next
+    /// step.
     fn step(
         &self,
         ns: &Namespace,
@@ -115,7 +116,7 @@ impl GraphRows {
                     continue;
                 }
                 search.count(bytes, host)?;
-                // A document without the field leads nowhere.
+                // The search ends at a document without the field `connectFromField`.
                 if has(&document, self.lookup.connect_from.names()) {
                     let values = local_values(&document, &self.lookup.connect_from);
                     let bytes = values.iter().map(memory::value).sum();
@@ -191,7 +192,7 @@ impl Search {
         Ok(())
     }
 
-    /// Counts bytes that the search holds until it ends.
+    /// Counts memory that the search holds until it ends; fails above the memory limit.
     fn count(&mut self, bytes: usize, host: &dyn Host) -> Result<()> {
         self.bytes += bytes;
         if self.bytes > host.memory_limit() {
@@ -221,7 +222,7 @@ impl Rows for GraphRows {
     }
 }
 
-/// Whether the document has a value at the path, arrays included.
+/// Whether the document has a value at the path, also within arrays.
 fn has(document: &Document, names: &[Box<str>]) -> bool {
     let Some((name, rest)) = names.split_first() else {
         return true;

@@ -1,9 +1,9 @@
 //! `$group`: a hash table of groups.
 //!
-//! When the table is full, its groups stay and continue to gather; rows of other groups are
+//! When the table is full, its groups stay and continue to take rows; rows of other groups are
 //! spilled, in partitions by the hash of their key. When the input ends, the table's groups are
-//! returned, and then each partition is grouped in turn, with another hash. A group therefore sees
-//! its rows in the order of the input, as `$first` and `$push` need.
+//! returned; then each partition is grouped in the same way, with another hash. So a group gets its
+//! rows in the order of the input, as `$first` and `$push` require.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -21,22 +21,23 @@ use crate::stage::Group;
 use crate::value::equivalence_key;
 use crate::{Result, Row};
 
-/// Partitions that spilled rows are divided into.
+/// Number of partitions into which spilled rows are divided.
 const PARTITIONS: u64 = 16;
-/// Levels at which spilled rows are divided by a new hash. Below them they stay in one partition,
-/// from which every round removes one full table.
+/// Maximum number of times that rows are divided by a new hash. After that they stay in one
+/// partition, and every pass over it completes the groups of one full table.
 const MAX_LEVEL: u32 = 6;
-/// Bytes of a group beside its key and its states.
+/// Bytes of a group without its key and its states.
 const GROUP_BYTES: usize = 128;
 
 /// `$group`.
 pub(super) struct GroupRows {
     group: Arc<Group>,
     settings: Settings,
-    /// Inputs still to group, the next one last, each with the number of times it was divided.
+    /// Inputs still to be grouped, each with the number of times it was divided; the last one is
+    /// next.
     pending: Vec<(Box<dyn Rows>, u32)>,
     ready: std::vec::IntoIter<Entry>,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 
@@ -57,7 +58,7 @@ impl GroupRows {
         }
     }
 
-    /// Groups one input.
+    /// Groups one input until it ends, and spills rows for which the table has no room.
     fn gather(&mut self, mut input: Box<dyn Rows>, level: u32, host: &mut dyn Host) -> Result<()> {
         let mut table = Table::new(&self.group, &self.settings.variables);
         let mut partitions: Vec<Option<Box<dyn Spill>>> = Vec::new();
@@ -71,7 +72,8 @@ impl GroupRows {
             let full = !partitions.is_empty();
             match table.add(key, id, &row, full)? {
                 Added::Yes => {
-                    // The states of known groups grow beyond the limit without help of a disk.
+                    // The states of groups in the table may grow beyond the limit; spilling does
+                    // not help against that.
                     if !full && memory::must_spill("$group", &mut self.held, table.bytes, host)? {
                         partitions.resize_with(usize::try_from(PARTITIONS).unwrap_or(1), || None);
                     } else if full {
@@ -126,13 +128,13 @@ impl Rows for GroupRows {
     }
 }
 
-/// The partition of a key; every level divides by another hash.
+/// The partition of a key; each level uses another hash.
 fn partition(key: &[u8], level: u32) -> usize {
     let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((level, key));
     usize::try_from(hash % PARTITIONS).unwrap_or(0)
 }
 
-/// Groups in the order of their first rows.
+/// The groups, in the order in which their first rows came.
 struct Table<'a> {
     group: &'a Group,
     variables: &'a Variables,
@@ -143,7 +145,7 @@ struct Table<'a> {
 
 enum Added {
     Yes,
-    /// No such group exists, and the table is full.
+    /// The row's group is not in the table, and the table is full; the key is returned.
     No(Vec<u8>),
 }
 
@@ -183,7 +185,7 @@ impl<'a> Table<'a> {
         Ok(Added::Yes)
     }
 
-    /// A group without rows.
+    /// A new group with the key `id`, before its first row.
     fn start(&self, id: Bson) -> Result<Entry> {
         let mut key = Document::new();
         key.insert("_id", id);

@@ -1,4 +1,5 @@
-//! A host in memory, for tests: collections are lists, spills are lists of records.
+//! A host in memory for tests: collections are lists of documents, spill files are lists of
+//! records.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,7 +18,7 @@ pub(crate) struct Memory {
     pub(crate) collections: HashMap<String, Vec<Document>>,
     pub(crate) limit: Option<usize>,
     pub(crate) no_disk: bool,
-    /// How many spills there were.
+    /// Number of spill files created.
     pub(crate) spills: usize,
     pub(crate) random: u64,
 }
@@ -37,7 +38,7 @@ impl Memory {
     }
 }
 
-/// Reads everything.
+/// Returns all rows as documents.
 pub(crate) fn drain(rows: &mut dyn Rows, host: &mut dyn Host) -> Result<Vec<Document>> {
     let mut documents = Vec::new();
     while let Some(row) = rows.next(host)? {
@@ -123,7 +124,7 @@ impl Host for Memory {
     }
 
     fn random(&mut self) -> u64 {
-        // A multiplicative generator is random enough to choose rows.
+        // A small mixing generator (splitmix64) is random enough to choose rows.
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed ^ (mixed >> 27)

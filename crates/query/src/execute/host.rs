@@ -1,4 +1,4 @@
-//! The interface of a running pipeline to its caller: storage, spill files, and the signal to stop.
+//! The interface of a running pipeline to its caller: storage, spill files, and interruption.
 
 use bson::{Bson, Document};
 
@@ -14,7 +14,8 @@ pub trait Rows: Send {
     /// The next row; `None` after the last one, and on every later call.
     ///
     /// # Errors
-    /// Errors of the stage, of storage, and of [`Host::check`]. After one, there are no more rows.
+    /// Errors of the stage, of storage, and of [`Host::check`]. After an error there are no more
+    /// rows.
     fn next(&mut self, host: &mut dyn Host) -> Result<Option<Row>>;
 }
 
@@ -26,7 +27,7 @@ pub trait Spill: Send {
     /// I/O errors.
     fn append(&mut self, record: &[u8]) -> Result<()>;
 
-    /// Reads the next record; none after the last.
+    /// Reads the next record; `None` after the last one.
     ///
     /// # Errors
     /// I/O errors.
@@ -35,13 +36,13 @@ pub trait Spill: Send {
 
 /// The environment of a running pipeline.
 pub trait Host {
-    /// Fails when the pipeline must stop; called between rows.
+    /// Returns an error when the pipeline must stop; called between rows.
     ///
     /// # Errors
-    /// `Interrupted`, `MaxTimeMSExpired` and their kind.
+    /// `Interrupted`, `MaxTimeMSExpired` and similar codes.
     fn check(&mut self) -> Result<()>;
 
-    /// The database that the pipeline was sent to, for names of collections without one.
+    /// The database in which the pipeline was started, for collections named without a database.
     fn database(&self) -> &str;
 
     /// The results of `pipeline` over a collection or view, which may not exist. The pipeline is
@@ -51,7 +52,8 @@ pub trait Host {
     /// Errors of storage.
     fn aggregate(&mut self, ns: &Namespace, pipeline: Pipeline) -> Result<Box<dyn Rows>>;
 
-    /// Documents of a collection or view with one of `values` at `path`, as a filter finds them.
+    /// Documents of a collection or view that have one of `values` at `path`, as a filter `{path:
+    /// {$in: values}}` finds them.
     ///
     /// # Errors
     /// Errors of storage.
@@ -69,11 +71,11 @@ pub trait Host {
         )
     }
 
-    /// The next row of a source that the host keeps under a number: scans of storage, whose rows
-    /// are read here because only the host has a view of the store. `None` after the last row.
+    /// The next row of the scan that the host has opened under the number `source`; only the host
+    /// can read storage. `None` after the last row.
     ///
     /// # Errors
-    /// Errors of storage; `InternalError` from a host that keeps none.
+    /// Errors of storage; `InternalError` from a host without scans.
     fn pull(&mut self, source: u64) -> Result<Option<Row>> {
         Err(crate::Error::new(
             crate::Code::INTERNAL_ERROR,
@@ -81,13 +83,13 @@ pub trait Host {
         ))
     }
 
-    /// A new, empty file of records.
+    /// Creates an empty spill file.
     ///
     /// # Errors
     /// I/O errors.
     fn spill(&mut self) -> Result<Box<dyn Spill>>;
 
-    /// Bytes that a stage may hold [default: 100 MiB].
+    /// Maximum number of bytes that a stage may hold [default: 100 MiB].
     fn memory_limit(&self) -> usize {
         100 << 20
     }
@@ -95,7 +97,7 @@ pub trait Host {
     /// Whether stages may spill.
     fn allow_disk_use(&self) -> bool;
 
-    /// Makes the rows the contents of a collection, all or nothing.
+    /// Replaces the contents of a collection by the rows, atomically.
     ///
     /// # Errors
     /// Errors of the rows and of storage.
@@ -111,14 +113,14 @@ pub trait Host {
     /// The documents of a stage that reports on the server.
     ///
     /// # Errors
-    /// The report cannot be made for the collection of the pipeline.
+    /// An error when the pipeline's collection does not have this report.
     fn statistics(&mut self, statistics: &Statistics) -> Result<Vec<Document>>;
 
     /// Random bits, for `$sample`.
     fn random(&mut self) -> u64;
 }
 
-/// The filter for one of `values` at `path`.
+/// A filter for documents that have one of `values` at `path`.
 ///
 /// # Errors
 /// Errors of filters.

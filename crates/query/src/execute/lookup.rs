@@ -1,8 +1,8 @@
 //! `$lookup`.
 //!
-//! Without a pipeline the other collection is asked for equal values, which an index may answer.
-//! With one, the pipeline is bound to the values of its variables and run for every row; when
-//! nothing of it depends on the row, it is run once.
+//! Without a pipeline, the foreign collection is queried for equal values, for which the host may
+//! use an index. With a pipeline, its variables are bound to their values and the pipeline runs for
+//! every row; if it does not depend on the row, it runs only once.
 
 use std::sync::Arc;
 
@@ -23,11 +23,11 @@ use crate::{Error, Namespace, Result, Row};
 pub(super) struct LookupRows {
     input: Box<dyn Rows>,
     lookup: Lookup,
-    /// The array that every row gets, once it is known.
+    /// The array of every row, once it is known; set only if the lookup does not depend on the row.
     same: Option<Vec<Document>>,
-    /// The row whose array is unwound, and what is left of the array.
+    /// The row whose array a following `$unwind` returns one by one, with the rest of the array.
     current: Option<Current>,
-    /// Shares of the memory of all operations: of what every row gets, and of the row's own.
+    /// Memory reserved in the budget of all operations: for `same`, and for the array of one row.
     kept: Held,
     held: Held,
 }
@@ -52,13 +52,13 @@ impl LookupRows {
         }
     }
 
-    /// The other documents for one of ours.
+    /// The documents of the foreign collection that match one local document.
     fn find(&mut self, document: &Document, host: &mut dyn Host) -> Result<Box<dyn Rows>> {
         if !self.lookup.is_uncorrelated() {
             return self.run(document, host);
         }
         if let Some(same) = &self.same {
-            // Every row gets copies.
+            // Every row gets a copy of the array.
             meter::read(self.kept.bytes())?;
             self.held.require("$lookup", self.kept.bytes())?;
             return Ok(listed(same));
@@ -92,7 +92,8 @@ impl LookupRows {
         let variables = bindings(&lookup.variables, document, &lookup.settings.variables)?;
         let mut pipeline = sub.bind(&variables)?;
         if let Some((values, path)) = equal {
-            // With the variables of `let`, which neighbouring filters read once they are merged.
+            // The filter has the variables of `let`, because adjacent filters are merged and keep
+            // only one set of variables.
             let filter = equal_to_one(path, &values, pipeline.settings())?;
             let first = Pipeline::from_stages(vec![Stage::Match(filter)], pipeline.settings());
             pipeline = pipeline.behind(first)?;
@@ -103,7 +104,7 @@ impl LookupRows {
         host.aggregate(&ns, pipeline)
     }
 
-    /// One row for every found document.
+    /// The next row: the current local document with one found document in place of the array.
     fn unwound(&mut self, host: &mut dyn Host) -> Result<Option<Row>> {
         loop {
             if let Some(mut current) = self.current.take() {
@@ -172,7 +173,7 @@ impl Rows for LookupRows {
     }
 }
 
-/// Rows of documents that are kept.
+/// The rows of an array that is kept in memory.
 fn listed(documents: &[Document]) -> Box<dyn Rows> {
     let rows = documents.iter().cloned().map(Row::from_document);
     Box::new(Listed::new(rows.collect()))
@@ -206,8 +207,8 @@ pub(super) fn collect(
     Ok(documents)
 }
 
-/// The values that equal documents must have one of: what is at the path, elements of arrays on
-/// their own; null when nothing is.
+/// The values to search for in the foreign field: the values at `path`, the elements of an array
+/// one by one, and null if there is no value.
 pub(super) fn local_values(document: &Document, path: &FieldPath) -> Vec<Bson> {
     let mut values = Vec::new();
     let mut missing = true;

@@ -1,4 +1,4 @@
-//! The memory of a stage, and what happens when it runs out.
+//! The memory of a stage: estimates, and the decision to spill.
 
 use super::Host;
 use crate::meter::Held;
@@ -10,15 +10,17 @@ pub(super) fn row(row: &Row) -> Result<usize> {
     Ok(row.raw()?.as_bytes().len() + size_of::<Row>())
 }
 
-/// Bytes below which a stage does not spill to make room for others: it would make too many files.
+/// A stage with fewer bytes does not spill to make room for other operations: the files would be
+/// too many and too small.
 const SPILL_LEAST: usize = 4 << 20;
 
-/// Whether a stage that holds `bytes` must spill: when they are more than a stage may hold, or more
-/// than the budget of all operations has left.
+/// Whether a stage that holds `bytes` must spill: when this is above the limit of a stage, or when
+/// the budget of all operations has too little left.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` when it holds too much and may not spill;
-/// `ExceededMemoryLimit` when the budget is spent and spilling would help little.
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` when the stage must spill and is not allowed to;
+/// `ExceededMemoryLimit` when the budget is exhausted and the stage is not allowed to spill or
+/// holds too little.
 pub(super) fn must_spill(
     stage: &str,
     held: &mut Held,
@@ -48,7 +50,7 @@ pub(super) fn must_spill(
     ))
 }
 
-/// The error of a stage that holds too much and cannot spill it.
+/// The error of a stage that holds too much and is not allowed to spill.
 pub(super) fn exceeded(stage: &str) -> Error {
     Error::new(
         Code::EXCEEDED_MEMORY_LIMIT,

@@ -1,8 +1,8 @@
 //! Execution of the part of a pipeline that storage does not execute.
 //!
-//! Every stage pulls rows from the one before it. Nothing here holds a borrow of storage or of the
-//! host between two rows, so a pipeline can wait between the batches of a cursor for any time. What
-//! it holds meanwhile is bounded by the host's memory limit, beyond which it spills.
+//! Every stage pulls rows from the stage before it. No stage borrows storage or the host between
+//! two rows, so a pipeline can wait for any time between the batches of a cursor. The memory that
+//! it holds meanwhile is bounded by the host's memory limit, above which stages spill.
 
 mod bucket_auto;
 mod build;

@@ -1,5 +1,5 @@
-//! `$sample`: every row draws a number, and the rows with the least numbers are given in the order
-//! of the numbers.
+//! `$sample`: draws a random number for every row, and returns the rows with the smallest numbers
+//! in the order of their numbers.
 
 use std::collections::BinaryHeap;
 
@@ -12,7 +12,7 @@ pub(super) struct SampleRows {
     input: Option<Box<dyn Rows>>,
     size: u64,
     chosen: std::vec::IntoIter<Drawn>,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 

@@ -1,4 +1,4 @@
-//! Stages that look at one row at a time, and rows that are in memory already.
+//! Stages that process one row at a time, and sources of rows in memory.
 
 use bson::{Bson, Document};
 
@@ -65,14 +65,14 @@ impl Rows for Skip {
     }
 }
 
-/// Stages that map documents.
+/// `$project`, `$addFields` and other stages that map one document to one or none.
 pub(super) struct Transformed {
     input: Box<dyn Rows>,
     transform: Transform,
     variables: Variables,
-    /// Whether it asks for the key that rows were sorted by.
+    /// Whether the stage reads the key by which rows were sorted.
     keyed: bool,
-    /// The share of its row in the memory of all operations.
+    /// Memory reserved in the budget of all operations for the current row.
     held: Held,
 }
 
@@ -160,7 +160,7 @@ pub(super) struct Documents {
     expr: Option<Expr>,
     variables: Variables,
     rows: std::vec::IntoIter<Bson>,
-    /// Their share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 

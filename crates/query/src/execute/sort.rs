@@ -1,9 +1,9 @@
-//! `$sort`: in memory while it fits, else in sorted runs that are merged. With a limit of N, at
-//! most N rows are kept.
+//! `$sort`: in memory while the rows fit, else in sorted runs that are merged. With a limit of N,
+//! at most N rows are kept.
 //!
-//! The sort is stable: rows with equal keys stay in the order in which they came, across runs too,
-//! since runs are made in that order and the merge prefers the earlier one. A run keeps documents
-//! alone; their keys are made again when they are read.
+//! The sort is stable: rows with equal keys stay in input order. This holds across runs, too: runs
+//! are written in input order, and the merge prefers the earlier run. A run contains only
+//! documents; their keys are computed again when it is read.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -21,9 +21,9 @@ pub(super) struct SortRows {
     collator: Option<Arc<Collator>>,
     state: State,
     total: u64,
-    /// Whether rows carry the key they were sorted by.
+    /// Whether returned rows carry the key by which they were sorted.
     keyed: bool,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     reserved: meter::Held,
 }
 
@@ -34,7 +34,7 @@ enum State {
     Done,
 }
 
-/// A row with its key and its place in the input.
+/// A row with its sort key and its position in the input.
 struct Entry {
     key: SortKey,
     place: u64,
@@ -80,7 +80,7 @@ impl SortRows {
         }
     }
 
-    /// Sets whether rows carry the key they were sorted by.
+    /// Sets whether returned rows carry the key by which they were sorted.
     pub(super) fn keyed(mut self, keyed: bool) -> SortRows {
         self.keyed = keyed;
         self
@@ -100,7 +100,7 @@ impl SortRows {
         })
     }
 
-    /// Reads the input, and writes sorted runs where it does not fit.
+    /// Reads the input, and writes sorted runs when it does not fit in memory.
     fn gather(&mut self, mut input: Box<dyn Rows>, host: &mut dyn Host) -> Result<State> {
         let limit = self.limit.and_then(|limit| usize::try_from(limit).ok());
         let mut held = Held {
@@ -161,7 +161,7 @@ impl Rows for SortRows {
     }
 }
 
-/// Rows in memory: a heap with the greatest on top, which a limit drops first.
+/// Rows in memory: a max-heap, so that a limit drops the greatest row first.
 struct Held {
     entries: BinaryHeap<Entry>,
     bytes: usize,
@@ -186,7 +186,7 @@ impl Held {
         Ok(())
     }
 
-    /// The entries in order; their places keep equal ones as they came.
+    /// The entries in order; entries with equal keys stay in input order.
     fn into_sorted(self) -> Result<Vec<Entry>> {
         meter::sort_by(self.entries.into_vec(), Entry::cmp)
     }
@@ -204,7 +204,7 @@ fn size(entry: &Entry) -> Result<usize> {
     Ok(memory::row(&entry.row)? + entry.key.memory())
 }
 
-/// A merge of sorted runs; an entry's place is the number of its run.
+/// A merge of sorted runs; the position of an entry is the number of its run.
 struct Merge {
     runs: Vec<Box<dyn Spill>>,
     heads: BinaryHeap<Reverse<Entry>>,

@@ -16,7 +16,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Counts the rows that `rows` returns.
+    /// Wraps `rows` and counts the rows that they return.
     #[must_use]
     pub fn of(rows: Box<dyn Rows>) -> (Box<dyn Rows>, Arc<Tally>) {
         let tally = Arc::new(Tally::default());
@@ -33,7 +33,7 @@ impl Tally {
         self.rows.load(Ordering::Relaxed)
     }
 
-    /// Time spent, including that of the stages before it.
+    /// Time spent so far, including the time of the stages before this one.
     #[must_use]
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.nanos.load(Ordering::Relaxed))

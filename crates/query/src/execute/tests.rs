@@ -1,4 +1,4 @@
-//! Tests of stages at work: pipelines over documents and what comes out.
+//! Pipelines over documents, and their results.
 
 use bson::{Bson, Document, RawArrayBuf, RawBson, RawDocumentBuf, bson, doc};
 
@@ -22,7 +22,7 @@ fn shown(found: &[Document]) -> Vec<String> {
     found.iter().map(Document::to_string).collect()
 }
 
-/// The results of the pipeline, as it stands and optimized, are these, in this order.
+/// Checks that the pipeline returns `expected`, in this order, both as given and optimized.
 fn check_with(memory: &mut Memory, stages: Bson, over: Bson, expected: Bson) {
     let expected = shown(&documents(&expected));
     let found = run(memory, &stages, &over).map(|found| shown(&found));
@@ -189,7 +189,7 @@ fn groups_gather() {
         bson!([]),
         bson!([]),
     );
-    // Numbers that are equal are one group, missing is null.
+    // Equal numbers of different types form one group; a missing key is null.
     check(
         bson!([{"$group": {"_id": "$a", "n": {"$sum": 1}}}]),
         bson!([{"a": 1}, {"a": 1.0}, {"a": 1i64}, {}, {"a": null}]),
@@ -362,7 +362,7 @@ fn variables_of_a_lookup_reach_filters_beside_equal_fields() {
     );
 }
 
-/// `{name: value, name: value, ..}`, whatever the names.
+/// `{name: value, name: value, ..}`; names may repeat.
 fn repeated(fields: &[(&str, Bson)]) -> RawDocumentBuf {
     let mut document = RawDocumentBuf::new();
     for (name, value) in fields {
@@ -384,7 +384,8 @@ fn raw_pipeline(stages: &[RawDocumentBuf]) -> RawArrayBuf {
 
 #[test]
 fn every_condition_on_a_field_that_is_repeated_counts() {
-    // Of stock: n from 5 to 8. A tree would keep the last condition and give 5 and 6, too.
+    // The stock has `n` from 5 to 8. An owned document keeps only the second condition, and 5 and 6
+    // would match, too.
     let filter = repeated(&[("n", bson!({"$gt": 6})), ("n", bson!({"$lt": 8}))]);
     let matching = stage_of("$match", filter.clone());
     let inner = raw_pipeline(std::slice::from_ref(&matching));
@@ -589,7 +590,7 @@ fn large_sorts_spill_and_stay_stable() {
         ..Memory::default()
     };
     assert_eq!(small.run(stages, &over).unwrap_err().code, Code(292));
-    // With a small limit nothing needs to be put aside.
+    // A sort with a small limit does not spill.
     let stages = parse(&bson!([{"$sort": {"g": 1}}, {"$limit": 5}]))
         .unwrap()
         .optimize();
@@ -633,7 +634,7 @@ fn large_groups_spill() {
         small.run(parse(&stages).unwrap(), &over).unwrap_err().code,
         Code(292)
     );
-    // One group that gathers too much cannot be divided.
+    // A single group that grows too large cannot be divided.
     let stages = parse(&bson!([{"$group": {"_id": null, "t": {"$push": "$t"}}}])).unwrap();
     let mut small = Memory {
         limit: Some(60_000),
@@ -678,7 +679,7 @@ fn what_takes_rows_apart_or_adds_to_them_keeps_the_key_of_the_sort() {
     let whole = bson!([
         {"_id": 2, "k": [1]}, {"_id": 1, "k": [2]}, {"_id": 3, "k": [3]}, {"_id": 4, "k": [4]}
     ]);
-    // Of two elements, of one that is no array, and of none.
+    // An array of two elements, a value that is not an array, and a document without a value.
     let parts = bson!([
         {"_id": 2, "k": [1]}, {"_id": 1, "k": [2]}, {"_id": 1, "k": [2]}, {"_id": 3, "k": [3]},
         {"_id": 4, "k": [4]}
@@ -726,7 +727,7 @@ fn stages_that_part_and_order_rows_set_their_sort_key() {
     let parted = bson!([
         {"_id": 2, "k": ["x", 1]}, {"_id": 3, "k": ["x", 2]}, {"_id": 1, "k": ["y", 3]}
     ]);
-    // What is parted by orders nothing within.
+    // A field of `partitionBy` does not order documents within a partition.
     for order in [bson!({"a": 1}), bson!({"p": -1, "a": 1})] {
         let stage = bson!({"$setWindowFields": {
             "partitionBy": "$p", "sortBy": order, "output": n()

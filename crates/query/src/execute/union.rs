@@ -1,4 +1,4 @@
-//! `$unionWith`: first what comes in, then the other collection.
+//! `$unionWith`: first the rows of the input, then those of the other collection.
 
 use super::simple::Listed;
 use super::{Host, Rows, build};

@@ -16,10 +16,10 @@ pub(super) struct UnwindRows {
     current: Option<Current>,
 }
 
-/// The sort key of a row, which every row made from it keeps.
+/// The sort key of a row; every row made from it has the same key.
 type Key = Option<Arc<[Bson]>>;
 
-/// A document that is being taken apart.
+/// The document whose array is being returned element by element.
 struct Current {
     document: Document,
     key: Key,
@@ -62,7 +62,7 @@ impl UnwindRows {
         }
     }
 
-    /// A document without elements.
+    /// The result for a document without elements; `None` unless such documents are preserved.
     fn alone(&self, mut document: Document, key: Key) -> Option<Row> {
         if !self.unwind.preserve {
             return None;
@@ -109,8 +109,8 @@ impl Rows for UnwindRows {
     }
 }
 
-/// Takes the value at a path out and leaves null in its place, so that the place is kept. Arrays on
-/// the way are not entered.
+/// Takes the value at a path out of the document and leaves null, so that the field keeps its
+/// position. Arrays on the path are not entered.
 fn take(document: &mut Document, path: &FieldPath) -> Option<Bson> {
     let (last, names) = path.names().split_last()?;
     let mut document = document;

@@ -1,8 +1,8 @@
-//! `$setWindowFields`, `$fill`, `$densify`: one partition is held at a time.
+//! `$setWindowFields`, `$fill`, `$densify`: one partition at a time is held in memory.
 //!
-//! The input is sorted by `$sort`'s own sorter, which spills, on the key of the partition and on
-//! `sortBy`. Where the stage orders nothing, rows pass in the order in which they come: as one
-//! partition, or each by itself where the stage looks at single rows.
+//! The input is sorted by the partition key and by `sortBy`, with `$sort`'s own sorter, which may
+//! spill. A stage that needs no sort takes rows in input order: as one partition, or, if it
+//! computes each row by itself, as one partition per row.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use crate::settings::Settings;
 use crate::window::{Entry, Partition, Partitioning, Run, WindowStage};
 use crate::{Result, Row};
 
-/// A stage over ordered partitions.
+/// A stage that processes ordered partitions.
 pub(super) struct WindowRows {
     input: Input,
     run: Run,
     variables: Variables,
-    /// Whether rows carry the values they were sorted by.
+    /// Whether rows carry the values by which they were sorted.
     keyed: bool,
     /// The first row of the next partition.
     ahead: Option<Entry>,
-    /// The rows of the partition before.
+    /// The remaining result rows of the previous partition.
     ready: std::vec::IntoIter<Row>,
-    /// Bytes of the documents held, as they are stored and as trees.
+    /// Bytes of the held documents, as BSON and as owned documents.
     stored: usize,
     decoded: usize,
-    /// Its share of the memory of all operations.
+    /// Memory reserved in the budget of all operations.
     held: Held,
 }
 
 enum Input {
-    /// Not read yet.
+    /// The input before the first row is read.
     Unsorted(Box<dyn Rows>),
-    /// Each row is a partition.
+    /// Each row is a partition of its own.
     Single(Box<dyn Rows>),
-    /// Rows in their order.
+    /// All rows are one partition, in input order.
     Whole(Box<dyn Rows>, Arc<Partitioning>),
-    /// Wrapped rows in the order of partitions.
+    /// Rows wrapped by [`Partitioning::wrap`], sorted by partition.
     Sorted(Box<SortRows>, Arc<Partitioning>),
     Done,
 }
@@ -59,7 +59,7 @@ impl WindowRows {
         }
     }
 
-    /// The same; with `keyed` rows carry the values they were sorted by.
+    /// Sets whether rows carry the values by which they were sorted.
     pub(super) fn keyed(mut self, keyed: bool) -> WindowRows {
         self.keyed = keyed;
         self
@@ -90,7 +90,7 @@ impl WindowRows {
         Ok(())
     }
 
-    /// The next document.
+    /// Reads the next document.
     fn pull(&mut self, host: &mut dyn Host) -> Result<Option<Entry>> {
         if let Some(entry) = self.ahead.take() {
             return Ok(Some(entry));
@@ -115,7 +115,7 @@ impl WindowRows {
         }
     }
 
-    /// The next partition.
+    /// Reads the next partition.
     fn partition(&mut self, host: &mut dyn Host) -> Result<Option<Partition>> {
         if !self.run.waits() {
             (self.stored, self.decoded) = (0, 0);
@@ -150,7 +150,7 @@ impl WindowRows {
         if self.stored > host.memory_limit() {
             return Err(memory::exceeded(name));
         }
-        // The limit is about documents as they are stored; trees take more.
+        // The limit applies to documents as BSON; as owned documents they take more memory.
         self.decoded += memory::document(&entry.document);
         self.held.require(name, self.decoded)?;
         partition.push(entry.document, entry.sort_values);
@@ -188,7 +188,7 @@ impl Rows for WindowRows {
     }
 }
 
-/// Rows with the keys of their partitions.
+/// Wraps the rows of the input with the keys of their partitions, for the sort.
 struct Wrapped {
     input: Box<dyn Rows>,
     by: Arc<Partitioning>,

@@ -1,6 +1,6 @@
 //! Accumulators as expressions: `$sum`, `$avg`, `$min`, `$max`, the deviations, `$median`,
-//! `$percentile`. One argument that is an array stands for its elements; several are taken as they
-//! are.
+//! `$percentile`. A single argument that is an array stands for its elements; several arguments are
+//! used as they are.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$percentile", parse_percentile, quantile),
 ];
 
-/// Calls `take` with every value that counts.
+/// Calls `take` with every value to aggregate.
 fn each(args: &Args<'_>, mut take: impl FnMut(&Bson)) -> Result<()> {
     let alone = args.len() == 1;
     for value in args.values() {

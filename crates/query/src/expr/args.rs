@@ -27,12 +27,12 @@ impl<'e> Args<'e> {
         self.call.function.name
     }
 
-    /// How many there are, given or not.
+    /// Number of arguments of the signature, including those that are not given.
     pub(super) fn len(&self) -> usize {
         self.call.arguments.len()
     }
 
-    /// The unevaluated argument, when given.
+    /// The unevaluated argument; `None` when it is not given.
     pub(super) fn expr(&self, at: usize) -> Option<&'e Expr> {
         self.call.arguments.get(at)?.as_ref()
     }
@@ -42,7 +42,7 @@ impl<'e> Args<'e> {
         self.expr(at).is_some()
     }
 
-    /// The argument's value; missing when it is not given.
+    /// The argument's value; `None` when it is missing or not given.
     pub(super) fn value(&self, at: usize) -> Result<Value<'e>> {
         match self.expr(at) {
             Some(expr) => expr.value(&self.env),
@@ -50,12 +50,12 @@ impl<'e> Args<'e> {
         }
     }
 
-    /// The argument's value, `None` for null and missing.
+    /// The argument's value; `None` when it is null or missing.
     pub(super) fn present(&self, at: usize) -> Result<Value<'e>> {
         Ok(self.value(at)?.filter(|value| !is_null(value)))
     }
 
-    /// The argument's value as an owned one, which stays charged.
+    /// The argument's value as an owned value, which stays charged to the meter.
     pub(super) fn kept(&self, at: usize) -> Result<Option<Bson>> {
         match self.expr(at) {
             Some(expr) => expr.kept(&self.env),
@@ -63,7 +63,7 @@ impl<'e> Args<'e> {
         }
     }
 
-    /// Every argument's value in turn.
+    /// The values of the arguments, in order.
     pub(super) fn values(&self) -> impl Iterator<Item = Result<Value<'e>>> + '_ {
         (0..self.len()).map(|at| self.value(at))
     }
@@ -95,7 +95,7 @@ pub(super) fn is_nullish(value: &Value<'_>) -> bool {
     value.as_deref().is_none_or(is_null)
 }
 
-/// The type's name, `missing` for none.
+/// The name of the value's type; `missing` for a missing value.
 pub(super) fn type_of(value: &Value<'_>) -> &'static str {
     value.as_deref().map_or("missing", value::type_name)
 }
@@ -109,7 +109,7 @@ pub(super) fn computed<'e>(value: impl Into<Bson>) -> Result<Value<'e>> {
     Ok(Some(Cow::Owned(value.into())))
 }
 
-/// The null that null arguments give.
+/// The result null, as functions return it for null arguments.
 #[expect(
     clippy::unnecessary_wraps,
     reason = "functions end with it, and they return results"
@@ -118,7 +118,7 @@ pub(super) fn null<'e>() -> Result<Value<'e>> {
     Ok(Some(Cow::Owned(Bson::Null)))
 }
 
-/// An error with a bare number.
+/// An error with a MongoDB code that has no name.
 pub(super) fn fail<T>(number: i32, message: impl Into<String>) -> Result<T> {
     Err(Error::location(number, message))
 }

@@ -1,6 +1,6 @@
-//! Arithmetic over numbers, and over dates where that has a meaning.
+//! Arithmetic over numbers, and over dates where MongoDB supports it.
 //!
-//! Null and missing arguments give null. Types are promoted as [`Number`] says.
+//! Null and missing arguments give null. Types are promoted by the rules of [`Number`].
 
 use bson::{Bson, DateTime};
 
@@ -10,7 +10,7 @@ use super::function::Function;
 use crate::number::Number;
 use crate::{Error, Result};
 
-/// The error of an operand that is no number, of all but `$mod` and the functions of one number.
+/// The code for an operand that is not a number, except of `$mod` and of functions of one number.
 const TYPE_MISMATCH: i32 = crate::Code::TYPE_MISMATCH.0;
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$isNumber", 1, is_number),
 ];
 
-/// Adds from left to right; without a double, a decimal or a `long` the sum is an `int` if it fits.
+/// Adds from left to right. A sum of `int`s only is an `int` if it fits.
 fn add<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let mut sum = Number::Int32(0);
     let mut ints = true;
@@ -74,7 +74,7 @@ fn add<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
 }
 
-/// A date moved by milliseconds, rounded to the nearest.
+/// A date plus a number of milliseconds, or minus it if `back`; rounded to the nearest millisecond.
 fn shifted(date: DateTime, by: Number, back: bool) -> Result<Bson> {
     let start = date.timestamp_millis();
     let moved = by.round(0)?.to_i64_truncated().and_then(|by| {
@@ -112,7 +112,7 @@ fn subtract<'e>(args: &Args<'e>) -> Result<Value<'e>> {
         }
         (Some(Bson::DateTime(left)), _, (_, Some(right))) => computed(shifted(*left, right, true)?),
         _ => {
-            // The type of a date on the left is written with a capital letter.
+            // MongoDB's message names the type of a date on the left with a capital letter.
             let from = match left.as_deref() {
                 Some(Bson::DateTime(_)) => "Date",
                 _ => type_of(&left),
@@ -146,12 +146,12 @@ fn multiply<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     computed(product.to_bson())
 }
 
-/// The number of a value, when it is one.
+/// The number in a value, if it is one.
 pub(super) fn number(value: &Value<'_>) -> Option<Number> {
     Number::from_bson(value.as_deref()?)
 }
 
-/// A function of one number.
+/// Evaluates a function of one number.
 pub(super) fn one<'e>(
     args: &Args<'e>,
     compute: impl Fn(Number) -> Result<Number>,
@@ -173,7 +173,7 @@ pub(super) fn one<'e>(
     }
 }
 
-/// A function of two numbers.
+/// Evaluates a function of two numbers.
 pub(super) fn two<'e>(
     args: &Args<'e>,
     code: i32,
@@ -197,7 +197,8 @@ pub(super) fn two<'e>(
     }
 }
 
-/// A function of two numbers. Its error names the role of the argument that is not a number.
+/// Evaluates a function of two numbers. Its error names the role of the argument that is not a
+/// number.
 fn two_roles<'e>(
     args: &Args<'e>,
     roles: [(i32, &str); 2],

@@ -1,4 +1,4 @@
-//! Arrays: elements, slices, searches, ranges, and their change into objects and back.
+//! Array operators: elements, slices, searches, ranges, and conversion to objects and from objects.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Bitwise operators over ints and longs; a long among the arguments makes a long.
+//! Bitwise operators over ints and longs; the result is a long if an argument is.
 
 use bson::Bson;
 

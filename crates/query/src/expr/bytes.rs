@@ -1,4 +1,4 @@
-//! Binary data as text and back, for `$convert`.
+//! Conversions between binary data and text, for `$convert`.
 
 use std::fmt::Write as _;
 
@@ -11,10 +11,10 @@ use super::convert::failure;
 use super::target::ByteFormat;
 use crate::Result;
 
-/// Bytes of a UUID.
+/// Size of a UUID in bytes.
 const UUID: usize = 16;
 
-/// Binary data as text.
+/// Converts binary data to text.
 pub(super) fn encode(binary: &Binary, format: ByteFormat) -> Result<String> {
     let is_uuid = binary.subtype == BinarySubtype::Uuid && binary.bytes.len() == UUID;
     match format {
@@ -29,7 +29,7 @@ pub(super) fn encode(binary: &Binary, format: ByteFormat) -> Result<String> {
     }
 }
 
-/// Text as bytes.
+/// Converts text to bytes.
 pub(super) fn decode(text: &str, format: ByteFormat) -> Result<Vec<u8>> {
     let bytes = match format {
         ByteFormat::Base64 | ByteFormat::Auto => BASE64_STANDARD.decode(text).ok(),

@@ -1,4 +1,4 @@
-//! A call: a function with its arguments and what parsing prepared for it.
+//! A call: a function with its arguments, and data that the parser prepared for it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,17 +13,17 @@ use crate::collation::Collator;
 use crate::meter;
 use crate::regex::Regex;
 
-/// Bytes that a call may leave charged without measuring its value: smaller than what measuring
-/// every call would cost, and bounded by the number of calls around it.
+/// Bytes that a call may leave charged to the meter without measuring its value. Measuring every
+/// value would cost more, and the number of enclosing calls bounds the total.
 const UNSETTLED: usize = 256;
 
 /// A function with its arguments.
 #[derive(Clone)]
 pub(super) struct Call {
     pub(super) function: &'static Function,
-    /// By position, or in the order of the signature; `None` when not given.
+    /// The arguments in the order of the signature; `None` for an argument that is not given.
     pub(super) arguments: Vec<Option<Expr>>,
-    /// The level of the first variable that the call binds.
+    /// The level of the first variable that the call defines.
     pub(super) level: u32,
     pub(super) collator: Option<Arc<Collator>>,
     pub(super) prepared: Prepared,
@@ -41,8 +41,8 @@ pub(super) enum Prepared {
 }
 
 impl Call {
-    /// The value. What was charged for the arguments is released; what was computed stays charged
-    /// to the scope of the caller.
+    /// The value of the call. The charges for its arguments are released; the computed value stays
+    /// charged to the scope of the caller.
     pub(super) fn evaluate<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
         meter::step()?;
         let scope = meter::scope();
@@ -59,7 +59,7 @@ impl Call {
         Ok(value)
     }
 
-    /// Name and arguments, when all of them are given by position.
+    /// The name and the arguments, if all arguments are given by position.
     pub(super) fn positional(&self) -> Option<(&'static str, Vec<&Expr>)> {
         if !matches!(self.function.shape, super::function::Shape::Positional(..)) {
             return None;
@@ -68,13 +68,14 @@ impl Call {
         Some((self.function.name, arguments?))
     }
 
-    /// Whether equal arguments give equal values, so that a call of constants is one.
+    /// Whether equal arguments give equal values, so that a call with constant arguments is
+    /// constant.
     pub(super) fn is_pure(&self) -> bool {
         self.function.name != "$rand"
     }
 
-    /// Whether a call of constants is computed when it is parsed. One match of a regular expression
-    /// may take long and cannot be ended, so it is left to the execution.
+    /// Whether a call with constant arguments is evaluated when it is parsed. A match of a regular
+    /// expression may take long and cannot be interrupted there, so it is left to the execution.
     pub(super) fn is_foldable(&self) -> bool {
         self.is_pure() && !self.function.name.starts_with("$regex")
     }

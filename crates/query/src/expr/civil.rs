@@ -6,7 +6,7 @@
 /// Milliseconds of a day.
 pub(crate) const DAY: i64 = 86_400_000;
 
-/// A point of local time by its parts.
+/// A local date and time as separate fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Civil {
     pub(crate) year: i64,
@@ -21,7 +21,7 @@ pub(crate) struct Civil {
 }
 
 impl Civil {
-    /// The parts of a number of local milliseconds.
+    /// The date and time of a number of milliseconds since 1970-01-01, local time.
     pub(crate) fn from_millis(millis: i64) -> Civil {
         let (days, rest) = (millis.div_euclid(DAY), millis.rem_euclid(DAY));
         let (year, month, day) = date_of_days(days);
@@ -46,27 +46,27 @@ impl Civil {
         ((self.hour * 60 + self.minute) * 60 + self.second) * 1000 + self.millisecond
     }
 
-    /// Sunday is 1, Saturday 7.
+    /// 1 (Sunday) to 7 (Saturday).
     pub(crate) fn day_of_week(&self) -> i64 {
         weekday(self.days()) + 1
     }
 
-    /// Monday is 1, Sunday 7.
+    /// 1 (Monday) to 7 (Sunday).
     pub(crate) fn iso_day_of_week(&self) -> i64 {
         iso_weekday(self.days())
     }
 
-    /// January the first is 1.
+    /// 1 for January 1.
     pub(crate) fn day_of_year(&self) -> i64 {
         self.days() - days_of_date(self.year, 1, 1) + 1
     }
 
-    /// Weeks begin on Sunday; the days before the first Sunday are week 0.
+    /// The number of the week. Weeks start on Sunday; days before the first Sunday are in week 0.
     pub(crate) fn week(&self) -> i64 {
         (self.day_of_year() + 7 - self.day_of_week()) / 7
     }
 
-    /// The year to which the week belongs by ISO 8601, and the week's number from 1.
+    /// The year of the week and the number of the week (from 1), by ISO 8601.
     pub(crate) fn iso_week(&self) -> (i64, i64) {
         // A week belongs to the year of its Thursday.
         let thursday = self.days() - iso_weekday(self.days()) + 4;
@@ -75,17 +75,17 @@ impl Civil {
     }
 }
 
-/// Sunday is 0.
+/// 0 (Sunday) to 6 (Saturday), of a day given in days since 1970-01-01.
 pub(crate) fn weekday(days: i64) -> i64 {
     (days + 4).rem_euclid(7)
 }
 
-/// Monday is 1, Sunday 7.
+/// 1 (Monday) to 7 (Sunday), of a day given in days since 1970-01-01.
 pub(crate) fn iso_weekday(days: i64) -> i64 {
     (days + 3).rem_euclid(7) + 1
 }
 
-/// Days since 1970-01-01 of a date; month 1 to 12, any day.
+/// The date in days since 1970-01-01; `month` is 1 to 12, `day` may be out of the month.
 pub(crate) fn days_of_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -95,7 +95,7 @@ pub(crate) fn days_of_date(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + day_of_era - 719_468
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Year, month and day of a date in days since 1970-01-01.
 pub(crate) fn date_of_days(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -114,7 +114,7 @@ pub(crate) fn date_of_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Days of a month.
+/// Number of days of a month.
 pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     let (next_year, next) = if month == 12 {
         (year + 1, 1)
@@ -124,9 +124,9 @@ pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     days_of_date(next_year, next, 1) - days_of_date(year, month, 1)
 }
 
-/// The Monday with which the first week of a year begins by ISO 8601, in days since 1970-01-01.
+/// The Monday of the first ISO 8601 week of a year, in days since 1970-01-01.
 pub(crate) fn first_iso_monday(year: i64) -> i64 {
-    // The fourth of January always lies in the first week.
+    // January 4 is always in the first week.
     let fourth = days_of_date(year, 1, 4);
     fourth - iso_weekday(fourth) + 1
 }

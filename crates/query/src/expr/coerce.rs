@@ -1,4 +1,4 @@
-//! Values where a string is wanted: what `$toLower`, `$substrBytes` and their kin take for text.
+//! Conversion to text where `$toLower`, `$substrBytes` and similar operators take a string.
 
 use bson::{Bson, Timestamp};
 
@@ -23,7 +23,7 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
         }
         Bson::DateTime(date) => Ok(date_format::iso(date.timestamp_millis())),
         Bson::Timestamp(time) => Ok(timestamp(*time)),
-        // `$toString` writes them `NaN` and `Infinity`; this is how C prints them.
+        // Lower case, as C prints them; `$toString` writes `NaN` and `Infinity`.
         Bson::Double(n) if !n.is_finite() => Ok(n.to_string().to_lowercase()),
         other => match Number::from_bson(other) {
             Some(number) => Ok(number.to_string()),
@@ -35,8 +35,8 @@ pub(super) fn to_text(value: &Value<'_>) -> Result<String> {
     }
 }
 
-/// A timestamp as MongoDB shows it here: `Jan  1 00:00:02:1`, without its year. The time is that
-/// of UTC, where MongoDB takes the zone of its process.
+/// A timestamp as MongoDB shows it here: `Jan 1 00:00:02:1`, without its year. The time zone is
+/// UTC; MongoDB uses the time zone of its process.
 fn timestamp(time: Timestamp) -> String {
     let civil = Civil::from_millis(i64::from(time.time) * 1000);
     let month = usize::try_from(civil.month - 1).ok();

@@ -1,4 +1,5 @@
-//! `$eq`, `$cmp` and their kin: the order of BSON across all types, with missing below everything.
+//! `$eq`, `$cmp` and similar operators: the order of BSON values of all types, with missing below
+//! all others.
 
 use std::cmp::Ordering;
 

@@ -20,7 +20,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::own("$switch", parse_switch, switch),
 ];
 
-/// Truth of a value: false, null, missing and zeros are false.
+/// Whether a value is true: all but false, null, missing and zeros.
 pub(super) fn truthy(value: &Value<'_>) -> bool {
     value.as_deref().is_some_and(value::truthy)
 }
@@ -122,7 +122,7 @@ const BRANCH: Signature = Signature {
     ],
 };
 
-/// The default first, then case and value of each branch.
+/// Parses the operand; the arguments are the default, then the case and the value of each branch.
 fn parse_switch(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     let fields = SWITCH.read(operand)?;
     let branches = match fields.first().copied().flatten() {

@@ -1,6 +1,7 @@
 //! `$convert`, `$toInt` and the other conversions by name, `$type`.
 //!
-//! Which types go into which is the table of the manual's `$convert`; [`convert`] is that table.
+//! The table in the manual of `$convert` lists the supported conversions; [`convert`] implements
+//! it.
 
 use std::borrow::Cow;
 
@@ -95,7 +96,7 @@ fn to_uuid<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     convert(input, target, Some(ByteFormat::Uuid)).map(Some)
 }
 
-/// A failed conversion, in the words of `$convert`.
+/// A failed conversion, worded as MongoDB's `$convert`.
 pub(super) fn failure(what: impl std::fmt::Display, detail: &str) -> Error {
     Error::new(
         Code::CONVERSION_FAILURE,
@@ -123,7 +124,8 @@ fn convert<'e>(
     if same {
         return Ok(input);
     }
-    // The longest form is hexadecimal, and messages quote what cannot be converted.
+    // The longest result is hexadecimal text, two bytes per byte; an error message quotes the
+    // input.
     let length = match &*input {
         Bson::String(text) => text.len(),
         Bson::Binary(binary) => binary.bytes.len(),
@@ -149,7 +151,7 @@ fn convert<'e>(
     })
 }
 
-/// Everything is true but false and the zeros.
+/// Whether `input` converts to true: all values but false and zeros.
 fn is_true(input: &Bson) -> bool {
     match input {
         Bson::Boolean(truth) => *truth,

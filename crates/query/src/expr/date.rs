@@ -1,4 +1,4 @@
-//! Dates: `$year` and the other parts, `$dateToString`, and the halves of timestamps.
+//! Dates: `$year` and the other parts, `$dateToString`, and the two parts of timestamps.
 
 use bson::{Bson, DateTime};
 
@@ -48,7 +48,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// The instant of a value that stands for one: a date, a timestamp, an object id.
+/// The instant of a date, timestamp or object id, in milliseconds since 1970 UTC.
 pub(super) fn instant(value: &Bson) -> Result<i64> {
     match value {
         Bson::DateTime(date) => Ok(date.timestamp_millis()),
@@ -61,7 +61,7 @@ pub(super) fn instant(value: &Bson) -> Result<i64> {
     }
 }
 
-/// The instant of an argument; `None` when null.
+/// The instant of an argument; `None` when it is null.
 pub(super) fn argument(args: &Args<'_>, at: usize) -> Result<Option<i64>> {
     args.present(at)?.map(|value| instant(&value)).transpose()
 }
@@ -71,7 +71,7 @@ pub(super) fn date<'e>(millis: i64) -> Result<Value<'e>> {
     computed(DateTime::from_millis(millis))
 }
 
-/// The date alone, or an object of a date and a time zone.
+/// Parses the operand: a date, or an object with a date and a time zone.
 fn parse_part(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     let name = function.name;
     let arguments = match operand {
@@ -132,7 +132,7 @@ fn iso_week_year<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
 }
 
-/// The most bytes of text that one byte of a format gives: `%B` is `September`.
+/// Maximum number of text bytes per byte of a format: `%B` gives up to `September`.
 const SPECIFIER: usize = 5;
 
 const TO_STRING: Signature = Signature {

@@ -1,4 +1,4 @@
-//! `$dateDiff`: how many boundaries of a unit lie between two dates.
+//! `$dateDiff`: the number of boundaries of a unit between two dates.
 
 use super::args::{Args, computed, fail, null};
 use super::civil::{Civil, DAY, iso_weekday};
@@ -54,7 +54,7 @@ fn diff<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
 }
 
-/// Boundaries crossed from one instant to another; negative when going back.
+/// Number of boundaries between two instants; negative if `end` is before `start`.
 fn between(start: i64, end: i64, unit: Unit, zone: &Zone, week: i64) -> i64 {
     let (from, to) = (zone.civil(start), zone.civil(end));
     let months = |date: &Civil| date.year * 12 + date.month - 1;
@@ -67,13 +67,14 @@ fn between(start: i64, end: i64, unit: Unit, zone: &Zone, week: i64) -> i64 {
         Unit::Millisecond => end.saturating_sub(start),
         _ => {
             let length = unit.millis().unwrap_or(DAY);
-            // The offset at each end: boundaries are those of local hours.
+            // The boundaries are those of local hours, so each end is converted with its own
+            // offset.
             zone.local(end).div_euclid(length) - zone.local(start).div_euclid(length)
         }
     }
 }
 
-/// Weeks since some week long ago, for weeks that begin on `start`.
+/// The number of the week since a fixed week in the past; weeks begin on the day `start`.
 fn week_number(date: &Civil, start: i64) -> i64 {
     let days = date.days();
     let into = (iso_weekday(days) - start).rem_euclid(7);

@@ -7,12 +7,12 @@ use super::civil::Civil;
 use super::zone::Zone;
 use crate::Result;
 
-/// The format of dates in UTC when none is given.
+/// The default format for dates in UTC.
 pub(crate) const ISO_UTC: &str = "%Y-%m-%dT%H:%M:%S.%LZ";
-/// The format of dates elsewhere when none is given.
+/// The default format for dates in other time zones.
 pub(crate) const ISO_LOCAL: &str = "%Y-%m-%dT%H:%M:%S.%L";
 
-/// English names of months, which formats print and dates are parsed by.
+/// English names of the months, for printing and for parsing.
 pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
@@ -28,7 +28,7 @@ pub(crate) const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// An instant, in milliseconds since 1970 UTC, as local text.
+/// Formats an instant, in milliseconds since 1970 UTC, as local time of `zone`.
 pub(crate) fn format(pattern: &str, instant: i64, zone: &Zone) -> Result<String> {
     let civil = zone.civil(instant);
     let mut text = String::with_capacity(pattern.len() + 16);
@@ -115,7 +115,7 @@ fn four_digits(year: i64) -> Result<i64> {
     Ok(year)
 }
 
-/// An instant as `2024-01-31T12:00:00.000Z`, with as many digits of a year as it has.
+/// An instant as `2024-01-31T12:00:00.000Z`; the year has as many digits as it needs.
 pub(crate) fn iso(instant: i64) -> String {
     let c = Civil::from_millis(instant);
     format!(

@@ -1,14 +1,14 @@
-//! Dates in the forms that people write, without a format: ISO 8601, American and European dates,
-//! names of months, RFC 2822, the log format of web servers.
+//! Parses dates written without a given format: ISO 8601, American and European dates, names of
+//! months, RFC 2822, the log format of web servers.
 //!
-//! A text is a list of items in any order (a date, a time, a day of the week, a zone), with spaces,
-//! commas and points between; each item may come once. The forms are those of MongoDB's reader
-//! where they name a whole date; relative ones ("yesterday") are not read.
+//! A text is a list of items in any order (a date, a time, a day of the week, a zone), separated by
+//! spaces, commas and points; each kind of item may occur once. The forms of items are those of
+//! MongoDB's parser that specify a date; relative ones ("yesterday") are not supported.
 
 use super::date_text::{Fields, Reader};
 use super::zone::{Zone, abbreviation, parse_offset};
 
-/// Names of days, from Sunday. Three letters are enough.
+/// Names of the days of the week, from Sunday. Their first three letters are accepted, too.
 const DAYS: [&str; 7] = [
     "sunday",
     "monday",
@@ -21,23 +21,23 @@ const DAYS: [&str; 7] = [
 
 /// One part of a text.
 enum Item {
-    /// Year, month and day, where they are given.
+    /// Year, month and day; `None` if not given.
     Date(Option<i64>, Option<i64>, Option<i64>),
-    /// A year, and the number of a day in it.
+    /// A year, and the number of a day in that year.
     DayOfYear(i64, i64),
-    /// A year, a week and a day of ISO 8601.
+    /// A year, week and day of ISO 8601.
     Week(i64, i64, Option<i64>),
     /// Hour, minute, second and millisecond.
     Time([i64; 4]),
-    /// The day of the week; Sunday is 0.
+    /// The day of the week; 0 is Sunday.
     Weekday(i64),
     Zone(Zone),
 }
 
-/// Reads one form; what it has read of another is read again.
+/// Parses one form. If it returns `None`, the caller resets the reader.
 type Form = fn(&mut Reader<'_>) -> Option<Item>;
 
-/// The forms, longer ones before those that are the beginning of them.
+/// The forms of items. A form that is the beginning of another one comes after it.
 const FORMS: [Form; 13] = [
     week,
     day_of_year,
@@ -75,7 +75,7 @@ pub(super) fn read(reader: &mut Reader<'_>) -> Option<Fields> {
     }
 }
 
-/// Enters an item that has not been given before.
+/// Sets the fields of an item; `None` if they were set before.
 fn enter(fields: &mut Fields, item: Item) -> Option<()> {
     let dated = fields.year.is_some() || fields.month.is_some() || fields.iso_year.is_some();
     let free = match &item {
@@ -109,13 +109,14 @@ fn date(year: i64, month: i64, day: i64) -> Option<Item> {
     Some(Item::Date(Some(year), Some(month), Some(day)))
 }
 
-/// Whether a number ends here.
+/// `None` if the next character is a digit.
 fn ended(reader: &Reader<'_>) -> Option<()> {
     let digit = reader.peek().is_some_and(|byte| byte.is_ascii_digit());
     (!digit).then_some(())
 }
 
-/// A year of up to four digits; 00 to 69 are of this century, 70 to 99 of the last.
+/// A year of up to four digits; of two digits, 00 to 69 mean 2000 to 2069, 70 to 99 mean 1970 to
+/// 1999.
 fn year(reader: &mut Reader<'_>) -> Option<i64> {
     let start = reader.at;
     let year = reader.digits(1, 4)?;
@@ -180,7 +181,7 @@ fn year_first(reader: &mut Reader<'_>) -> Option<Item> {
     date(year, month, 1)
 }
 
-/// `7/4/2017`, `7/4/17`; a year is missing in `7/4`.
+/// `7/4/2017`, `7/4/17`, or `7/4` without a year.
 fn american(reader: &mut Reader<'_>) -> Option<Item> {
     let month = reader.digits(1, 2)?;
     reader.accept(b'/').then_some(())?;
@@ -193,7 +194,7 @@ fn american(reader: &mut Reader<'_>) -> Option<Item> {
     Some(Item::Date(year, Some(month), Some(day)))
 }
 
-/// `04/Jul/2017`, before `:11:56:02`.
+/// `04/Jul/2017`, followed by a time such as `:11:56:02`.
 fn log(reader: &mut Reader<'_>) -> Option<Item> {
     let day = reader.digits(1, 2)?;
     reader.accept(b'/').then_some(())?;
@@ -204,7 +205,7 @@ fn log(reader: &mut Reader<'_>) -> Option<Item> {
     date(year, month, day)
 }
 
-/// `04-07-2017`, `4.7.2017`: day before month.
+/// `04-07-2017`, `4.7.2017`: the day before the month.
 fn day_month_year(reader: &mut Reader<'_>) -> Option<Item> {
     let day = reader.digits(1, 2)?;
     let _separated = reader.one_of(b".-\t")?;
@@ -227,7 +228,7 @@ fn short_year_first(reader: &mut Reader<'_>) -> Option<Item> {
     date(year, month, day)
 }
 
-/// `4 July 2017`, `04-Jul-17`, `4th of` is not read; a year is missing in `4 July`.
+/// `4 July 2017`, `04-Jul-17`, or `4 July` without a year; `4th of` is not supported.
 fn day_first(reader: &mut Reader<'_>) -> Option<Item> {
     let day = reader.digits(1, 2)?;
     ordinal(reader);
@@ -242,7 +243,7 @@ fn day_first(reader: &mut Reader<'_>) -> Option<Item> {
     Some(Item::Date(year, Some(month), Some(day)))
 }
 
-/// `July 4th, 2017`, `Jul-04-2017`, `July 2017`; a year is missing in `July 4`.
+/// `July 4th, 2017`, `Jul-04-2017`, `July 2017`, or `July 4` without a year.
 fn month_first(reader: &mut Reader<'_>) -> Option<Item> {
     let month = reader.month()?;
     reader.skip(b" .\t-");
@@ -265,7 +266,7 @@ fn month_first(reader: &mut Reader<'_>) -> Option<Item> {
     Some(Item::Date(year, Some(month), Some(day)))
 }
 
-/// `st`, `nd`, `rd` or `th` behind a day.
+/// Skips `st`, `nd`, `rd` or `th` after the day.
 fn ordinal(reader: &mut Reader<'_>) {
     let rest = reader.rest();
     let suffix = rest.get(..2).unwrap_or("").to_ascii_lowercase();
@@ -327,7 +328,7 @@ fn compact_time(reader: &mut Reader<'_>) -> Option<Item> {
     Some(Item::Time([hour, minute, second, fraction.unwrap_or(0)]))
 }
 
-/// Whether it is `pm` and not `am`.
+/// Parses `am` (false) or `pm` (true).
 fn meridian(reader: &mut Reader<'_>) -> Option<bool> {
     let before = reader.at;
     reader.skip(b" \t");
@@ -346,7 +347,7 @@ fn meridian(reader: &mut Reader<'_>) -> Option<bool> {
     found
 }
 
-/// The letters here.
+/// The letters at the current position.
 fn word<'t>(reader: &Reader<'t>) -> &'t str {
     let rest = reader.rest();
     let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();

@@ -70,7 +70,7 @@ fn from_string<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     if args.given(2) && is_nullish(&format) {
         return null();
     }
-    // Messages quote the text.
+    // An error message quotes the text.
     meter::read(text.len())?;
     meter::charge("$dateFromString", text.len())?;
     let format = format.as_deref().and_then(Bson::as_str);

@@ -73,7 +73,7 @@ fn parse_from(function: &'static Function, operand: &Bson, scope: &Scope) -> Res
     Ok(call(function, arguments, Prepared::None, scope))
 }
 
-/// One part; `None` when null.
+/// The value of one part, or `default` when it is not given; `None` when it is null.
 fn read_part(args: &Args<'_>, at: usize, default: i64) -> Result<Option<i64>> {
     if !args.given(at) {
         return Ok(Some(default));

@@ -1,6 +1,7 @@
-//! Dates from text: in a written form ([`date_free`]), or by the specifiers of a format.
+//! Parses dates from text: without a format ([`date_free`]), or by the specifiers of a format.
 //!
-//! Both readers gather [`Fields`]; what they make of them, and what they refuse, is the same.
+//! Both parsers fill [`Fields`], which are then checked and converted to an instant in the same
+//! way.
 
 use super::civil::{DAY, days_in_month, days_of_date, first_iso_monday, weekday};
 use super::date_format::MONTHS;
@@ -22,19 +23,19 @@ pub(super) struct Fields {
     pub(super) minute: Option<i64>,
     pub(super) second: Option<i64>,
     pub(super) millisecond: Option<i64>,
-    /// Sunday is 0. The date moves on to it.
+    /// The day of the week, 0 for Sunday: the date moves forward to this day.
     pub(super) weekday: Option<i64>,
     pub(super) zone: Option<Zone>,
 }
 
-/// A text and how far it is read.
+/// A text, with the position up to which it is read.
 pub(super) struct Reader<'t> {
     text: &'t str,
     pub(super) at: usize,
 }
 
-/// The instant of a text, in milliseconds. `zone` is that of texts without one of their own; a text
-/// that has one is refused when `zone` is given.
+/// The instant of a text, in milliseconds since 1970 UTC. `zone` applies to a text without a time
+/// zone; if `zone` is given, a text with a time zone is refused.
 pub(super) fn parse(text: &str, format: Option<&str>, zone: Option<&Zone>) -> Result<i64> {
     let mut reader = Reader { text, at: 0 };
     let fields = match format {
@@ -74,26 +75,26 @@ impl<'t> Reader<'t> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// Passes over the letters of a set.
+    /// Skips all following letters that are in the set.
     pub(super) fn skip(&mut self, letters: &[u8]) {
         while self.one_of(letters).is_some() {}
     }
 
-    /// Takes one letter of a set.
+    /// Reads the next letter, if it is in the set.
     pub(super) fn one_of(&mut self, letters: &[u8]) -> Option<u8> {
         let found = self.peek().filter(|byte| letters.contains(byte))?;
         self.at += 1;
         Some(found)
     }
 
-    /// Takes a letter, if it is this one.
+    /// Skips the next letter if it is `letter`; returns whether it was.
     pub(super) fn accept(&mut self, letter: u8) -> bool {
         let found = self.peek() == Some(letter);
         self.at += usize::from(found);
         found
     }
 
-    /// A number of `least` to `most` digits.
+    /// Reads a number of `least` to `most` digits.
     pub(super) fn digits(&mut self, least: usize, most: usize) -> Option<i64> {
         let rest = self.rest();
         let count = rest
@@ -108,7 +109,7 @@ impl<'t> Reader<'t> {
         rest.get(..count)?.parse().ok()
     }
 
-    /// Milliseconds of a fraction; digits beyond the third are dropped.
+    /// Reads a fraction of a second as milliseconds; digits after the third are dropped.
     pub(super) fn fraction(&mut self) -> Option<i64> {
         let rest = self.rest();
         let count = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -118,7 +119,7 @@ impl<'t> Reader<'t> {
         Some(kept.parse::<i64>().ok()? * 10_i64.pow(missing))
     }
 
-    /// A month's name, whole or its first three letters.
+    /// Reads the name of a month, or its first three letters.
     pub(super) fn month(&mut self) -> Option<i64> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_alphabetic).count();
@@ -173,7 +174,7 @@ pub(super) fn check_format(format: &str) -> Result<()> {
     Ok(())
 }
 
-/// The specifiers that [`part`] reads.
+/// The specifiers that [`part`] supports.
 const SPECIFIERS: &str = "%zZYmbBdGVujHMSL";
 
 fn unknown_specifier(specifier: char) -> Error {
@@ -191,7 +192,7 @@ fn literal(reader: &mut Reader<'_>, letter: char) -> Option<()> {
     found.then_some(())
 }
 
-/// One specifier; `Ok(None)` when the text does not go with it.
+/// Reads the text of one specifier; `Ok(None)` when the text does not match it.
 fn part(reader: &mut Reader<'_>, fields: &mut Fields, specifier: char) -> Result<Option<()>> {
     let (place, found) = match specifier {
         '%' => return Ok(literal(reader, '%')),
@@ -266,7 +267,7 @@ impl Fields {
         Ok(zone.instant(millis))
     }
 
-    /// ISO years, weeks and days of weeks do not go with years, months and days.
+    /// Checks that ISO years, weeks and weekdays are not combined with years, months and days.
     fn check_calendar(&self, text: &str) -> Result<()> {
         let iso_part = self.iso_week.or(self.iso_day).or(self.iso_year).is_some();
         let natural = self.year.or(self.month).or(self.day).is_some();

@@ -1,6 +1,7 @@
-//! `$dateTrunc`: the start of the bin of time in which a date lies.
+//! `$dateTrunc`: the start of the time interval (bin) that contains a date.
 //!
-//! Bins are counted from the beginning of 2000 in the time zone; weeks from the first one of it.
+//! Bins are counted from the start of the year 2000 in the time zone, bins of weeks from the first
+//! start of a week in 2000.
 
 use super::args::{Args, fail, is_nullish, null, type_of};
 use super::arithmetic::number;
@@ -61,7 +62,7 @@ fn trunc<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }
 }
 
-/// The size of bins; `None` when null.
+/// The size of a bin in units; `None` when it is null.
 fn bin_size(args: &Args<'_>) -> Result<Option<i64>> {
     if !args.given(2) {
         return Ok(Some(1));
@@ -93,7 +94,7 @@ fn truncated(instant: i64, unit: Unit, bins: i64, zone: &Zone, week: i64) -> Opt
         let since = (civil.year - 2000) * 12 + civil.month - 1;
         let start = since.div_euclid(bin).checked_mul(bin)?;
         let (year, month) = (2000 + start.div_euclid(12), start.rem_euclid(12) + 1);
-        // Dates of BSON end before the year 300 million; the days of others may overflow.
+        // No BSON date is in these years, and the number of days may overflow.
         if !(-300_000_000..=300_000_000).contains(&year) {
             return None;
         }
@@ -114,7 +115,7 @@ fn truncated(instant: i64, unit: Unit, bins: i64, zone: &Zone, week: i64) -> Opt
             .checked_add(origin)?;
         return Some(zone.instant(start));
     }
-    // Fixed lengths are counted in elapsed time from the local beginning of 2000.
+    // Bins of fixed length are counted in elapsed time from the start of 2000 in local time.
     let origin = zone.instant(origin);
     let since = instant.checked_sub(origin)?;
     since.div_euclid(bin).checked_mul(bin)?.checked_add(origin)

@@ -1,11 +1,11 @@
-//! Which parts of a document an expression reads.
+//! The parts of a document that an expression reads.
 
 use std::collections::BTreeSet;
 
 use super::Expr;
 use super::node::{Base, Node};
 
-/// The paths of the document that are read, and the variables of the operation.
+/// The paths of the document and the variables of the operation that an expression reads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependencies {
     /// Paths of the document, as `a.b`.
@@ -14,12 +14,12 @@ pub struct Dependencies {
     pub whole: bool,
     /// Names of the operation's variables, without dollars.
     pub variables: BTreeSet<String>,
-    /// Whether two evaluations may give different values, as `$rand` does.
+    /// Whether equal inputs may give different values, as with `$rand`.
     pub random: bool,
 }
 
 impl Dependencies {
-    /// Whether the document is read at all.
+    /// Whether a part of the document is read.
     #[must_use]
     pub fn needs_document(&self) -> bool {
         self.whole || !self.fields.is_empty()

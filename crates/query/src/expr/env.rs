@@ -1,9 +1,9 @@
 //! The environment in which an expression is evaluated: the document, the variables, and the values
 //! bound by enclosing `$let`, `$map` and similar.
 //!
-//! Nothing here is shared or locked: an [`Env`] is a handful of references and is copied freely.
-//! Bound values live in frames on the stack of the evaluation, each with the levels at which
-//! [`super::Scope`] defined them, so finding one compares numbers and not names.
+//! An [`Env`] consists of a few references and is copied; it has no locks. The values of variables
+//! are in frames on the evaluation's stack. Each frame has the level that [`super::Scope`] gave its
+//! variables, so a variable is found by comparing numbers, not names.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument};
 use super::{Expr, Scope};
 use crate::{Code, Error, Result};
 
-/// The value of an expression while it is computed: borrowed where possible, `None` when missing.
+/// The value of an expression during evaluation: borrowed where possible, `None` when missing.
 pub(crate) type Value<'e> = Option<Cow<'e, Bson>>;
 
 /// The environment in which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
-    /// The document: `$$ROOT`, and `$$CURRENT` unless that was rebound.
+    /// The document: the value of `$$ROOT`, and of `$$CURRENT` unless an expression redefines it.
     pub root: &'a Document,
     /// Variables of the operation.
     pub vars: &'a Variables,
@@ -37,7 +37,7 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// The same with one more bound variable.
+    /// Returns this environment with the variables of `frame`.
     pub(super) fn with(&self, frame: &'a Frame<'a>) -> Env<'a> {
         Env {
             frame: Some(frame),
@@ -45,12 +45,12 @@ impl<'a> Env<'a> {
         }
     }
 
-    /// The innermost frame, which becomes the parent of the next.
+    /// The innermost frame, which becomes the parent of a new one.
     pub(super) fn frame(&self) -> Option<&'a Frame<'a>> {
         self.frame
     }
 
-    /// The value bound at `level`.
+    /// The value of the variable at `level`.
     pub(super) fn local(&self, level: u32) -> Option<&'a Bson> {
         let mut frame = self.frame;
         while let Some(at) = frame {
@@ -63,13 +63,13 @@ impl<'a> Env<'a> {
     }
 }
 
-/// Variables that one expression binds.
+/// The variables that one expression defines.
 pub(super) struct Frame<'a> {
-    /// The level at which the scope defined the first of them.
+    /// The level of the first variable.
     pub(super) level: u32,
     /// Their values.
     pub(super) values: &'a [Value<'a>],
-    /// The frame around it.
+    /// The frame of the enclosing expression.
     pub(super) parent: Option<&'a Frame<'a>>,
 }
 
@@ -80,12 +80,13 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Variables of the system that few operations read.
+/// System variables that few operations read.
 #[derive(Clone, Debug, Default)]
 pub struct System {
-    /// `CLUSTER_TIME`: the time of the operation by the clock of the deployment, if it has one.
+    /// `CLUSTER_TIME`: the cluster time at the start of the operation; `None` without a cluster
+    /// time.
     pub cluster_time: Option<Bson>,
-    /// `USER_ROLES`: an array of documents `{_id, role, db}`, if users are known.
+    /// `USER_ROLES`: an array of documents `{_id, role, db}`; `None` without users.
     pub user_roles: Option<Arc<Bson>>,
 }
 
@@ -109,7 +110,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// Variables with `$$NOW` set, which every operation reads once.
+    /// Variables with `NOW`, the start of the operation.
     #[must_use]
     pub fn at(now: DateTime) -> Variables {
         let mut variables = Variables::default();
@@ -117,8 +118,8 @@ impl Variables {
         variables
     }
 
-    /// Evaluates the `let` of a command over the variables of `base`. The expressions must not read
-    /// a document: code 4890500.
+    /// Evaluates the `let` of a command and adds its variables to those of `base`. An expression
+    /// that reads the document is refused with code 4890500.
     pub fn from_let(spec: &RawDocument, base: &Variables) -> Result<Variables> {
         let mut variables = base.clone();
         let empty = Document::new();
@@ -143,7 +144,7 @@ impl Variables {
         Ok(variables)
     }
 
-    /// Sets one, without the dollars; `None` is a missing value.
+    /// Sets a variable, named without dollars; `None` is a missing value.
     pub fn set(&mut self, name: &str, value: Option<Bson>) {
         let values = Arc::make_mut(&mut self.values);
         match values.iter_mut().find(|(known, _)| &**known == name) {
@@ -152,18 +153,18 @@ impl Variables {
         }
     }
 
-    /// Sets those of the system beside `NOW`.
+    /// Sets the system variables other than `NOW`.
     pub fn set_system(&mut self, system: Option<Arc<System>>) {
         self.system = system;
     }
 
-    /// Whether there is one of this name.
+    /// Whether the variable `name` exists.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| &**known == name)
     }
 
-    /// Its value; `None` when it is missing or no such variable exists.
+    /// The value of the variable; `None` when it is missing or no such variable exists.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bson> {
         match self.values.iter().find(|(known, _)| &**known == name) {
@@ -172,10 +173,10 @@ impl Variables {
         }
     }
 
-    /// Its value, as an expression reads it.
+    /// The value of the variable, for an expression that reads it.
     ///
     /// # Errors
-    /// 51144 for a variable of the system that the operation does not have.
+    /// 51144 for a system variable that is not set.
     pub(super) fn read(&self, name: &str) -> Result<Option<&Bson>> {
         match self.get(name) {
             None if matches!(name, "CLUSTER_TIME" | "USER_ROLES") => Err(Error::location(
@@ -186,7 +187,7 @@ impl Variables {
         }
     }
 
-    /// The names, in the order in which they were set.
+    /// The names of the variables, in the order in which they were set.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|(name, _)| &**name)
     }

@@ -1,6 +1,6 @@
-//! Paths of expressions: `a.b` reaches through documents, and through the documents of an array,
-//! giving the array of what it finds. Unlike the paths of filters, a number is a name like any
-//! other, and arrays directly inside of arrays are not entered.
+//! Paths of expressions: `a.b` leads through documents, and also through the documents of an array;
+//! then the value is the array of the found values. Unlike in paths of filters, a number is a field
+//! name, not an index, and arrays directly in arrays are not entered.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,14 +11,14 @@ use bson::{Bson, Document};
 use super::env::Value;
 use crate::{Error, Result};
 
-/// A path of field names, cheap to clone. Empty: the value itself.
+/// A path of field names, cheap to clone. The empty path leads to the value itself.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FieldPath {
     names: Arc<[Box<str>]>,
 }
 
 impl FieldPath {
-    /// Parses `a.b.c`, without a dollar. Names must be neither empty nor begin with a dollar.
+    /// Parses `a.b.c`, without a leading dollar. Names must not be empty or begin with a dollar.
     pub fn parse(text: &str) -> Result<FieldPath> {
         if text.is_empty() {
             return Err(Error::location(
@@ -47,7 +47,7 @@ impl FieldPath {
         })
     }
 
-    /// The path to the value itself.
+    /// The empty path, which leads to the value itself.
     #[must_use]
     pub fn empty() -> FieldPath {
         FieldPath {
@@ -55,13 +55,13 @@ impl FieldPath {
         }
     }
 
-    /// Whether it is the path to the value itself.
+    /// Whether the path is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
     }
 
-    /// The names from the outside in.
+    /// The names, from the outermost to the innermost.
     #[must_use]
     pub fn names(&self) -> &[Box<str>] {
         &self.names
@@ -78,7 +78,7 @@ impl FieldPath {
     }
 }
 
-/// Names that a path may have: as deep as documents nest.
+/// Maximum number of names: the maximum nesting of documents.
 const MAX_NAMES: usize = 200;
 
 /// Checks one name of a path or of an object literal.

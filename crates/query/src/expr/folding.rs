@@ -1,9 +1,9 @@
 //! Errors of calls whose arguments are constants.
 //!
-//! Such a call is evaluated when it is parsed. If that fails, the call stays and fails when it is
-//! evaluated, if it ever is. MongoDB refuses the whole pipeline instead, whether the call would be
-//! reached or not. [`refuse_failing`] is the latter behaviour for what is parsed inside of it, on
-//! the same thread.
+//! Such a call is evaluated when it is parsed. If this fails, the call stays in the expression, and
+//! fails only if it is evaluated later. MongoDB instead refuses the whole pipeline, even if the
+//! call would never be evaluated. [`refuse_failing`] does the same for everything that its closure
+//! parses on the current thread.
 
 use std::cell::RefCell;
 
@@ -11,9 +11,9 @@ use crate::{Error, Result};
 
 #[derive(Default)]
 struct State {
-    /// Whether errors are recorded.
+    /// Whether errors are recorded: [`refuse_failing`] is running.
     on: bool,
-    /// Calls around the current one of which some arguments are never evaluated.
+    /// Number of enclosing calls that may skip the evaluation of their arguments.
     lazy: u32,
     /// The first error.
     first: Option<Error>,
@@ -23,7 +23,7 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::default();
 }
 
-/// Run `parse`, and reject its result if a call with constant arguments in it fails.
+/// Runs `parse`, and returns an error if a call with constant arguments in it fails.
 ///
 /// # Errors
 /// Errors of `parse`; otherwise the error of the first failing call with constant arguments, worded
@@ -42,7 +42,7 @@ pub fn refuse_failing<T>(parse: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Record the error of a call of constants.
+/// Records the error of a call with constant arguments.
 pub(super) fn failed(error: Error) {
     STATE.with_borrow_mut(|state| {
         if state.on && state.lazy == 0 && state.first.is_none() {
@@ -51,7 +51,8 @@ pub(super) fn failed(error: Error) {
     });
 }
 
-/// Parse a call whose arguments may never be evaluated, also by MongoDB's optimizer.
+/// Runs `parse` for a call that may skip its arguments, also in MongoDB's optimizer: errors of
+/// calls in them are not recorded.
 pub(super) fn lazily<T>(parse: impl FnOnce() -> T) -> T {
     STATE.with_borrow_mut(|state| state.lazy += 1);
     let parsed = parse();

@@ -1,4 +1,4 @@
-//! The table of functions: each family lists its own, and a name finds its row.
+//! The table of functions: each family has its own list, in which a function is found by name.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,16 +16,15 @@ use super::{
 };
 use crate::Result;
 
-/// Computes a call's value from its unevaluated arguments.
+/// Computes the value of a call from its unevaluated arguments.
 pub(super) type Evaluate = for<'e> fn(&Args<'e>) -> Result<Value<'e>>;
 
-/// Makes an expression of the operand, for functions that bind variables or have a form of their
-/// own.
+/// Parses the operand, for functions that define variables or have an operand of another form.
 pub(super) type Parse = fn(&'static Function, &Bson, &Scope) -> Result<Expr>;
 
 /// A row of the table.
 pub(super) struct Function {
-    /// With its dollar.
+    /// The name, with its dollar.
     pub(super) name: &'static str,
     pub(super) shape: Shape,
     pub(super) evaluate: Evaluate,
@@ -33,11 +32,12 @@ pub(super) struct Function {
 
 /// How the operand is read.
 pub(super) enum Shape {
-    /// An array of arguments, or one argument alone, this many at least and at most.
+    /// An array of arguments, or a single argument without an array; the minimum and the maximum
+    /// number.
     Positional(usize, usize),
     /// An object of named arguments.
     Named(&'static Signature),
-    /// By itself.
+    /// An operand that the function itself parses.
     Own(Parse),
 }
 
@@ -61,12 +61,12 @@ impl Function {
         }
     }
 
-    /// Any number of arguments.
+    /// Any number of arguments by position.
     pub(super) const fn any(name: &'static str, evaluate: Evaluate) -> Function {
         Function::between(name, 0, usize::MAX, evaluate)
     }
 
-    /// Named arguments, in the order of the signature.
+    /// Named arguments; the function gets them in the order of the signature.
     pub(super) const fn named(signature: &'static Signature, evaluate: Evaluate) -> Function {
         Function {
             name: signature.name,
@@ -75,7 +75,7 @@ impl Function {
         }
     }
 
-    /// An operand with a form of its own.
+    /// An operand that `parse` parses.
     pub(super) const fn own(name: &'static str, parse: Parse, evaluate: Evaluate) -> Function {
         Function {
             name,
@@ -91,7 +91,7 @@ impl fmt::Debug for Function {
     }
 }
 
-/// The families, each with its rows.
+/// The lists of all families.
 const FAMILIES: &[&[Function]] = &[
     aggregate::FUNCTIONS,
     arithmetic::FUNCTIONS,
@@ -131,15 +131,15 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static Function>> = LazyLock::n
         .collect()
 });
 
-/// The names of all.
+/// The names of all functions.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let all = FAMILIES.iter().flat_map(|family| family.iter());
     all.map(|function| function.name)
 }
 
-/// The function of a name with its dollar.
+/// The function with this name, which includes the dollar.
 pub(super) fn find(name: &str) -> Option<&'static Function> {
-    // An old name: errors and explain name the operator it stands for.
+    // An alias: errors and `explain` show the name of the operator it stands for.
     let name = match name {
         "$substr" => "$substrBytes",
         name => name,

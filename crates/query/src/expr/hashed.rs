@@ -1,9 +1,9 @@
 //! `$toHashedIndexKey`: the hash of a value as MongoDB computes it for hashed indexes.
 //!
 //! The hash is the first eight bytes, little endian, of the MD5 of a seed (zero) and the value. A
-//! value is its place in the order of types, its name when it is a field, and its bytes in BSON;
-//! numbers of all types are truncated to 64-bit integers first, so that 2 and 2.5 have one hash.
-//! Our own hashed indexes use another hash, which no answer shows.
+//! value contributes the number of its type, its name if it is a field, and its BSON bytes; numbers
+//! of all types are first truncated to 64-bit integers, so that 2 and 2.5 have the same hash.
+//! Hashed indexes of this server use another hash, which is never visible to clients.
 
 use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use md5::{Digest, Md5};
@@ -20,7 +20,8 @@ pub(super) const FUNCTIONS: &[Function] = &[Function::exactly(
     to_hashed_index_key,
 )];
 
-/// Two to the power of 63: MongoDB's conversion overflows to the least integer there.
+/// Two to the power of 63: for numbers from here on, MongoDB's conversion overflows to the least
+/// integer.
 const TWO_63: f64 = 9_223_372_036_854_775_808.0;
 
 fn to_hashed_index_key<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -29,7 +30,7 @@ fn to_hashed_index_key<'e>(args: &Args<'e>) -> Result<Value<'e>> {
 }
 
 fn hash(value: &Bson) -> Result<i64> {
-    // The copy, the document around it, and its bytes.
+    // Charged for the copy, the document around it, and its bytes.
     let size = meter::size(value);
     meter::read(size)?;
     meter::charge("$toHashedIndexKey", 3 * size)?;
@@ -45,7 +46,7 @@ fn hash(value: &Bson) -> Result<i64> {
     Ok(i64::from_le_bytes(*first))
 }
 
-/// Adds a value. Recursion is bounded by the nesting of documents.
+/// Adds a value to the hash. Recursion is bounded by the nesting of documents.
 fn add(md5: &mut Md5, value: RawBsonRef<'_>, name: Option<&str>) -> Result<()> {
     md5.update(type_order(value).to_le_bytes());
     if let Some(name) = name {
@@ -90,7 +91,8 @@ fn add(md5: &mut Md5, value: RawBsonRef<'_>, name: Option<&str>) -> Result<()> {
             md5.update(regex.options.as_str().as_bytes());
             md5.update([0]);
         }
-        // Types without bytes. A pointer to a document is deprecated and has no accessors.
+        // Types without bytes; and DBPointer, which is deprecated and whose bytes `bson` does not
+        // expose.
         _ => {}
     }
     Ok(())
@@ -101,7 +103,7 @@ fn add_fields(md5: &mut Md5, document: &RawDocument) -> Result<()> {
         let (name, value) = element?;
         add(md5, value, Some(name.as_str()))?;
     }
-    // The end of a document.
+    // Marks the end of a document.
     md5.update(0_i32.to_le_bytes());
     Ok(())
 }
@@ -116,7 +118,7 @@ fn length(bytes: usize) -> [u8; 4] {
     i32::try_from(bytes).unwrap_or(i32::MAX).to_le_bytes()
 }
 
-/// The place of a value's type in the order of types, as MongoDB numbers it.
+/// MongoDB's number for the type of a value, by its place in the order of types.
 fn type_order(value: RawBsonRef<'_>) -> i32 {
     match value {
         RawBsonRef::MinKey => -1,

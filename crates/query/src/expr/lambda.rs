@@ -1,6 +1,7 @@
-//! `$let`, `$map`, `$filter`, `$reduce`: expressions that bind variables.
+//! `$let`, `$map`, `$filter`, `$reduce`: expressions that define variables.
 //!
-//! The variables get consecutive levels from that of the call, in the order of their names.
+//! The variables of a call get consecutive levels, in the order of their names; the first one gets
+//! the level of the call.
 
 use std::borrow::Cow;
 
@@ -89,7 +90,7 @@ fn make(function: &'static Function, arguments: Vec<Option<Expr>>, scope: &Scope
     }
 }
 
-/// The body first, then the variables' values.
+/// Parses the operand; the arguments are the body, then the values of the variables.
 fn parse_let(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     let fields = LET.read(operand)?;
     let (Some(vars), Some(body)) = (field(&fields, 0), field(&fields, 1)) else {
@@ -127,7 +128,7 @@ fn bind<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     Ok(found.map(Cow::Owned))
 }
 
-/// Evaluates the argument at `body` with the call's variables bound.
+/// Evaluates the argument at `body` with `values` for the variables of the call.
 fn with_values(args: &Args<'_>, body: usize, values: &[Value<'_>]) -> Result<Option<Bson>> {
     let Some(body) = args.expr(body) else {
         return Ok(None);
@@ -292,14 +293,14 @@ fn reduce<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     Ok(total.map(Cow::Owned))
 }
 
-/// Nesting that values keep, as deep as that of expressions.
+/// Maximum nesting of values, the same as that of expressions.
 const MAX_VALUE_DEPTH: u32 = 200;
 
-/// Steps of `$reduce` between looks at its value: each step nests it by no more than the depth of
-/// an expression, and looking costs as much as the value is large.
+/// Number of steps of `$reduce` between checks of the nesting of its value. One step adds at most
+/// the depth of an expression; a check reads the whole value.
 const CHECKED_STEPS: usize = 16;
 
-/// Refuses values nested so deep that dropping or comparing them would exhaust the stack.
+/// Refuses values whose nesting is so deep that dropping or comparing them would exhaust the stack.
 fn check_depth(value: Option<&Bson>, left: u32) -> Result<()> {
     let Some(below) = left.checked_sub(1) else {
         return Err(Error::new(

@@ -1,4 +1,4 @@
-//! `$literal` and `$const`: the operand as it stands.
+//! `$literal` and `$const`: the operand is a constant and is not parsed.
 
 use bson::Bson;
 
@@ -17,7 +17,7 @@ fn parse(_function: &'static Function, operand: &Bson, _scope: &Scope) -> Result
     Ok(Expr::constant(operand.clone()))
 }
 
-/// The parser makes a constant, so no call is ever evaluated; a missing value is harmless.
+/// Never called: the parser makes a constant instead of a call.
 fn never<'e>(_args: &Args<'e>) -> Result<Value<'e>> {
     Ok(None)
 }

@@ -1,5 +1,6 @@
-//! `$meta`: metadata of a document. Supported is its sort key, which projections and the stages
-//! that map documents bind as a variable that no user can name. Elsewhere it is refused.
+//! `$meta`: metadata of a document. Only the sort key is supported, in projections and in stages
+//! that map documents: they bind it to a variable with a name that users cannot write. Other stages
+//! refuse it.
 
 use bson::Bson;
 
@@ -14,11 +15,12 @@ use crate::{Error, Result, show};
 
 pub(super) const FUNCTIONS: &[Function] = &[Function::own("$meta", parse, never)];
 
-/// The variable with the values a document was sorted by, in an array; missing without a sort.
+/// The variable with the values by which a document was sorted, as an array; missing without a
+/// sort.
 pub const SORT_KEY: &str = "$sortKey";
 
 impl Dependencies {
-    /// Whether the key is read that a document was sorted by.
+    /// Whether the expression reads the key by which documents were sorted.
     #[must_use]
     pub fn reads_sort_key(&self) -> bool {
         self.variables.contains(SORT_KEY)
@@ -29,7 +31,7 @@ fn parse(_function: &'static Function, operand: &Bson, scope: &Scope) -> Result<
     match operand.as_str() {
         Some("sortKey") if !scope.has_sort_key() => Err(unknown("$meta")),
         Some("sortKey") => Ok(path(Base::Outer(SORT_KEY.into()), FieldPath::empty())),
-        // Only a text search would have something to say.
+        // Only a text search has a score.
         Some("textScore") => Err(Error::location(
             40_218,
             "query requires text score metadata, but it is not available",
@@ -45,12 +47,12 @@ fn unsupported(operand: &Bson) -> Error {
     )
 }
 
-/// The error for the key of a sort where documents come from none.
+/// The error for reading the sort key of documents that no sort has ordered.
 pub(crate) fn no_sort_key() -> Error {
     unsupported(&Bson::from("sortKey"))
 }
 
-/// The parser makes a variable, so no call is ever evaluated; a missing value is harmless.
+/// Never called: the parser makes a variable instead of a call.
 fn never<'e>(_args: &Args<'e>) -> Result<Value<'e>> {
     Ok(None)
 }

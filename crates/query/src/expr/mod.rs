@@ -1,9 +1,10 @@
 //! Aggregation expressions: parsed once, then evaluated over documents.
 //!
 //! An expression is a tree of constants, paths, literals of objects and arrays, and calls of
-//! functions. Every function stands in the table of its family (`function`); it gets its
-//! arguments unevaluated, so that `$cond` and `$map` are functions like `$add`. A missing value is
-//! `None` everywhere, distinct from null. Calls of constants are folded when parsed.
+//! functions. Every function is listed in the table of its family (`function`). It gets its
+//! arguments unevaluated, so that `$cond` and `$map` are functions as `$add` is. A missing value is
+//! always `None`, distinct from null. Calls with constant arguments are evaluated when parsed
+//! (constant folding).
 
 mod aggregate;
 mod args;

@@ -1,4 +1,4 @@
-//! Operators with named arguments: their signatures and how an operand is read by one.
+//! Operators with named arguments: their signatures, and parsing an operand by a signature.
 //!
 //! Messages are templates, because every operator words them in its own way: `{op}` stands for the
 //! operator, `{field}` for the argument, `{type}` for the type of what was found instead.
@@ -8,30 +8,30 @@ use bson::Bson;
 use crate::value;
 use crate::{Error, Result};
 
-/// A code and the template of a message.
+/// An error code and a template for the message.
 pub(super) type Refusal = (i32, &'static str);
 
-/// Named arguments of an operator.
+/// The named arguments of an operator.
 pub(super) struct Signature {
-    /// The operator with its dollar.
+    /// The name of the operator, with its dollar.
     pub(super) name: &'static str,
-    /// When the operand is no object.
+    /// The error for an operand that is not an object.
     pub(super) not_object: Refusal,
-    /// When it has a field that is not listed.
+    /// The error for an argument that is not in `fields`.
     pub(super) unknown: Refusal,
-    /// The arguments in the order in which functions get them.
+    /// The arguments, in the order in which the function gets them.
     pub(super) fields: &'static [Field],
 }
 
 /// One named argument.
 pub(super) struct Field {
     pub(super) name: &'static str,
-    /// The refusal of an operand without it; `None` when it may be left out.
+    /// The error if the argument is not given; `None` for an optional argument.
     pub(super) missing: Option<Refusal>,
 }
 
 impl Field {
-    /// One that must be there.
+    /// A required argument.
     pub(super) const fn required(name: &'static str, code: i32, template: &'static str) -> Field {
         Field {
             name,
@@ -39,7 +39,7 @@ impl Field {
         }
     }
 
-    /// One that may be left out.
+    /// An optional argument.
     pub(super) const fn optional(name: &'static str) -> Field {
         Field {
             name,
@@ -49,7 +49,7 @@ impl Field {
 }
 
 impl Signature {
-    /// The operand's fields in the order of the signature, unparsed.
+    /// The values of the operand's fields, unparsed, in the order of the signature.
     pub(super) fn read<'b>(&self, operand: &'b Bson) -> Result<Vec<Option<&'b Bson>>> {
         let Bson::Document(document) = operand else {
             return Err(self.refuse(self.not_object, "", value::type_name(operand)));

@@ -1,7 +1,8 @@
 //! The tree of an expression and its evaluation.
 //!
-//! Evaluation borrows: a path gives a reference into the document, a constant one into the tree,
-//! and only what is computed is owned. Recursion is bounded by the nesting that parsing accepts.
+//! Evaluation borrows values: a path gives a reference into the document, a constant gives a
+//! reference into the tree; only computed values are owned. Recursion is bounded by the nesting
+//! that parsing accepts.
 
 use std::borrow::Cow;
 
@@ -20,11 +21,11 @@ pub struct Expr {
 
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    /// A value as it stands.
+    /// A constant value.
     Constant(Bson),
     /// `$$REMOVE`: no value.
     Missing,
-    /// A variable and a path into it, which may be empty.
+    /// A variable, and a path into its value; the path may be empty.
     Path(Base, FieldPath),
     /// `{a: .., b: ..}`; fields without a value are left out.
     Object(Vec<(String, Expr)>),
@@ -37,11 +38,11 @@ pub(super) enum Node {
 /// The base of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Base {
-    /// The document.
+    /// The document (`$$ROOT`).
     Root,
-    /// A variable that an expression around this one bound, by name and level.
+    /// A variable that an enclosing expression defines, by name and level.
     Local(Box<str>, u32),
-    /// A variable of the operation.
+    /// A variable of the operation, such as a variable of `let`.
     Outer(Box<str>),
 }
 
@@ -52,8 +53,8 @@ impl Expr {
         self.kept(env)
     }
 
-    /// As [`Expr::evaluate`]; the value stays charged to the scope of the caller, which uses it
-    /// while other values are computed.
+    /// As [`Expr::evaluate`], but the value stays charged to the scope of the caller, which holds
+    /// it while it computes other values.
     pub(crate) fn kept(&self, env: &Env<'_>) -> Result<Option<Bson>> {
         let scope = meter::scope();
         let Some(value) = self.value(env)? else {
@@ -61,7 +62,7 @@ impl Expr {
         };
         let bytes = meter::size(&value);
         if let Cow::Borrowed(_) = value {
-            // The copy is counted before it is made.
+            // The copy is charged before it is made.
             meter::read(bytes)?;
             meter::charge(self.name(), bytes)?;
         }
@@ -70,7 +71,7 @@ impl Expr {
         Ok(Some(value))
     }
 
-    /// The name used in messages about its memory.
+    /// The expression's name in error messages about memory.
     fn name(&self) -> &'static str {
         match &self.node {
             Node::Call(call) => call.function.name,
@@ -78,7 +79,7 @@ impl Expr {
         }
     }
 
-    /// The value with missing as null, as accumulators and group keys want it.
+    /// The value, with null for a missing value, as accumulators and group keys need it.
     pub fn evaluate_or_null(&self, env: &Env<'_>) -> Result<Bson> {
         Ok(self.evaluate(env)?.unwrap_or(Bson::Null))
     }
@@ -91,7 +92,7 @@ impl Expr {
         }
     }
 
-    /// The field at a path of the document, as the expression `"$path"` gives it.
+    /// The expression `"$path"`.
     #[must_use]
     pub fn field(path: FieldPath) -> Expr {
         Expr {
@@ -99,7 +100,7 @@ impl Expr {
         }
     }
 
-    /// The value, when it depends on nothing.
+    /// The value of a constant expression; `None` for other expressions.
     #[must_use]
     pub fn as_constant(&self) -> Option<&Bson> {
         match &self.node {
@@ -108,7 +109,7 @@ impl Expr {
         }
     }
 
-    /// The path, when this is nothing but a field of the document.
+    /// The path, if the expression is only a path of the document.
     #[must_use]
     pub fn as_field(&self) -> Option<&FieldPath> {
         match &self.node {
@@ -117,14 +118,14 @@ impl Expr {
         }
     }
 
-    /// Whether this is the whole document, `$$ROOT`.
+    /// Whether the expression is the whole document, `$$ROOT`.
     #[must_use]
     pub fn is_root(&self) -> bool {
         matches!(&self.node, Node::Path(Base::Root, path) if path.is_empty())
     }
 
-    /// The name with its dollar and the arguments in order, when this is a call whose arguments are
-    /// all given by position.
+    /// The name, with its dollar, and the arguments, if the expression is a call whose arguments
+    /// are all given by position.
     #[must_use]
     pub fn as_call(&self) -> Option<(&'static str, Vec<&Expr>)> {
         match &self.node {
@@ -133,7 +134,7 @@ impl Expr {
         }
     }
 
-    /// The fields, when this is an object literal.
+    /// The fields, if the expression is an object literal.
     #[must_use]
     pub fn as_object(&self) -> Option<&[(String, Expr)]> {
         match &self.node {
@@ -142,7 +143,7 @@ impl Expr {
         }
     }
 
-    /// The value, borrowed where possible; what is computed is charged to the caller's scope.
+    /// The value, borrowed where possible; a computed value is charged to the scope of the caller.
     pub(crate) fn value<'e>(&'e self, env: &Env<'e>) -> Result<Value<'e>> {
         match &self.node {
             Node::Constant(value) => Ok(Some(Cow::Borrowed(value))),
@@ -170,8 +171,8 @@ fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Result<Value<
     reached(found.and_then(|found| path.in_value(found)))
 }
 
-/// The value found by a path. An array newly built by the path is charged to the memory meter; it
-/// is no larger than the values it is made of.
+/// The value that a path leads to. An array that the path builds is charged to the meter; it is no
+/// larger than the values in it.
 fn reached(found: Value<'_>) -> Result<Value<'_>> {
     if let Some(Cow::Owned(made)) = &found {
         let bytes = meter::size(made);

@@ -1,4 +1,4 @@
-//! Objects: merging, single fields by any name, and their change into arrays and back.
+//! Object operators: merging, single fields by any name, and conversion to arrays and from arrays.
 
 use std::borrow::Cow;
 
@@ -27,7 +27,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::exactly("$binarySize", 1, binary_size),
 ];
 
-/// Bytes of a pair of `$objectToArray` beside its name and its value: three values and two entries.
+/// Bytes of a pair of `$objectToArray` without its name and its value: three values and two
+/// entries.
 const PAIR: usize = 3 * size_of::<Bson>() + 192;
 
 fn merge<'e>(args: &Args<'e>) -> Result<Value<'e>> {
@@ -205,7 +206,7 @@ const UNSET: Signature = Signature {
     ],
 };
 
-/// The name alone reads a field of the document.
+/// Parses the operand; a name without `input` reads a field of the document.
 fn parse_get(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     let is_spec = |document: &Document| {
         let first = document.keys().next();
@@ -222,7 +223,7 @@ fn parse_get(function: &'static Function, operand: &Bson, scope: &Scope) -> Resu
     Ok(call(function, arguments, Prepared::None, scope))
 }
 
-/// Refuses a name that is constant and no string.
+/// Refuses a constant name that is not a string.
 fn check_constant_name(function: &Function, arguments: &[Option<Expr>], code: i32) -> Result<()> {
     let name = arguments.first().and_then(Option::as_ref);
     match name.and_then(Expr::as_constant) {
@@ -243,7 +244,7 @@ fn get<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     let Some(Bson::String(name)) = name.as_deref() else {
         return Err(not_a_name(args.name(), 3_041_704, type_of(&name)));
     };
-    // The document itself is not copied for one of its fields.
+    // Avoids copying the whole document to read one field.
     if args.expr(1).is_some_and(Expr::is_root) {
         return Ok(args.env().root.get(name).map(Cow::Borrowed));
     }

@@ -1,4 +1,4 @@
-//! From a specification to an expression.
+//! Parses a specification into an expression.
 
 use bson::{Bson, Document};
 
@@ -12,18 +12,19 @@ use super::node::{Base, Node};
 use super::{Expr, Scope, variable};
 use crate::{Code, Error, Result, meter};
 
-/// About how many bytes of an expression are charged for each of its parts: the node, a call's box
-/// and its list of arguments.
+/// Estimated bytes that are charged for each part of an expression: the node, the box of a call and
+/// its list of arguments.
 const PARSED: usize = 256;
-/// The bytes of a value that is kept in place of a call of constants, beyond twice those of the
-/// arguments: what a request makes the server hold stays proportional to the request.
+/// Bytes that the value of a folded call may have in addition to twice the size of its arguments,
+/// so that the memory for an expression stays proportional to the request.
 const FOLDED: usize = 256;
 
 impl Expr {
-    /// Parses an operand: strings with a dollar are paths or variables, objects whose first name
-    /// has one are calls, other objects and arrays are literals of expressions, the rest constants.
+    /// Parses an operand: strings with a dollar are paths or variables; objects whose first name
+    /// has a dollar are calls; other objects and arrays are literals of expressions; other values
+    /// are constants.
     pub fn parse(spec: &Bson, scope: &Scope) -> Result<Expr> {
-        // What one expression takes is measured while it is parsed.
+        // The memory for one expression is charged while it is parsed, and released afterwards.
         let _whole = scope.is_outermost().then(meter::scope);
         let scope = scope.deeper()?;
         meter::step()?;
@@ -39,7 +40,7 @@ impl Expr {
         }
     }
 
-    /// Parses an object: a call when its first name has a dollar, else a literal.
+    /// Parses an object: a call if its first name begins with a dollar, otherwise a literal.
     pub fn parse_object(spec: &Document, scope: &Scope) -> Result<Expr> {
         match spec.keys().next() {
             Some(first) if first.starts_with('$') => parse_call(spec, scope),
@@ -47,7 +48,7 @@ impl Expr {
         }
     }
 
-    /// Whether a name with a dollar is an operator of expressions.
+    /// Whether `name`, with its dollar, is an operator of expressions.
     #[must_use]
     pub fn is_operator(name: &str) -> bool {
         function::find(name).is_some()
@@ -77,7 +78,8 @@ fn parse_call(spec: &Document, scope: &Scope) -> Result<Expr> {
     let Some(function) = function::find(name) else {
         return Err(unknown(name));
     };
-    // `$getField` is never evaluated before there is a document.
+    // MongoDB's optimizer may skip the arguments of these calls; it never evaluates `$getField`,
+    // which needs a document.
     if matches!(function.name, "$ifNull" | "$switch" | "$getField") {
         return folding::lazily(|| parse_operand(function, operand, scope));
     }
@@ -117,7 +119,7 @@ pub(super) fn unknown(name: &str) -> Error {
     }
 }
 
-/// Arguments by position: an array, or one alone.
+/// Parses arguments by position: an array, or a single argument.
 pub(super) fn positional(
     function: &'static Function,
     (least, most): (usize, usize),
@@ -171,7 +173,7 @@ fn in_words(count: usize) -> String {
     }
 }
 
-/// Arguments by name, in the order of the signature.
+/// Parses named arguments, in the order of the signature.
 pub(super) fn named(
     signature: &Signature,
     operand: &Bson,
@@ -184,8 +186,8 @@ pub(super) fn named(
         .collect()
 }
 
-/// A call, folded when everything in it is constant. One that fails is left to fail when it is
-/// evaluated, which it may never be.
+/// A call, which is folded if all its arguments are constant. If the evaluation fails, the call
+/// stays, and fails only if it is evaluated later.
 pub(super) fn call(
     function: &'static Function,
     arguments: Vec<Option<Expr>>,
@@ -214,8 +216,8 @@ pub(super) fn call(
     }
 }
 
-/// The value of a call of constants, when it has one that is small. A large one is computed when it
-/// is needed, where it is measured and released as others are.
+/// The value of a call with constant arguments, if it has one and the value is small. A large value
+/// is computed at each evaluation, where its memory is charged and released.
 fn folded(call: &Call) -> Option<Node> {
     let _scope = meter::scope();
     let (root, vars) = (Document::new(), Variables::default());
@@ -236,7 +238,7 @@ fn folded(call: &Call) -> Option<Node> {
     Some(value.map_or(Node::Missing, Node::Constant))
 }
 
-/// A literal of an array, folded when every element is constant.
+/// An array literal, folded if every element is constant.
 pub(super) fn array(items: Vec<Expr>) -> Expr {
     let constants: Option<Vec<Bson>> = items
         .iter()
@@ -249,7 +251,7 @@ pub(super) fn array(items: Vec<Expr>) -> Expr {
     Expr { node }
 }
 
-/// A literal of an object, folded when every value is constant.
+/// An object literal, folded if every value is constant.
 pub(super) fn object(fields: Vec<(String, Expr)>) -> Expr {
     let constants: Option<Document> = fields
         .iter()
@@ -262,7 +264,7 @@ pub(super) fn object(fields: Vec<(String, Expr)>) -> Expr {
     Expr { node }
 }
 
-/// A path from a base, which the parser of variables makes.
+/// A path from `base`, for the parser of variables.
 pub(super) fn path(base: Base, path: FieldPath) -> Expr {
     Expr {
         node: Node::Path(base, path),

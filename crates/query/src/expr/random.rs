@@ -1,4 +1,4 @@
-//! `$rand`: a double from 0 up to 1, a new one for every evaluation.
+//! `$rand`: a random double, at least 0 and less than 1, at every evaluation.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -18,7 +18,7 @@ use crate::Result;
 pub(super) const FUNCTIONS: &[Function] = &[Function::own("$rand", parse, rand)];
 
 thread_local! {
-    /// Seeded by the keys that the standard library draws from the system for its maps.
+    /// Seeded from the random keys that the standard library makes for its hash maps.
     static RNG: RefCell<Rng> = RefCell::new(Rng::new(RandomState::new().hash_one(0_u8)));
 }
 

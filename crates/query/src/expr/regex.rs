@@ -1,4 +1,4 @@
-//! `$regexMatch`, `$regexFind`, `$regexFindAll`. A constant pattern is compiled when parsed.
+//! `$regexMatch`, `$regexFind`, `$regexFindAll`. A constant pattern is compiled when it is parsed.
 
 use std::sync::Arc;
 
@@ -181,7 +181,7 @@ fn find_all<'e>(args: &Args<'e>) -> Result<Value<'e>> {
             let mut position = Position::default();
             while let Some(captures) = regex.captures_at(text, start)? {
                 let whole = &captures.whole;
-                // An empty match must not be found again: continue after the next character.
+                // After an empty match, continue at the next character, to avoid finding it again.
                 start = if whole.is_empty() {
                     let next = text.get(whole.end..).and_then(|rest| rest.chars().next());
                     whole.end + next.map_or(1, char::len_utf8)
@@ -200,7 +200,7 @@ fn find_all<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     )
 }
 
-/// How many code points lie before a byte; only ever asked for later bytes.
+/// Counts the code points before a byte position; positions must ascend.
 #[derive(Default)]
 struct Position {
     bytes: usize,

@@ -6,13 +6,13 @@ use super::Variables;
 use crate::collation::Collator;
 use crate::{Code, Error, Result};
 
-/// Nesting that parsing accepts. Documents on the wire nest to 200 already.
+/// Maximum nesting; documents on the wire may nest to 200 levels.
 const MAX_DEPTH: u32 = 200;
 
-/// The variables in sight and the collation of comparisons.
+/// The defined variables, and the collation of comparisons.
 ///
-/// Every variable that an expression binds gets a level of its own, counted from the outside, by
-/// which its value is found when the expression is evaluated.
+/// Every variable that an expression defines gets a level, counted from the outermost expression;
+/// evaluation finds its value by the level.
 #[derive(Clone, Default)]
 pub struct Scope {
     locals: Vec<Arc<str>>,
@@ -24,13 +24,13 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// Only the system variables, binary comparison of strings.
+    /// Only the system variables; strings are compared by their bytes.
     #[must_use]
     pub fn new() -> Scope {
         Scope::default()
     }
 
-    /// The same with the variables of an operation.
+    /// Returns this scope with the variables of an operation.
     #[must_use]
     pub fn with_variables(mut self, variables: &Variables) -> Scope {
         self.outer = variables.clone();
@@ -42,29 +42,29 @@ impl Scope {
         &self.outer
     }
 
-    /// The same with a variable whose value [`Variables`] will hold only at evaluation, such as the
-    /// `let` of `$lookup` or `$$new` of `$merge`.
+    /// Returns this scope with the variable `name`, whose value [`Variables`] has only at
+    /// evaluation, such as the `let` of `$lookup` or `$$new` of `$merge`.
     #[must_use]
     pub fn with_declared(mut self, name: &str) -> Scope {
         self.declared.push(name.into());
         self
     }
 
-    /// The same with a collation.
+    /// Returns this scope with a collation.
     #[must_use]
     pub fn with_collator(mut self, collator: Option<Arc<Collator>>) -> Scope {
         self.collator = collator;
         self
     }
 
-    /// The same scope with the sort key of documents available: the evaluating stage binds it.
+    /// Returns this scope with the sort key of documents, which the evaluating stage provides.
     #[must_use]
     pub(crate) fn with_sort_key(mut self) -> Scope {
         self.sort_key = true;
         self
     }
 
-    /// Whether that key is at hand.
+    /// Whether the sort key of documents is available.
     pub(super) fn has_sort_key(&self) -> bool {
         self.sort_key
     }
@@ -80,30 +80,30 @@ impl Scope {
         self.outer.contains(name) || self.declared.iter().any(|known| &**known == name)
     }
 
-    /// The level of a variable that an expression around this one binds.
+    /// The level of a variable that an enclosing expression defines.
     pub(super) fn level(&self, name: &str) -> Option<u32> {
         let at = self.locals.iter().rposition(|known| &**known == name)?;
         u32::try_from(at).ok()
     }
 
-    /// The scope inside of an expression that binds `name`, and its level.
+    /// The scope inside an expression that defines `name`, and the level of `name`.
     pub(super) fn bind(&self, name: &str) -> (Scope, u32) {
         let mut inner = self.clone();
         inner.locals.push(name.into());
         (inner, self.next_level())
     }
 
-    /// The level that [`Self::bind`] gives next.
+    /// The level that the next variable gets.
     pub(super) fn next_level(&self) -> u32 {
         u32::try_from(self.locals.len()).expect("nesting is bounded, so are the variables")
     }
 
-    /// Whether it is that of an expression as a whole, in no other.
+    /// Whether this is the scope of a whole expression, not of a part of one.
     pub(super) fn is_outermost(&self) -> bool {
         self.depth == 0
     }
 
-    /// The scope one step of nesting further in.
+    /// The scope of the next nesting level; an error above the maximum.
     pub(super) fn deeper(&self) -> Result<Scope> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::new(

@@ -1,6 +1,6 @@
-//! Sets: arrays without regard to order and repetition.
+//! Set operators: arrays without regard to order and repetition.
 //!
-//! Unions and intersections come sorted, differences in the order of the first array.
+//! Unions and intersections are sorted; differences have the order of the first array.
 
 use std::collections::HashSet;
 
@@ -50,7 +50,7 @@ fn parse_equals(
 
 type Keys = HashSet<Vec<u8>>;
 
-/// Bytes that a key takes in a set beside its own.
+/// Bytes of a set entry in addition to its key.
 const KEY: usize = 64;
 
 fn key(item: &Bson, collator: Option<&Collator>) -> Result<Vec<u8>> {
@@ -124,7 +124,7 @@ fn intersection<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     computed(sorted(common.unwrap_or_default(), args.collator())?)
 }
 
-/// The items that are not in `seen`, each once.
+/// The items that are not in `seen`; repeated items once.
 fn distinct(args: &Args<'_>, items: &[Bson], mut seen: Keys) -> Result<Vec<Bson>> {
     let mut found = Vec::new();
     for item in items {
@@ -135,7 +135,7 @@ fn distinct(args: &Args<'_>, items: &[Bson], mut seen: Keys) -> Result<Vec<Bson>
     Ok(found)
 }
 
-/// Two arrays, with the codes of their refusals.
+/// Both arguments as arrays; `codes` are the error codes for arguments that are not arrays.
 fn both<'v>(
     args: &Args<'_>,
     left: &'v Value<'_>,

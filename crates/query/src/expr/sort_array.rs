@@ -1,4 +1,4 @@
-//! `$sortArray`: by the elements themselves, or by fields of them.
+//! `$sortArray`: sorts an array by whole elements or by fields of its elements.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -39,9 +39,9 @@ const SORT_ARRAY: Signature = Signature {
 
 /// The sort order of the elements.
 pub(super) enum Order {
-    /// Themselves, descending or not.
+    /// By the whole elements.
     Whole { descending: bool },
-    /// Fields of theirs; an element that is no document has none.
+    /// By fields of the elements; an element that is not a document has no fields.
     Fields(accumulator::Order),
 }
 

@@ -1,7 +1,7 @@
-//! Strings as wholes: `$concat`, substrings, lengths, case and `$split`.
+//! Strings: `$concat`, substrings, lengths, case and `$split`.
 //!
-//! `Bytes` functions count bytes of UTF-8, `CP` functions code points. Case is that of ASCII only,
-//! as in MongoDB.
+//! Operators named `Bytes` count bytes of UTF-8, operators named `CP` count code points. Case
+//! conversion is for ASCII only, as in MongoDB.
 
 use std::cmp::Ordering;
 
@@ -51,7 +51,7 @@ fn concat<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     computed(joined)
 }
 
-/// Refuses strings that no document could hold, before memory is spent on them.
+/// Refuses a string that does not fit a document, before its memory is allocated.
 pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes > MAX_STRING {
         return fail(
@@ -97,7 +97,7 @@ fn length(args: &Args<'_>, code: i32, count: fn(&str) -> usize) -> Result<Bson> 
     }
 }
 
-/// A count of things in memory as an int, or a long where that is too small.
+/// A count as an int, or as a long when it does not fit.
 pub(super) fn count_bson(count: usize) -> Bson {
     match i32::try_from(count) {
         Ok(count) => Bson::Int32(count),

@@ -1,4 +1,4 @@
-//! Finding in strings: `$indexOfBytes`, `$indexOfCP`, `$replaceOne`, `$replaceAll`.
+//! Searches in strings: `$indexOfBytes`, `$indexOfCP`, `$replaceOne`, `$replaceAll`.
 
 use bson::Bson;
 
@@ -17,7 +17,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&REPLACE_ALL, |args| replace(args, usize::MAX)),
 ];
 
-/// Reads the optional bounds of an `$indexOf` call: arguments 2 and 3.
+/// The optional bounds of an `$indexOf` call, its arguments 2 and 3.
 pub(super) fn bounds(args: &Args<'_>, length: usize) -> Result<(usize, usize)> {
     let mut bounds = [0, length];
     let names = ["starting", "ending"];
@@ -119,7 +119,7 @@ fn index_of_cp<'e>(args: &Args<'e>) -> Result<Value<'e>> {
     }))
 }
 
-/// The byte at which a code point begins; the length for the place behind the last one.
+/// The byte position of a code point; the length of the text for the position after the last one.
 fn byte_of(text: &str, point: usize) -> Option<usize> {
     let starts = text.char_indices().map(|(at, _)| at);
     starts.chain([text.len()]).nth(point)

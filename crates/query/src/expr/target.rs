@@ -1,4 +1,4 @@
-//! The `to` and `format` of `$convert`.
+//! The arguments `to` and `format` of `$convert`.
 
 use bson::Bson;
 use bson::spec::BinarySubtype;
@@ -21,7 +21,7 @@ pub(super) enum Type {
     Int,
     Long,
     Decimal,
-    /// A type of BSON that nothing is converted to, by its name.
+    /// Another BSON type, by its name: no conversion to it is supported.
     Other(&'static str),
 }
 
@@ -29,11 +29,11 @@ pub(super) enum Type {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target {
     pub(super) kind: Type,
-    /// Of binary data.
+    /// The subtype, if the target is binary data.
     pub(super) subtype: BinarySubtype,
 }
 
-/// How bytes are written as text.
+/// The text format of binary data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ByteFormat {
     Base64,
@@ -41,11 +41,11 @@ pub(super) enum ByteFormat {
     Hex,
     Utf8,
     Uuid,
-    /// As a UUID when that is the subtype, else base64.
+    /// UUID for binary data of that subtype, otherwise base64.
     Auto,
 }
 
-/// Number and name of each type.
+/// Number and name of each BSON type.
 const TYPES: &[(i32, &str)] = &[
     (1, "double"),
     (2, "string"),
@@ -86,7 +86,7 @@ impl Type {
         }
     }
 
-    /// The name, as `$type` gives it.
+    /// The name of the type, as `$type` returns it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Type::Double => "double",
@@ -104,7 +104,7 @@ impl Type {
 }
 
 impl Target {
-    /// A type without a choice of subtypes.
+    /// The target for a type; for binary data, with the generic subtype.
     pub(super) fn plain(kind: Type) -> Target {
         Target {
             kind,
@@ -112,7 +112,7 @@ impl Target {
         }
     }
 
-    /// Reads `to`: a name, a number, or an object with `type` and `subtype`. `None` when null.
+    /// Parses `to`: a name, a number, or an object with `type` and `subtype`. `None` when null.
     pub(super) fn read(to: &Value<'_>) -> Result<Option<Target>> {
         match to.as_deref() {
             Some(Bson::Document(spec)) => {
@@ -172,7 +172,7 @@ fn read_subtype(value: &Bson) -> Result<BinarySubtype> {
 }
 
 impl ByteFormat {
-    /// Reads `format`; `None` when null or not given.
+    /// Parses `format`; `None` when it is null or not given.
     pub(super) fn read(format: &Value<'_>) -> Result<Option<ByteFormat>> {
         let name = match format.as_deref() {
             _ if is_nullish(format) => return Ok(None),

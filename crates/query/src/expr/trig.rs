@@ -9,7 +9,7 @@ use super::function::Function;
 use crate::Result;
 use crate::number::{Number, compare, trigonometry};
 
-/// A function of doubles, and that of decimals.
+/// A function for doubles, and the same function for decimals.
 type Pair = (fn(f64) -> f64, fn(Decimal128) -> Decimal128);
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -49,7 +49,7 @@ const ATANH: Pair = (f64::atanh, trigonometry::atanh);
 const TO_RADIANS: Pair = (f64::to_radians, trigonometry::to_radians);
 const TO_DEGREES: Pair = (f64::to_degrees, trigonometry::to_degrees);
 
-/// The arguments that a function accepts, and their description in messages.
+/// The range of arguments that a function accepts, with its description for messages.
 struct Domain {
     has: fn(Number) -> bool,
     text: &'static str,

@@ -16,7 +16,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function::named(&RTRIM, |args| trim(args, false, true)),
 ];
 
-/// Bytes that a letter of `chars` takes in a set.
+/// Bytes of a set entry for one character of `chars`.
 const LETTER: usize = 16;
 
 const FIELDS: &[Field] = &[
@@ -40,7 +40,7 @@ const TRIM: Signature = signature("$trim");
 const LTRIM: Signature = signature("$ltrim");
 const RTRIM: Signature = signature("$rtrim");
 
-/// Whether a character is trimmed by default, without `chars`, by the manual of `$trim`.
+/// Whether a character is trimmed when `chars` is not given; the list is in the manual of `$trim`.
 fn is_white(letter: char) -> bool {
     matches!(
         letter,

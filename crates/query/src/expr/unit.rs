@@ -1,7 +1,7 @@
-//! Units of time, and the steps that dates take by them.
+//! Units of time, and adding units to dates.
 //!
-//! Months, quarters and years are steps of the calendar and weeks and days steps of local days:
-//! both keep the local time of day over changes of the clocks. Smaller units are fixed lengths.
+//! Months, quarters and years are added in the calendar, weeks and days as local days: both keep
+//! the local time of day when clocks change. Smaller units have a fixed length.
 
 use bson::Bson;
 
@@ -25,7 +25,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// By its name.
+    /// The unit with this name.
     pub(crate) fn parse(name: &str) -> Option<Unit> {
         Some(match name {
             "year" => Unit::Year,
@@ -41,7 +41,7 @@ impl Unit {
         })
     }
 
-    /// Months of it, for units of the calendar.
+    /// Length of the unit in months; `None` for units that are not multiples of a month.
     pub(crate) fn months(self) -> Option<i64> {
         match self {
             Unit::Year => Some(12),
@@ -51,7 +51,8 @@ impl Unit {
         }
     }
 
-    /// Milliseconds of it, for units of fixed length.
+    /// Length of the unit in milliseconds; `None` for months, quarters and years, whose length
+    /// varies.
     pub(crate) fn millis(self) -> Option<i64> {
         match self {
             Unit::Week => Some(7 * DAY),
@@ -65,7 +66,8 @@ impl Unit {
     }
 }
 
-/// The unit of an argument; `None` when null. The codes refuse what is no string, and no unit.
+/// The unit that an argument names; `None` when it is null. `codes` are the error codes for a value
+/// that is not a string, and for a string that is not a unit.
 pub(super) fn argument(args: &Args<'_>, at: usize, codes: (i32, Code)) -> Result<Option<Unit>> {
     let value = args.value(at)?;
     if is_nullish(&value) {
@@ -93,9 +95,9 @@ pub(super) fn argument(args: &Args<'_>, at: usize, codes: (i32, Code)) -> Result
     }
 }
 
-/// The instant `amount` units after another.
+/// The instant `amount` units after `instant`.
 pub(crate) fn add(instant: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<i64> {
-    // Beyond what dates hold, whatever the unit: keeps the arithmetic below from overflowing.
+    // Out of the range of dates for every unit; also keeps the arithmetic below from overflowing.
     if amount.unsigned_abs() >= 1 << 62 {
         return None;
     }
@@ -114,7 +116,8 @@ pub(crate) fn add(instant: i64, unit: Unit, amount: i64, zone: &Zone) -> Option<
     instant.checked_add(length)
 }
 
-/// Local milliseconds of a date some months later, on the same day or the month's last one.
+/// Local milliseconds of the date `amount` months later, on the same day of the month or its last
+/// day.
 fn plus_months(civil: &Civil, amount: i64) -> Option<i64> {
     let months = civil.year * 12 + civil.month - 1 + amount;
     let (year, month) = (months.div_euclid(12), months.rem_euclid(12) + 1);
@@ -124,7 +127,7 @@ fn plus_months(civil: &Civil, amount: i64) -> Option<i64> {
         .checked_add(civil.time())
 }
 
-/// A day of the week on which weeks begin; Monday is 1, Sunday 7.
+/// The day of the week `name`; 1 is Monday, 7 is Sunday.
 pub(super) fn parse_weekday(name: &str) -> Option<i64> {
     const DAYS: [(&str, &str); 7] = [
         ("monday", "mon"),
@@ -142,7 +145,7 @@ pub(super) fn parse_weekday(name: &str) -> Option<i64> {
     i64::try_from(at + 1).ok()
 }
 
-/// The `startOfWeek` of an argument: Sunday when not given, `None` when null.
+/// The value of the argument `startOfWeek`: Sunday when it is not given, `None` when it is null.
 pub(super) fn week_start(args: &Args<'_>, at: usize, code: i32) -> Result<Option<i64>> {
     if !args.given(at) {
         return Ok(Some(7));

@@ -1,4 +1,4 @@
-//! Strings with dollars: `$a.b` is a path of the document, `$$name.a` one of a variable.
+//! Strings with dollars: `$a.b` is a path of the document, `$$name.a` a path of a variable.
 
 use super::field_path::FieldPath;
 use super::node::{Base, Node};
@@ -6,7 +6,7 @@ use super::parse::path;
 use super::{Expr, Scope};
 use crate::{Code, Error, Result};
 
-/// Variables of the system that [`super::Variables`] may hold.
+/// System variables that [`super::Variables`] may contain.
 const SYSTEM: &[&str] = &[
     "NOW",
     "CLUSTER_TIME",
@@ -45,7 +45,7 @@ pub(super) fn parse(text: &str, scope: &Scope) -> Result<Expr> {
     })
 }
 
-/// The base of the path `$a`: the document, unless `CURRENT` was bound.
+/// The base of the path `$a`: the document, unless an enclosing expression defines `CURRENT`.
 fn current(scope: &Scope) -> Base {
     match scope.level("CURRENT") {
         Some(level) => Base::Local("CURRENT".into(), level),
@@ -53,7 +53,7 @@ fn current(scope: &Scope) -> Base {
     }
 }
 
-/// Resolves a variable's name; `None` for `REMOVE`.
+/// Finds a variable by name; `None` for `REMOVE`.
 fn base(name: &str, scope: &Scope) -> Result<Option<Base>> {
     if let Some(level) = scope.level(name) {
         return Ok(Some(Base::Local(name.into(), level)));
@@ -70,14 +70,15 @@ fn base(name: &str, scope: &Scope) -> Result<Option<Base>> {
     }
 }
 
-/// Checks a name that is read: letters, digits and underscores, or letters beyond ASCII.
+/// Checks the name of a variable that is read: letters, digits, underscores and non-ASCII
+/// characters.
 fn check_name(name: &str) -> Result<()> {
     let starts = |first: char| first.is_ascii_alphabetic() || !first.is_ascii();
     check(name, starts)
 }
 
-/// Checks a name that a user binds: as one that is read, and beginning with a small letter.
-/// `CURRENT` may be bound too.
+/// Checks the name of a variable that a user defines: as for reading, but it must begin with a
+/// lower-case letter. `CURRENT` is allowed, too.
 pub(crate) fn check_user_name(name: &str) -> Result<()> {
     if name == "CURRENT" {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `$zip`: arrays side by side.
+//! `$zip`: combines arrays element by element.
 
 use bson::Bson;
 
@@ -28,7 +28,8 @@ const ZIP: Signature = Signature {
     ],
 };
 
-/// Whether the longest counts, then the inputs, then as many defaults, given or not.
+/// Parses the operand; the arguments are `useLongestLength`, the inputs, then one default for each
+/// input.
 fn parse(function: &'static Function, operand: &Bson, scope: &Scope) -> Result<Expr> {
     let fields = ZIP.read(operand)?;
     let field = |at: usize| fields.get(at).copied().flatten();

@@ -1,4 +1,4 @@
-//! Time zones: UTC, fixed offsets, and the names of the IANA database, which is built in.
+//! Time zones: UTC, fixed offsets, and the zones of the IANA database, which is compiled in.
 
 use bson::Bson;
 use jiff::Timestamp;
@@ -14,14 +14,14 @@ use crate::Result;
 pub(crate) enum Zone {
     /// Coordinated universal time.
     Utc,
-    /// Always this many milliseconds east of it.
+    /// A fixed offset in milliseconds east of UTC.
     Fixed(i64),
-    /// By the rules of a place.
+    /// A zone of the IANA database.
     Named(TimeZone),
 }
 
 impl Zone {
-    /// A name such as `Europe/Rome`, or an offset such as `+02:00`, `+0200`, `+02`.
+    /// Parses a name such as `Europe/Rome`, or an offset such as `+02:00`, `+0200`, `+02`.
     pub(crate) fn parse(text: &str) -> Result<Zone> {
         if matches!(text, "UTC" | "GMT" | "Z" | "Etc/UTC") {
             return Ok(Zone::Utc);
@@ -38,13 +38,14 @@ impl Zone {
         }
     }
 
-    /// Milliseconds east of UTC at an instant.
+    /// The offset at an instant, in milliseconds east of UTC.
     pub(crate) fn offset(&self, instant: i64) -> i64 {
         match self {
             Zone::Utc => 0,
             Zone::Fixed(offset) => *offset,
             Zone::Named(zone) => {
-                // The rules are known for some ten thousand years; beyond, the last offset holds.
+                // The rules cover some ten thousand years; outside, the first or the last offset
+                // applies.
                 let beyond = if instant < 0 {
                     Timestamp::MIN
                 } else {
@@ -56,18 +57,18 @@ impl Zone {
         }
     }
 
-    /// Local time of an instant, in milliseconds.
+    /// Local time at an instant, in milliseconds since 1970-01-01.
     pub(crate) fn local(&self, instant: i64) -> i64 {
         instant.saturating_add(self.offset(instant))
     }
 
-    /// The parts of local time of an instant.
+    /// Local date and time at an instant.
     pub(crate) fn civil(&self, instant: i64) -> Civil {
         Civil::from_millis(self.local(instant))
     }
 
-    /// The instant of a local time: the earlier of two where clocks went back, and where they went
-    /// forward as if they had not yet.
+    /// The instant of a local time. If clocks were set back over it, the earlier of its two
+    /// instants; if clocks were set forward over it, the instant by the offset before the change.
     pub(crate) fn instant(&self, local: i64) -> i64 {
         match self {
             Zone::Named(zone) => named_instant(zone, local)
@@ -98,7 +99,7 @@ fn named_instant(zone: &TimeZone, local: i64) -> Option<i64> {
     Some(instant.as_millisecond())
 }
 
-/// Minutes east of UTC of the abbreviations that dates are written with.
+/// Abbreviations of time zones in dates, with their offsets in minutes east of UTC.
 const ABBREVIATIONS: [(&str, i64); 37] = [
     ("acdt", 630),
     ("acst", 570),
@@ -139,8 +140,8 @@ const ABBREVIATIONS: [(&str, i64); 37] = [
     ("z", 0),
 ];
 
-/// Minutes east of UTC of an abbreviation such as `CEST`, or of the letter of a military zone: A to
-/// M without J are one to twelve hours east, N to Y as many west.
+/// Minutes east of UTC for an abbreviation such as `CEST`, or for the letter of a military zone: A
+/// to M without J are one to twelve hours east, N to Y one to twelve hours west.
 pub(super) fn abbreviation(name: &str) -> Option<i64> {
     let name = name.to_ascii_lowercase();
     let known = ABBREVIATIONS.iter().find(|(known, _)| *known == name);
@@ -159,7 +160,7 @@ pub(super) fn abbreviation(name: &str) -> Option<i64> {
     Some(hours * 60)
 }
 
-/// `+hh`, `+hhmm`, `+hh:mm`, in milliseconds.
+/// Parses an offset such as `+hh`, `+hhmm` or `+hh:mm`, in milliseconds.
 pub(crate) fn parse_offset(text: &str) -> Option<i64> {
     let (sign, digits) = match (text.strip_prefix('+'), text.strip_prefix('-')) {
         (Some(digits), _) => (1, digits),

@@ -7,7 +7,7 @@ use crate::number::Number;
 use crate::regex::Regex;
 use crate::{Error, Result, show};
 
-/// `$regex`, with the `$options` that stand beside it in `operators`.
+/// Parses `$regex`, with `$options` from the same document of operators.
 pub(super) fn regex(value: RawBsonRef<'_>, operators: &RawDocument) -> Result<Regex> {
     let beside = match operators.get("$options")? {
         None => None,
@@ -30,7 +30,7 @@ pub(super) fn regex(value: RawBsonRef<'_>, operators: &RawDocument) -> Result<Re
     }
 }
 
-/// A pattern that stands as a value.
+/// Compiles a regular expression value.
 pub(super) fn regex_value(regex: bson::raw::RawRegexRef<'_>) -> Result<Regex> {
     Regex::new(regex.pattern.as_str(), regex.options.as_str())
 }
@@ -73,7 +73,7 @@ fn whole(value: RawBsonRef<'_>, name: &str) -> Result<i64> {
     })
 }
 
-/// `$size`, at least zero.
+/// Parses `$size`, an integer of at least zero.
 pub(super) fn size(value: RawBsonRef<'_>) -> Result<Test> {
     let fail = |what: &str| {
         let shown = shown(value);
@@ -87,7 +87,7 @@ pub(super) fn size(value: RawBsonRef<'_>) -> Result<Test> {
     }
 }
 
-/// For messages: the value as text.
+/// The value as text for messages.
 pub(super) fn shown(value: RawBsonRef<'_>) -> String {
     Bson::try_from(value).map_or(String::new(), |value| show::value(&value))
 }

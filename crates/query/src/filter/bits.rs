@@ -1,4 +1,4 @@
-//! `$bitsAllSet` and its three sisters.
+//! `$bitsAllSet`, `$bitsAllClear`, `$bitsAnySet` and `$bitsAnyClear`.
 
 use bson::{Bson, RawBsonRef};
 
@@ -6,30 +6,30 @@ use super::argument::shown;
 use crate::number::Number;
 use crate::{Error, Result};
 
-/// Which of the bits must be how.
+/// The condition on the bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitsKind {
-    /// Every one is 1.
+    /// All are 1.
     AllSet,
-    /// Every one is 0.
+    /// All are 0.
     AllClear,
-    /// One is 1.
+    /// At least one is 1.
     AnySet,
-    /// One is 0.
+    /// At least one is 0.
     AnyClear,
 }
 
-/// Positions of bits, from the lowest bit, and what they must be.
+/// Positions of bits, counted from the lowest bit, and the condition on these bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bits {
-    /// The required state of the bits.
+    /// The condition on the bits.
     pub kind: BitsKind,
     /// The positions, ascending.
     pub positions: Vec<u32>,
 }
 
 impl Bits {
-    /// Reads the argument: a mask as a number or binary data, or an array of positions.
+    /// Parses the argument: a bit mask as a number or binary data, or an array of positions.
     pub(super) fn parse(name: &str, kind: BitsKind, value: RawBsonRef<'_>) -> Result<Bits> {
         let mut positions = match value {
             RawBsonRef::Array(list) => {
@@ -55,7 +55,7 @@ impl Bits {
             return self.judge(|position| bit_in_bytes(binary.bytes, position));
         }
         let number = Number::from_raw(value).and_then(Number::to_i64_exact);
-        // Beyond 64 bits a number has its sign without end.
+        // Positions beyond 64 bits have the bit of the sign.
         let bit = |number: i64, position: u32| number >> position.min(63) & 1 == 1;
         number.is_some_and(|number| self.judge(|position| bit(number, position)))
     }

@@ -21,11 +21,11 @@ pub struct Filter {
     variables: Variables,
 }
 
-/// Details of a match.
+/// Details of how a document matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Details {
-    /// The position in the outermost array by which the document matched: what the positional
-    /// operator `$` stands for. With several conditions on arrays, that of the last one.
+    /// The index in the outermost array by which the document matched; the positional operator `$`
+    /// stands for it. With several conditions on arrays, the index of the last condition.
     pub array_index: Option<usize>,
 }
 
@@ -33,7 +33,7 @@ impl Filter {
     /// Reads a filter.
     ///
     /// # Errors
-    /// `BadValue` and others, as MongoDB, for whatever is no filter.
+    /// `BadValue` and other codes, as MongoDB, for an invalid filter.
     pub fn parse(filter: &RawDocument, settings: &Settings) -> Result<Filter> {
         Ok(Filter {
             root: Parser::new(settings).document(filter)?,
@@ -42,8 +42,8 @@ impl Filter {
         })
     }
 
-    /// Reads a filter that may use neither `$expr` nor `$where` nor `$text`, as those of `$pull`
-    /// and of `arrayFilters`.
+    /// Parses a filter that must not use `$expr`, `$where` or `$text`, for `$pull` and
+    /// `arrayFilters`.
     ///
     /// # Errors
     /// As [`Filter::parse`]; `QueryFeatureNotAllowed` for `$expr`.
@@ -65,14 +65,15 @@ impl Filter {
         }
     }
 
-    /// Whether every document matches, as far as the form of the filter shows.
+    /// Whether every document matches, by the form of the filter alone.
     #[must_use]
     pub fn is_trivial(&self) -> bool {
         matches!(self.root, Node::AlwaysTrue)
     }
 
-    /// Documents that match both, which belong to one operation. Variables are those of the filter
-    /// that has expressions; if both have, both must know the same variables.
+    /// A filter for documents that match both filters, which must belong to the same operation. The
+    /// result has the variables of the filter with expressions; if both have expressions, their
+    /// variables must be the same.
     #[must_use]
     pub fn and(self, other: Filter) -> Filter {
         let variables = if self.has_expressions() {
@@ -87,7 +88,7 @@ impl Filter {
         }
     }
 
-    /// The filter of a part of this one's tree, or of another tree for the same operation.
+    /// A filter with the tree `root`, and with the collation and variables of this one.
     #[must_use]
     pub fn with_root(&self, root: Node) -> Filter {
         Filter {
@@ -97,7 +98,7 @@ impl Filter {
         }
     }
 
-    /// The same with other variables, as `$lookup` binds them for each document.
+    /// Returns this filter with other variables, as `$lookup` sets them for each document.
     #[must_use]
     pub fn with_variables(&self, variables: &Variables) -> Filter {
         Filter {
@@ -115,8 +116,8 @@ impl Filter {
         self.on(document).node(&self.root, document, &mut None)
     }
 
-    /// As [`Filter::matches`] with other variables: a filter that is kept has not those of the
-    /// operation that asks.
+    /// As [`Filter::matches`], with the variables of the current operation: a stored filter has
+    /// none of them.
     ///
     /// # Errors
     /// As [`Filter::matches`].
@@ -125,13 +126,13 @@ impl Filter {
             .node(&self.root, document, &mut None)
     }
 
-    /// Whether it has expressions, which may read variables.
+    /// Whether the filter has expressions, which may read variables.
     #[must_use]
     pub fn has_expressions(&self) -> bool {
         self.root.has_expressions()
     }
 
-    /// As [`Filter::matches`], and `details` gets the position of the array element that matched.
+    /// As [`Filter::matches`]; `details` also gets the index of the array element that matched.
     ///
     /// # Errors
     /// As [`Filter::matches`].
@@ -146,13 +147,13 @@ impl Filter {
         &self.root
     }
 
-    /// How strings compare.
+    /// The collation of string comparisons; `None` compares bytes.
     #[must_use]
     pub fn collator(&self) -> Option<&Arc<Collator>> {
         self.collator.as_ref()
     }
 
-    /// The filter with every operator spelled out.
+    /// The filter as a document with all operators explicit.
     #[must_use]
     pub fn to_document(&self) -> Document {
         render::node(&self.root)

@@ -1,7 +1,7 @@
 //! Why a document does not match: the tree that errors of validation carry as `details`.
 //!
-//! The shape is that of MongoDB's manual, "Schema Validation". It is made only for documents that
-//! failed, so it asks every part of the filter again.
+//! The shape is that of MongoDB's manual, "Schema Validation". The tree is built only for documents
+//! that failed, so this code evaluates every part of the filter again.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::path::{Leaves, Path, walk_leaves};
 use crate::value::type_name;
 
 impl Filter {
-    /// The parts of the filter that `document` does not match.
+    /// The conditions of the filter that `document` does not match.
     ///
     /// # Errors
     /// As [`Filter::matches`].
@@ -25,7 +25,7 @@ impl Filter {
 }
 
 impl Match<'_> {
-    /// Why `node` came out as it did; below a negation it is a match that is explained.
+    /// Explains why `node` did not match or, below a negation (`matched`), why it matched.
     fn explain(&self, node: &Node, document: &RawDocument, matched: bool) -> Result<Document> {
         let mut details = doc! {"operatorName": name(node)};
         match node {
@@ -80,7 +80,7 @@ impl Match<'_> {
         Ok(details)
     }
 
-    /// The clauses that came out as `wanted`.
+    /// Explains the clauses whose result was `wanted`.
     fn clauses(&self, nodes: &[Node], document: &RawDocument, wanted: bool) -> Result<Vec<Bson>> {
         let mut list = Vec::new();
         for (index, node) in nodes.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Match<'_> {
         if let Test::Not(tests) = test
             && !matches!(tests.as_slice(), [Test::In(_)])
         {
-            // Of a negation the reason is what is inside.
+            // The reason for a negation is the reason of the negated tests.
             let inner = tests.iter().map(|test| Node::Field {
                 path: path.clone(),
                 test: test.clone(),
@@ -137,7 +137,7 @@ impl Match<'_> {
     }
 }
 
-/// The values that a test was asked about.
+/// The values to which a test was applied.
 fn values(path: &Path, test: &Test, document: &RawDocument) -> Result<Vec<Bson>> {
     let leaves = match test {
         Test::Size(_) | Test::ElemMatchObject(_) | Test::ElemMatchValue(_) => Leaves::Whole,

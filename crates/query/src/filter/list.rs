@@ -9,7 +9,7 @@ use crate::collation::Collator;
 use crate::regex::Regex;
 use crate::value::{compare_mixed, compare_with};
 
-/// Values in their order, each once, and patterns.
+/// Distinct values in their order, and patterns.
 #[derive(Debug, Clone)]
 pub struct In {
     /// The values, ascending under the filter's collation.
@@ -34,8 +34,8 @@ impl In {
         }
     }
 
-    /// Whether `value` is in the list, or matched by a pattern of it; a missing value is when null
-    /// is.
+    /// Whether `value` is equal to a value of the list or matches one of its patterns. A missing
+    /// value counts as null.
     pub(super) fn matches(
         &self,
         value: Option<RawBsonRef<'_>>,

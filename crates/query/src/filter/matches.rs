@@ -1,4 +1,4 @@
-//! Walking a document with the tree of a filter.
+//! Evaluates the tree of a filter on a document.
 
 use std::cell::OnceCell;
 use std::ops::ControlFlow;
@@ -13,20 +13,20 @@ use crate::path::{Leaves, Path, walk_leaves};
 use crate::value::truthy;
 use crate::{Result, meter};
 
-/// How much longer decoding a byte takes than reading it.
+/// How many times longer it takes to decode a byte than to read it.
 const DECODED: usize = 16;
 
-/// One document before a filter.
+/// The evaluation of a filter on one document.
 pub(super) struct Match<'a> {
     pub(super) collator: Option<&'a Collator>,
     pub(super) variables: &'a Variables,
-    /// The document whole, for expressions; made when the first one needs it.
+    /// The whole document for expressions, decoded when the first expression needs it.
     pub(super) owned: OnceCell<Document>,
     pub(super) root: &'a RawDocument,
 }
 
 impl Match<'_> {
-    /// Bounded by the depth of the filter.
+    /// Recursion is bounded by the depth of the filter.
     pub(super) fn node(
         &self,
         node: &Node,
@@ -79,7 +79,7 @@ impl Match<'_> {
         Ok(self.owned.get_or_init(|| document))
     }
 
-    /// Whether what `path` leads to passes `test`.
+    /// Whether the values at `path` pass `test`.
     pub(super) fn field(
         &self,
         path: &Path,
@@ -140,7 +140,7 @@ impl Match<'_> {
         Ok(end.is_break())
     }
 
-    /// Whether one value passes, arrays being values like others.
+    /// Whether a single value passes; an array is one value.
     pub(super) fn value(&self, test: &Test, value: Option<RawBsonRef<'_>>) -> Result<bool> {
         meter::step()?;
         Ok(match test {
@@ -168,7 +168,7 @@ impl Match<'_> {
         })
     }
 
-    /// The tests that a missing value fails.
+    /// Applies a test that a missing value fails.
     fn present(&self, test: &Test, value: RawBsonRef<'_>) -> Result<bool> {
         Ok(match (test, value) {
             (Test::Type(types), value) => types.matches(value),
@@ -183,7 +183,7 @@ impl Match<'_> {
         })
     }
 
-    /// The position of the first element that an `$elemMatch` is about.
+    /// The index of the first element that passes an `$elemMatch`.
     fn element(&self, test: &Test, array: &RawArray) -> Result<Option<usize>> {
         for (position, element) in array.into_iter().enumerate() {
             let element = element?;

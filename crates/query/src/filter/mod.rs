@@ -1,7 +1,8 @@
-//! Filters: which documents a query is about.
+//! Filters: the conditions on documents in a query.
 //!
-//! `parse` and `operator` make the tree of `node` from a document, checking everything; `matches`
-//! walks raw documents with it and `test` judges single values; `render` writes the tree back.
+//! `parse` and `operator` make the tree of `node` from a document and check it; `matches` evaluates
+//! the tree on raw documents, and `test` evaluates single values; `render` converts the tree back
+//! to a document.
 
 mod argument;
 mod bits;

@@ -12,39 +12,38 @@ use crate::schema::Schema;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Node {
-    /// All of them.
+    /// All of these match.
     And(Vec<Node>),
-    /// At least one of them.
+    /// At least one of these matches.
     Or(Vec<Node>),
-    /// None of them.
+    /// None of these match.
     Nor(Vec<Node>),
-    /// Whether what `path` leads to passes `test`.
+    /// The values at `path` pass `test`.
     Field {
         /// The path of the field.
         path: Path,
         /// The test of its values.
         test: Test,
     },
-    /// Whether the expression is true.
+    /// The expression is true.
     Expr {
         /// Parsed.
         expr: Expr,
-        /// As it was given.
+        /// The expression as it was written.
         spec: Bson,
     },
-    /// Whether the document is valid under a schema.
+    /// The document is valid under the schema.
     Schema(Box<Schema>),
-    /// True of every document.
+    /// Matches every document.
     AlwaysTrue,
-    /// True of no document.
+    /// Matches no document.
     AlwaysFalse,
-    /// A comment; true of every document.
+    /// A comment; matches every document.
     Comment(Bson),
 }
 
 impl Node {
-    /// Whether there are expressions in it; they are about the whole document, and not below a
-    /// path.
+    /// Whether the tree has expressions; they read the whole document, not a value at a path.
     pub(super) fn has_expressions(&self) -> bool {
         match self {
             Node::Expr { .. } => true,
@@ -61,43 +60,43 @@ impl Node {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Test {
-    /// Equal; null is equal to a missing value too.
+    /// Equal to this value; null is equal to a missing value, too.
     Eq(Bson),
-    /// No value is equal.
+    /// No value is equal to this one.
     Ne(Bson),
-    /// Above, and of the same type.
+    /// Greater than this value, and of the same type.
     Gt(Bson),
-    /// Equal or above, and of the same type.
+    /// Greater than or equal to this value, and of the same type.
     Gte(Bson),
-    /// Below, and of the same type.
+    /// Less than this value, and of the same type.
     Lt(Bson),
-    /// Equal or below, and of the same type.
+    /// Less than or equal to this value, and of the same type.
     Lte(Bson),
-    /// Equal to one of a list, or matched by a pattern in it.
+    /// Equal to one of a list of values, or matched by one of its patterns.
     In(In),
-    /// Present, or missing.
+    /// The field exists (true) or is missing (false).
     Exists(bool),
-    /// Of one of some types.
+    /// A value of one of these types.
     Type(Types),
-    /// Text that the pattern matches, or the pattern itself.
+    /// Text that the pattern matches, or the same pattern as a value.
     Regex(Regex),
-    /// A number whose whole part leaves a remainder.
+    /// A number whose integer part, divided by `divisor`, leaves `remainder`.
     Mod {
         /// Not zero.
         divisor: i64,
-        /// With the sign of the dividend.
+        /// Has the sign of the dividend.
         remainder: i64,
     },
     /// An array with this number of elements.
     Size(i64),
-    /// An array with a document that matches.
+    /// An array with a document that matches this tree.
     ElemMatchObject(Box<Node>),
-    /// An array with an element that passes every test.
+    /// An array with an element that passes all these tests.
     ElemMatchValue(Vec<Test>),
-    /// A number or binary data with some bits set or clear.
+    /// A number or binary data whose bits meet the condition.
     Bits(Bits),
-    /// Not all of the tests hold.
+    /// At least one of the tests fails.
     Not(Vec<Test>),
-    /// Holds never: `$all` of nothing.
+    /// Never passes: `$all` with an empty list.
     Never,
 }

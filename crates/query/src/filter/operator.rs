@@ -8,7 +8,7 @@ use crate::number::Number;
 use crate::regex::Regex;
 use crate::{Code, Error, Result};
 
-/// Operators that stand in the place of fields.
+/// Operators in the place of a field name.
 const LOGICAL: [&str; 10] = [
     "$and",
     "$or",
@@ -22,7 +22,7 @@ const LOGICAL: [&str; 10] = [
     "$alwaysFalse",
 ];
 
-/// The fields of a reference to a document of another collection.
+/// The fields of a reference to a document in another collection.
 const REFERENCE: [&str; 3] = ["$ref", "$id", "$db"];
 
 /// Operators on a field.
@@ -48,13 +48,13 @@ const OF_FIELDS: [&str; 19] = [
     "$size",
 ];
 
-/// The names of all supported operators: those that are always refused are left out.
+/// The names of all supported operators; operators that are always refused are not included.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let logical = LOGICAL.into_iter().filter(|name| *name != "$where");
     logical.chain(OF_FIELDS).chain(["$options", "$type"])
 }
 
-/// Whether an operator of this name takes the place of a value: `$gt`, not `$and`.
+/// Whether `name` is an operator in the place of a value, such as `$gt`, not `$and`.
 pub(crate) fn is_of_fields(name: &str) -> bool {
     OF_FIELDS.contains(&name)
         || matches!(
@@ -63,8 +63,8 @@ pub(crate) fn is_of_fields(name: &str) -> bool {
         )
 }
 
-/// Whether `document` is made of operators: the name of its first field begins with `$`, and it is
-/// not a reference to a document of another collection, which has both `$ref` and `$id`.
+/// Whether `document` consists of operators: the name of its first field begins with `$`, and it is
+/// not a reference to a document in another collection, which has both `$ref` and `$id`.
 pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
     let (mut reference, mut id) = (false, false);
     for (at, element) in document.iter_elements().enumerate() {
@@ -82,8 +82,8 @@ pub(super) fn is_operators(document: &RawDocument) -> Result<bool> {
     Ok(!document.is_empty())
 }
 
-/// Whether the operand of `$elemMatch` with this first name is about the element itself, not about
-/// the fields of a document: it begins with an operator on a value.
+/// Whether the operand of `$elemMatch`, whose first name is `first`, applies to the element itself
+/// and not to the fields of a document.
 fn is_about_element(first: &str) -> bool {
     first.starts_with('$')
         && first != "$text"
@@ -92,7 +92,7 @@ fn is_about_element(first: &str) -> bool {
 }
 
 impl Parser<'_> {
-    /// The tests of `field: value`.
+    /// The tests for `field: value`.
     pub(super) fn field_tests(&self, value: RawBsonRef<'_>) -> Result<Vec<Test>> {
         match value {
             RawBsonRef::Document(operators) if is_operators(operators)? => self.tests(operators),
@@ -103,7 +103,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The tests of a document of operators.
+    /// The tests for a document of operators.
     pub(super) fn tests(&self, operators: &RawDocument) -> Result<Vec<Test>> {
         let mut tests = Vec::new();
         for element in operators {
@@ -207,7 +207,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Operators speak of the element itself, anything else of the fields of a document in it.
+    /// With operators, the condition applies to the element itself; otherwise, to the fields of an
+    /// element that is a document.
     fn elem_match(&self, value: RawBsonRef<'_>) -> Result<Test> {
         let RawBsonRef::Document(inner) = value else {
             return Err(Error::bad_value("$elemMatch needs an Object"));
@@ -262,7 +263,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether a document has any field of a reference.
+/// Whether a document has one of the fields of a reference.
 fn mentions_reference(document: &RawDocument) -> Result<bool> {
     for element in document.iter_elements() {
         if REFERENCE.contains(&element?.key().as_str()) {

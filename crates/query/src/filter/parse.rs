@@ -1,4 +1,4 @@
-//! Documents into trees: fields, and the operators that stand in the place of fields.
+//! Parses documents into trees: fields, and operators in the place of fields.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 
@@ -12,7 +12,7 @@ use crate::schema::Schema;
 use crate::settings::Settings;
 use crate::{Code, Error, Result};
 
-/// Filters may nest no deeper, as MongoDB has it.
+/// Maximum nesting of a filter, as in MongoDB.
 const MAX_DEPTH: usize = 100;
 
 /// The parser's state and its position in the filter.
@@ -20,11 +20,11 @@ const MAX_DEPTH: usize = 100;
 pub(super) struct Parser<'s> {
     settings: &'s Settings,
     depth: usize,
-    /// Not inside an `$elemMatch`.
+    /// Whether the position is outside every `$elemMatch`.
     top: bool,
-    /// Whether `$expr`, `$where` and `$text` may be used at all.
+    /// Whether `$expr`, `$where` and `$text` are allowed.
     special: bool,
-    /// The field whose operators are read, for messages.
+    /// The field whose operators are being parsed, for messages.
     field: &'s str,
 }
 
@@ -39,7 +39,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// The same without `$expr`, `$where` and `$text`.
+    /// Returns this parser without `$expr`, `$where` and `$text`.
     pub(super) fn without_special(self) -> Parser<'s> {
         Parser {
             special: false,
@@ -51,7 +51,7 @@ impl<'s> Parser<'s> {
         self.settings.collator.as_deref()
     }
 
-    /// One level down.
+    /// The parser for the next nesting level; an error above the maximum.
     pub(super) fn deeper(self) -> Result<Parser<'s>> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::bad_value(format!(
@@ -79,7 +79,7 @@ impl<'s> Parser<'s> {
         Parser { top: false, ..self }
     }
 
-    /// The tree of a document of fields and operators.
+    /// Parses a document of fields and operators.
     pub(super) fn document(self, filter: &RawDocument) -> Result<Node> {
         let mut nodes = Vec::new();
         for element in filter {
@@ -97,7 +97,7 @@ impl<'s> Parser<'s> {
         Ok(conjunction(nodes))
     }
 
-    /// `$sampleRate`: each document by chance, as an expression says it.
+    /// `$sampleRate`: an expression that matches each document with this probability.
     fn sample(&self, value: RawBsonRef<'_>) -> Result<Node> {
         let rate = Number::from_raw(value).map(|rate| rate.to_f64());
         let rate =
@@ -106,7 +106,7 @@ impl<'s> Parser<'s> {
             let message = "numeric argument to $sampleRate must be in [0, 1]";
             return Err(Error::bad_value(message));
         }
-        // A number by chance is less than 1, and may be 0.
+        // `$rand` is less than 1 and may be 0: a rate of 1 matches always, a rate of 0 never.
         let spec = Bson::Document(doc! {"$lt": [{"$rand": {}}, rate]});
         let expr = Expr::parse(&spec, &self.settings.scope())?;
         Ok(Node::Expr { expr, spec })
@@ -202,7 +202,7 @@ impl<'s> Parser<'s> {
     }
 }
 
-/// The error for an operator where none of its kind may be used.
+/// The error for an operator that is not allowed at this place.
 fn not_allowed(name: &str) -> Error {
     let message = format!("{name} is not allowed in this context");
     match name {
@@ -221,7 +221,7 @@ fn field(path: &Path, test: Test) -> Node {
     }
 }
 
-/// All of `nodes`, conjunctions in it spread out.
+/// The conjunction of `nodes`; conjunctions in it are merged into it.
 pub(super) fn conjunction(nodes: Vec<Node>) -> Node {
     let mut flat = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -1,10 +1,10 @@
-//! The tree of a filter as a document again, every operator spelled out: what `explain` shows.
+//! Converts the tree of a filter back to a document with all operators explicit, for `explain`.
 
 use bson::{Bson, Document, doc};
 
 use super::{Node, Test};
 
-/// The document that means `node`.
+/// The document for `node`.
 pub(super) fn node(node: &Node) -> Document {
     match node {
         Node::And(nodes) => list("$and", nodes),
@@ -30,7 +30,7 @@ fn list(name: &str, nodes: &[Node]) -> Document {
     document
 }
 
-/// Operators in one document.
+/// The operators of several tests, as one document.
 pub(super) fn tests(tests: &[Test]) -> Document {
     let mut document = Document::new();
     for test in tests {
@@ -45,7 +45,7 @@ pub(super) fn tests(tests: &[Test]) -> Document {
     document
 }
 
-/// One operator as users write it: `$nin` and `$ne` by their own names.
+/// One operator as users write it, with `$nin` and `$ne` instead of a negation.
 pub(super) fn given(test: &Test) -> Document {
     match test {
         Test::Not(inner) if matches!(inner.as_slice(), [Test::In(_)]) => {

@@ -1,4 +1,4 @@
-//! Judging one value, without looking into arrays.
+//! Evaluates a test on one value; an array is not entered.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::regex::Regex;
 use crate::value::{compare_mixed, rank, rank_raw};
 use crate::{Result, number};
 
-/// The orders that a comparison lets pass.
+/// The results of a comparison that pass a test.
 #[derive(Clone, Copy)]
 pub(super) struct Passing {
     less: bool,
@@ -42,8 +42,8 @@ impl Passing {
     }
 }
 
-/// Whether `value` compares to `with` as wanted. Values of different types do not compare, but with
-/// MinKey and MaxKey; a missing value is equal to null; NaN is equal to itself and nothing else.
+/// Whether `value` compared to `with` passes. Values of different types never pass, except with
+/// MinKey and MaxKey; a missing value is equal to null; NaN is equal only to itself.
 pub(super) fn compares(
     passing: Passing,
     value: Option<RawBsonRef<'_>>,
@@ -67,7 +67,7 @@ pub(super) fn compares(
     passing.allows(compare_mixed(value, with, collator))
 }
 
-/// Whether every value of another type is on the wanted side of `with`.
+/// Whether values of other types than `with` pass: only if `with` is MinKey or MaxKey.
 fn beyond(passing: Passing, with: &Bson) -> bool {
     match with {
         Bson::MaxKey => passing.less,
@@ -76,7 +76,7 @@ fn beyond(passing: Passing, with: &Bson) -> bool {
     }
 }
 
-/// Whether `value` is text that `regex` matches, or the same pattern.
+/// Whether `value` is text that `regex` matches, or the same regular expression.
 pub(super) fn regex(regex: &Regex, value: RawBsonRef<'_>) -> Result<bool> {
     match value {
         RawBsonRef::String(text) | RawBsonRef::Symbol(text) => regex.is_match(text),
@@ -88,7 +88,7 @@ pub(super) fn regex(regex: &Regex, value: RawBsonRef<'_>) -> Result<bool> {
     }
 }
 
-/// Whether the whole part of a number leaves `remainder`.
+/// Whether the integer part of a number, divided by `divisor`, leaves `remainder`.
 pub(super) fn modulo(divisor: i64, remainder: i64, value: RawBsonRef<'_>) -> bool {
     let whole = Number::from_raw(value).and_then(Number::to_i64_truncated);
     whole.is_some_and(|whole| whole.wrapping_rem(divisor) == remainder)

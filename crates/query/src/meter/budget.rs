@@ -1,7 +1,7 @@
-//! Memory that all operations of a server share.
+//! A memory budget that all operations of a server share.
 //!
-//! B1: the sum of all reservations is never above the limit.
-//! B2: a reservation ends when its guard is dropped, on whatever thread.
+//! B1: the sum of all reservations never exceeds the limit.
+//! B2: a reservation ends when its guard is dropped, on any thread.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use super::{CHUNK, FREE};
 use crate::Result;
 
-/// Memory that all operations of a server share.
+/// A memory budget that all operations of a server share.
 #[derive(Debug)]
 pub struct Budget {
     limit: AtomicUsize,
@@ -22,13 +22,13 @@ pub struct Budget {
 /// Usage of a [`Budget`] at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Bytes that may be reserved at once.
+    /// Maximum number of bytes that may be reserved at the same time.
     pub limit: usize,
     /// Bytes reserved now.
     pub used: usize,
-    /// The largest number of bytes that were reserved at once.
+    /// The largest number of bytes that were reserved at the same time.
     pub peak: usize,
-    /// Requests for memory that were refused.
+    /// Number of reservations that were refused.
     pub refused: u64,
 }
 
@@ -44,7 +44,7 @@ impl Budget {
         })
     }
 
-    /// Sets the limit in bytes; reservations beyond it stay until they are released.
+    /// Sets the limit in bytes; existing reservations above it stay until they are released.
     pub fn set_limit(&self, limit: usize) {
         self.limit.store(limit, Ordering::Relaxed);
     }
@@ -60,7 +60,7 @@ impl Budget {
         }
     }
 
-    /// Takes bytes; false when fewer are left (B1).
+    /// Reserves bytes; returns false when fewer are left (B1).
     fn take(&self, bytes: usize) -> bool {
         let limit = self.limit.load(Ordering::Relaxed);
         let more = |used: usize| {
@@ -87,7 +87,7 @@ impl Budget {
     }
 }
 
-/// A reservation in a budget, which ends when it is dropped. Without a budget it only counts.
+/// A reservation in a budget, released when it is dropped. Without a budget it only counts bytes.
 #[derive(Debug, Default)]
 pub struct Held {
     budget: Option<Arc<Budget>>,
@@ -123,14 +123,14 @@ impl Held {
         self.budget.as_ref()
     }
 
-    /// Bytes that are held.
+    /// Bytes that the owner holds.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Sets the bytes that are held; false when the budget does not have them. They count
-    /// nevertheless: the owner spills them, or fails and drops them.
+    /// Sets the number of bytes that the owner holds; returns false when the budget refuses them.
+    /// They are counted even then: the owner must spill or drop them.
     #[must_use = "the budget may refuse"]
     pub fn set(&mut self, bytes: usize) -> bool {
         self.bytes = bytes;
@@ -140,16 +140,16 @@ impl Held {
         self.cover(bytes)
     }
 
-    /// Adds to the bytes that are held; false as for [`Held::set`].
+    /// Adds to the number of bytes that the owner holds; returns false as [`Held::set`].
     #[must_use = "the budget may refuse"]
     pub fn add(&mut self, bytes: usize) -> bool {
         self.set(self.bytes.saturating_add(bytes))
     }
 
-    /// Sets the bytes that the operator or stage `name` holds.
+    /// Sets the number of bytes that the operator or stage `name` holds.
     ///
     /// # Errors
-    /// `ExceededMemoryLimit` when the budget does not have them.
+    /// `ExceededMemoryLimit` when the budget refuses them.
     pub fn require(&mut self, name: &str, bytes: usize) -> Result<()> {
         if self.set(bytes) {
             return Ok(());
@@ -158,13 +158,13 @@ impl Held {
         Err(super::spent(name, usage.unwrap_or_default()))
     }
 
-    /// Releases everything.
+    /// Releases the whole reservation.
     pub fn clear(&mut self) {
         self.bytes = 0;
         self.shrink(0, 0);
     }
 
-    /// Reserves for `bytes` in all.
+    /// Extends the reservation to at least `bytes`; false when the budget refuses.
     pub(super) fn cover(&mut self, bytes: usize) -> bool {
         if bytes <= self.reserved || bytes <= FREE {
             return true;
@@ -180,7 +180,7 @@ impl Held {
         taken
     }
 
-    /// Releases what is reserved beyond `bytes` and `slack`, in chunks.
+    /// Releases reserved bytes beyond `bytes + slack`, in whole chunks.
     pub(super) fn shrink(&mut self, bytes: usize, slack: usize) {
         let wanted = bytes.saturating_add(slack).div_ceil(CHUNK) * CHUNK;
         let wanted = if bytes <= FREE && slack == 0 {

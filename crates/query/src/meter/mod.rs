@@ -1,14 +1,14 @@
-//! Limits of one operation in steps, time and memory, which all work of a query is measured by.
+//! Measures the work of one operation in steps, time and memory, and enforces its limits.
 //!
-//! The meter of an operation belongs to the thread that executes the operation: its start enters
-//! a [`Meter`], and everything that is evaluated, compared, matched or sorted on that thread
-//! until the guard is dropped counts against it, parsing included. Nothing has to be passed along,
-//! so no evaluation can be left out. A thread without a meter has the memory limit and no deadline.
+//! The meter of an operation belongs to the thread that executes the operation. The operation
+//! starts by entering a [`Meter`]; until the guard is dropped, everything that this thread parses,
+//! evaluates, compares, matches or sorts is counted. The meter is not passed as an argument, so no
+//! code can omit it. A thread without a meter has the memory limit and no deadline.
 //!
 //! M1: while an expression is evaluated, the bytes charged are at least those of the values that
 //!     the evaluation holds. They are charged before they are allocated, and released by scopes.
-//! M2: the watch is checked at least every [`LOOK_EVERY`] steps. A step is about the cost of
-//!     one call of an operator, or of reading [`STEP_BYTES`] bytes.
+//! M2: the watch is checked at least every [`LOOK_EVERY`] steps. A step costs about as much as one
+//!     call of an operator, or as reading [`STEP_BYTES`] bytes.
 //! M3: once the watch has ended the operation, every further step fails.
 //!
 //! Counting is plain arithmetic on the thread's own cells; atomic operations happen only when the
@@ -35,18 +35,18 @@ use bson::Bson;
 use crate::{Code, Error, Result};
 use processors::Turn;
 
-/// Bytes that one operation may hold in values of expressions (MongoDB's limit for operators that
-/// grow).
+/// Bytes that values of expressions of one operation may hold (MongoDB's limit for operators whose
+/// result grows).
 pub const MEMORY_LIMIT: usize = 100 << 20;
 /// Steps between two checks of the clock and the kill flag: about 100 microseconds.
 pub const LOOK_EVERY: usize = 1024;
-/// Bytes whose reading counts as one step.
+/// Number of bytes whose reading counts as one step.
 pub const STEP_BYTES: usize = 4096;
-/// Bytes that an operation uses without asking the budget, so that small ones never do.
+/// Bytes that an operation may use without a reservation, so that small operations need none.
 pub(crate) const FREE: usize = 64 << 10;
-/// The unit in which memory is taken from the budget.
+/// The unit of reservations in the budget.
 pub(crate) const CHUNK: usize = 256 << 10;
-/// Reserved bytes beyond those in use that are kept for the next row.
+/// Reserved bytes in excess of those in use that are kept for the next row.
 const SLACK: usize = 4 << 20;
 
 /// Decides whether an operation may continue: its deadline and its kill flag.
@@ -54,7 +54,7 @@ pub trait Watch: Send + Sync {
     /// Checks the deadline and the kill flag.
     ///
     /// # Errors
-    /// `MaxTimeMSExpired`, `Interrupted` and their kind.
+    /// `MaxTimeMSExpired`, `Interrupted` and similar codes.
     fn check(&self) -> Result<()>;
 
     /// The time left for the operation; `None` if it is not limited.
@@ -84,35 +84,36 @@ impl Default for Meter {
 }
 
 impl Meter {
-    /// The same, ended by `watch`.
+    /// Returns this meter with `watch`, which can end the operation.
     #[must_use]
     pub fn with_watch(mut self, watch: Arc<dyn Watch>) -> Meter {
         self.watch = Some(watch);
         self
     }
 
-    /// The same with a share of the memory of all operations.
+    /// Returns this meter with reservations in `budget`.
     #[must_use]
     pub fn with_budget(mut self, budget: Option<Arc<Budget>>) -> Meter {
         self.budget = budget;
         self
     }
 
-    /// The same, taking turns on the processors once it is long.
+    /// Returns this meter with time slices: a long operation takes turns with others on
+    /// `processors`.
     #[must_use]
     pub fn with_processors(mut self, processors: Option<Arc<Processors>>) -> Meter {
         self.processors = processors;
         self
     }
 
-    /// The same with another limit in bytes; [`MEMORY_LIMIT`] unless set.
+    /// Returns this meter with a memory limit in bytes; default [`MEMORY_LIMIT`].
     #[must_use]
     pub fn with_limit(mut self, limit: usize) -> Meter {
         self.limit = limit;
         self
     }
 
-    /// Measures what this thread does from now until the guard is dropped.
+    /// Starts measuring the work of this thread, until the guard is dropped.
     pub fn enter(self) -> Entered {
         let counters = Counters {
             left: LOOK_EVERY,
@@ -132,19 +133,19 @@ impl Meter {
     }
 }
 
-/// Stops measuring when dropped, and restores the meter that was in force before.
+/// When dropped, ends the measurement and restores the previous meter of the thread.
 #[must_use = "the operation is measured until this is dropped"]
 pub struct Entered {
     counters: Counters,
     links: Links,
-    /// It restores the cells of the thread that made it.
+    /// Not `Send`: dropping restores the counters of the thread that entered the meter.
     thread: PhantomData<*const ()>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
         COUNTERS.set(self.counters);
-        // The reservation of the operation ends with what is dropped here.
+        // The operation's reservation ends when its old links are dropped here.
         drop(LINKS.replace(std::mem::take(&mut self.links)));
     }
 }
@@ -157,11 +158,11 @@ struct Counters {
     /// Bytes charged.
     bytes: usize,
     limit: usize,
-    /// Whether a meter was entered.
+    /// Whether the thread is within a meter.
     entered: bool,
 }
 
-/// State that few steps read.
+/// State that only few steps need.
 #[derive(Default)]
 struct Links {
     watch: Option<Arc<dyn Watch>>,
@@ -202,16 +203,13 @@ pub fn steps(count: usize) -> Result<()> {
     look()
 }
 
-/// Counts the reading of bytes, as a step and one for every [`STEP_BYTES`] of them.
-///
-/// # Errors
-/// As [`step`].
+/// Counts the reading of `bytes`: one step, and one more for every [`STEP_BYTES`].
 #[inline]
 pub fn read(bytes: usize) -> Result<()> {
     steps(1 + bytes / STEP_BYTES)
 }
 
-/// Counts steps where no error can be returned: the next [`step`] checks if they are many.
+/// Counts steps where no error can be returned; the next [`step`] checks the watch if it is due.
 #[inline]
 pub(crate) fn count(count: usize) {
     let mut counters = COUNTERS.get();
@@ -223,19 +221,19 @@ pub(crate) fn count(count: usize) {
 fn look() -> Result<()> {
     let watch = LINKS.with_borrow(|links| links.watch.clone());
     let check = || watch.as_ref().map_or(Ok(()), |watch| watch.check());
-    // An operation that must end does not wait for a slot first.
+    // An operation that must end must not wait for a slot first.
     let mut outcome = check();
     if outcome.is_ok() && take_turn(watch.as_ref().and_then(|watch| watch.left())) {
         outcome = check();
     }
     let mut counters = COUNTERS.get();
-    // M3: the next step checks again.
+    // M3: after an error, the next step checks the watch again.
     counters.left = if outcome.is_ok() { LOOK_EVERY } else { 0 };
     COUNTERS.set(counters);
     outcome
 }
 
-/// Whether the operation waited for its turn on the processors.
+/// Ends the time slice if it is over; returns whether the operation waited for the next one.
 fn take_turn(left: Option<Duration>) -> bool {
     let mut turn = LINKS.with_borrow_mut(|links| std::mem::take(&mut links.turn));
     let waited = turn.look(left);
@@ -243,8 +241,8 @@ fn take_turn(left: Option<Duration>) -> bool {
     waited
 }
 
-/// The operation of this thread is about to wait for something else than a processor (a lock, a
-/// write, the log): other operations may run meanwhile.
+/// Called before the operation of this thread waits for something other than a processor (a lock, a
+/// write, the log): it releases its slot, so that other operations can run.
 pub fn rest() {
     LINKS.with_borrow_mut(|links| links.turn.rest());
 }
@@ -253,8 +251,7 @@ pub fn rest() {
 /// innermost [`Scope`].
 ///
 /// # Errors
-/// `ExceededMemoryLimit` when the operation would hold more than its limit, or more than the budget
-/// has left.
+/// `ExceededMemoryLimit` when the operation would exceed its limit or the budget.
 #[inline]
 pub(crate) fn charge(name: &str, bytes: usize) -> Result<()> {
     let mut counters = COUNTERS.get();
@@ -270,19 +267,18 @@ pub(crate) fn charge(name: &str, bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Releases bytes that were charged for a value that is gone, before its scope ends.
+/// Releases charged bytes before the scope ends, when their value is dropped.
 pub(crate) fn release(bytes: usize) {
     let mut counters = COUNTERS.get();
     counters.bytes = counters.bytes.saturating_sub(bytes);
     COUNTERS.set(counters);
 }
 
-/// Charges bytes that stay until the operation ends, such as those of its reply. Without a meter
-/// nothing would release them, so they are not charged then. Not to be called within a scope.
+/// Charges bytes until the operation ends, such as those of its reply. Without a meter nothing is
+/// charged, because nothing would release it. Must not be called within a scope.
 ///
 /// # Errors
-/// `ExceededMemoryLimit` when the operation would hold more than its limit, or more than the budget
-/// has left.
+/// `ExceededMemoryLimit` when the operation would exceed its limit or the budget.
 pub fn charge_operation(name: &str, bytes: usize) -> Result<()> {
     if COUNTERS.get().entered {
         charge(name, bytes)
@@ -306,7 +302,7 @@ fn budget() -> Option<Arc<Budget>> {
     LINKS.with_borrow(|links| links.held.budget().cloned())
 }
 
-/// Releases, when dropped, what was charged since it was made.
+/// When dropped, releases the bytes charged since the scope was made.
 #[must_use = "charges are released when this is dropped"]
 pub(crate) struct Scope {
     mark: usize,
@@ -321,12 +317,12 @@ pub(crate) fn scope() -> Scope {
 }
 
 impl Scope {
-    /// Bytes charged since it began.
+    /// Bytes charged since the scope was made.
     pub(crate) fn charged(&self) -> usize {
         COUNTERS.get().bytes.saturating_sub(self.mark)
     }
 
-    /// Releases what was charged since it began.
+    /// Releases the bytes charged since the scope was made.
     #[inline]
     pub(crate) fn release(&self) {
         let mut counters = COUNTERS.get();
@@ -340,8 +336,8 @@ impl Scope {
         }
     }
 
-    /// Ends the scope: of what was charged in it, only `bytes` for its result stay charged to the
-    /// scope around it.
+    /// Ends the scope: releases all its charges, except `bytes` for its result, which are charged
+    /// to the outer scope.
     ///
     /// # Errors
     /// As [`charge`].
@@ -352,7 +348,7 @@ impl Scope {
         charge(name, bytes)
     }
 
-    /// Ends the scope and leaves everything charged.
+    /// Ends the scope; its charges move to the outer scope.
     pub(crate) fn keep_all(self) {
         std::mem::forget(self);
     }
@@ -369,7 +365,8 @@ fn shrink(bytes: usize) {
     LINKS.with_borrow_mut(|links| links.held.shrink(bytes, SLACK));
 }
 
-/// Copies of values that the operator `name` puts into an array, charged one by one.
+/// Copies values that the operator `name` puts into an array, and charges each copy before it is
+/// made.
 ///
 /// # Errors
 /// Errors of [`step`] and [`charge`].
@@ -381,7 +378,7 @@ pub(crate) fn copies<'v>(name: &str, values: impl Iterator<Item = &'v Bson>) -> 
     Ok(copies)
 }
 
-/// A copy of a value, which is charged before it is made.
+/// Copies a value; the copy is charged before it is made.
 ///
 /// # Errors
 /// As [`copies`].
@@ -392,7 +389,7 @@ pub(crate) fn copy(name: &str, value: &Bson) -> Result<Bson> {
     Ok(value.clone())
 }
 
-/// The error of an operator or stage that would hold too much.
+/// The error of an operator or stage that would exceed the memory limit of the operation.
 fn exceeded(name: &str, bytes: usize, limit: usize) -> Error {
     Error::new(
         Code::EXCEEDED_MEMORY_LIMIT,
@@ -403,7 +400,7 @@ fn exceeded(name: &str, bytes: usize, limit: usize) -> Error {
     )
 }
 
-/// The error of an operation for which the budget has no memory left.
+/// The error of an operation whose reservation the budget refuses.
 fn spent(name: &str, usage: Usage) -> Error {
     Error::new(
         Code::EXCEEDED_MEMORY_LIMIT,

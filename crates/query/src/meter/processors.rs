@@ -1,15 +1,15 @@
 //! Time slices: long operations take turns on the processors.
 //!
 //! Without turns every long operation is a runnable thread, and the operating system gives each an
-//! equal share. With twenty of them on two processors, an operation that must end, an operation
-//! that needs a millisecond and the threads that send replies all wait for the others.
+//! equal share. With twenty of them on two processors, a cancelled operation, an operation that
+//! needs only a millisecond, and the threads that send replies all wait for the long operations.
 //!
-//! An operation runs freely for one [`SLICE`]. Then it needs a slot, which it holds for a slice at
-//! a time: at the end of a slice it passes the slot to the first waiting operation and queues
-//! again, or keeps the slot if no operation waits. Waiting operations use no processor, and wake
-//! at their deadline.
+//! An operation runs without a slot for one [`SLICE`]. Then it needs a slot, which it holds for one
+//! slice: at the end of the slice it passes the slot to the first waiting operation and queues
+//! again, or keeps the slot if no operation waits. Waiting operations use no processor, and wake at
+//! their deadline.
 //!
-//! P1: the slots held are never more than there are.
+//! P1: the number of held slots never exceeds the number of slots.
 //! P2: slots are granted in the order of arrival.
 //! P3: an operation waits for at most [`LONGEST_WAIT`], and not beyond its deadline; then it runs
 //!     for a slice without a slot. So an operation that waits for a slot while it holds a lock
@@ -22,19 +22,19 @@ use std::time::{Duration, Instant};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use stdx::sync::{Condvar, Mutex};
 
-/// How long an operation runs before it needs a slot, and then holds one: long enough that a
-/// change of threads (some microseconds) costs nothing, short enough that twenty operations on two
-/// slots each get their turn within 100 ms.
+/// How long an operation runs before it needs a slot, and for how long it then holds the slot. Long
+/// enough that a context switch (some microseconds) is negligible, short enough that twenty
+/// operations on two slots each get their turn within 100 ms.
 pub(crate) const SLICE: Duration = Duration::from_millis(10);
 /// The longest wait for a slot (P3).
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_millis(100);
 
-/// The slots that long operations of a server share.
+/// The slots that the long operations of a server share.
 #[derive(Debug)]
 pub struct Processors {
     slots: usize,
     queue: Mutex<Queue>,
-    /// The length of the queue, for a look without the lock.
+    /// The length of the queue, to be read without the lock.
     waiting: AtomicUsize,
     waits: AtomicU64,
 }
@@ -51,22 +51,22 @@ struct Waiter {
     wake: Condvar,
 }
 
-/// A reading of [`Processors`].
+/// Usage of [`Processors`] at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Slots {
-    /// The slots that exist.
+    /// Number of slots.
     pub total: usize,
-    /// Operations that hold one now.
+    /// Number of operations that hold a slot.
     pub held: usize,
-    /// Operations that wait for one now.
+    /// Number of operations that wait for a slot.
     pub waiting: usize,
-    /// Waits since the start.
+    /// Number of waits since the server started.
     pub waits: u64,
 }
 
 impl Processors {
-    /// `slots` slots, at least one. Twice the number of processors keeps them busy when some of
-    /// the operations wait for a disk.
+    /// Makes `slots` slots, at least one. Twice the number of processors keeps them busy even when
+    /// some operations wait for a disk.
     #[must_use]
     pub fn new(slots: usize) -> Arc<Processors> {
         Arc::new(Processors {
@@ -77,7 +77,7 @@ impl Processors {
         })
     }
 
-    /// How many slots are held and waited for.
+    /// The numbers of held slots and of waiting operations.
     #[must_use]
     pub fn usage(&self) -> Slots {
         let queue = self.queue.lock();
@@ -89,7 +89,7 @@ impl Processors {
         }
     }
 
-    /// Takes a slot, after a wait of at most `limit`; false without a slot.
+    /// Takes a slot, after a wait of at most `limit`; returns false when it gets none.
     fn acquire(&self, limit: Duration) -> bool {
         let mut queue = self.queue.lock();
         if queue.held < self.slots && queue.waiters.is_empty() {
@@ -113,7 +113,7 @@ impl Processors {
         true
     }
 
-    /// Gives a slot back: the first in the queue gets it (P2).
+    /// Releases a slot: the first operation in the queue gets it (P2).
     fn release(&self) {
         let mut queue = self.queue.lock();
         assert!(
@@ -140,12 +140,12 @@ impl Processors {
 pub(super) struct Turn {
     processors: Option<Arc<Processors>>,
     holds: bool,
-    /// When the present slice began.
+    /// When the current slice started.
     since: Option<Instant>,
 }
 
 impl Turn {
-    /// No turns are taken.
+    /// For an operation without time slices.
     pub(super) const fn none() -> Turn {
         Turn {
             processors: None,
@@ -154,7 +154,7 @@ impl Turn {
         }
     }
 
-    /// An operation that begins now.
+    /// For an operation that starts now.
     pub(super) fn of(processors: Option<Arc<Processors>>) -> Turn {
         let since = processors.is_some().then(stdx::time::now);
         Turn {
@@ -164,8 +164,8 @@ impl Turn {
         }
     }
 
-    /// Ends the slice if it is over: asks for the next one, and waits for it for at most `left`,
-    /// what is left of the operation's time. False when nothing was asked for.
+    /// If the slice is over, ends it and waits for the next slot, at most `left`, the time left for
+    /// the operation. Returns whether it asked for a slot.
     pub(super) fn look(&mut self, left: Option<Duration>) -> bool {
         let (Some(processors), Some(since)) = (&self.processors, self.since) else {
             return false;
@@ -187,8 +187,8 @@ impl Turn {
         true
     }
 
-    /// Gives the slot back before a wait for anything else than a processor. The next look takes
-    /// one again.
+    /// Releases the slot before a wait for something other than a processor. The next call of
+    /// [`Turn::look`] asks for a slot again.
     pub(super) fn rest(&mut self) {
         if let (Some(processors), true) = (&self.processors, std::mem::take(&mut self.holds)) {
             processors.release();
@@ -210,7 +210,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(3600);
 
-    /// Waits until the slots are as wanted.
+    /// Waits until `wanted` returns true for the slots.
     fn until(processors: &Processors, wanted: impl Fn(Slots) -> bool) {
         while !wanted(processors.usage()) {
             thread::yield_now();
@@ -291,7 +291,7 @@ mod tests {
                 second.holds
             });
             until(&processors, |slots| slots.waiting == 1);
-            // P3 bounds the wait of the first: whether it gets the slot again is for the clock.
+            // P3 bounds the wait of `first`; whether it gets the slot again depends on timing.
             first.since = over();
             first.look(Some(Duration::ZERO));
             drop(first);

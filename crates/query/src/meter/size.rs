@@ -1,16 +1,16 @@
-//! Estimates of the memory that values take.
+//! Estimates of the memory that values use.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 
 use crate::{Code, Error, Result};
 
-/// Bytes of an entry of a document beside its value and the letters of its name: the name's string,
-/// its hash and its place in the index, and what the allocator adds.
+/// Bytes of a document's entry in addition to its value and the bytes of its name: the string, its
+/// hash, its place in the index, and the overhead of the allocator.
 const ENTRY: usize = 64;
-/// Bytes that the allocator adds to a buffer of its own.
+/// Bytes that the allocator adds to each allocation.
 const BUFFER: usize = 16;
 
-/// Estimated bytes of a value.
+/// Estimated bytes of a value, including its allocations.
 pub(crate) fn size(value: &Bson) -> usize {
     let inner = match value {
         Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => BUFFER + text.len(),
@@ -26,12 +26,12 @@ pub(crate) fn size(value: &Bson) -> usize {
     size_of::<Bson>() + inner
 }
 
-/// Estimated bytes of an entry of this name beside its value.
+/// Estimated bytes of an entry with this name, without its value.
 pub(crate) fn entry(name: &str) -> usize {
     ENTRY + name.len()
 }
 
-/// Estimated bytes of a document beside its own struct.
+/// Estimated bytes of the entries of a document, without the document's own struct.
 pub(crate) fn document_size(document: &Document) -> usize {
     document
         .iter()
@@ -39,13 +39,13 @@ pub(crate) fn document_size(document: &Document) -> usize {
         .sum()
 }
 
-/// Nesting that is followed: as deep as messages may nest.
+/// Maximum nesting that is followed: messages are not nested deeper.
 const DEPTH_MAX: usize = 256;
 
-/// Estimated bytes of a document once it is decoded into a tree, without decoding it.
+/// Estimated bytes that a raw document would take as an owned document; it is not decoded for this.
 ///
 /// # Errors
-/// `InvalidBSON` for invalid bytes; those of [`super::step`].
+/// `InvalidBSON` for invalid bytes; errors of [`super::step`].
 pub fn decoded_size(document: &RawDocument) -> Result<usize> {
     Ok(document.as_bytes().len() + of_fields(document, 0)?)
 }

@@ -1,14 +1,14 @@
-//! Sorting that can be interrupted. The sort of the standard library cannot be, and does not allow
-//! a comparison to fail.
+//! A sort that can be interrupted: the sort of the standard library cannot be, since its comparison
+//! cannot fail.
 
 use std::cmp::Ordering;
 
 use crate::Result;
 
-/// Elements that are put in order by insertion before they are merged.
+/// Runs up to this length are sorted by insertion; longer runs are only merged.
 const RUN: usize = 16;
 
-/// Sorts `items`; equal ones keep their order. Every comparison is a step.
+/// Sorts `items`; equal items keep their order. Every comparison counts as a step.
 ///
 /// # Errors
 /// Errors of [`super::step`]; the items are lost then.
@@ -32,7 +32,8 @@ pub fn sort_by<T>(items: Vec<T>, mut compare: impl FnMut(&T, &T) -> Ordering) ->
     Ok(runs.pop().unwrap_or_default())
 }
 
-/// Sorted runs: natural ones where the items are in order already, else short ones.
+/// Splits the items into sorted runs: those that are in order already, else short runs sorted by
+/// insertion.
 fn runs<T>(items: Vec<T>, after: &mut impl FnMut(&T, &T) -> Result<bool>) -> Result<Vec<Vec<T>>> {
     let mut runs: Vec<Vec<T>> = Vec::new();
     for item in items {
@@ -67,7 +68,7 @@ fn merge<T>(
     right: Vec<T>,
     after: &mut impl FnMut(&T, &T) -> Result<bool>,
 ) -> Result<Vec<T>> {
-    // In order as they are: nothing is moved but the second run.
+    // All items of the left run come before those of the right run: only the right run is moved.
     if let (Some(last), Some(first)) = (left.last(), right.first())
         && !after(last, first)?
     {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::{Budget, CHUNK, Held, LOOK_EVERY, Meter, Watch, charge, scope, sort_by, step, steps};
 use crate::{Code, Error, Result};
 
-/// Ends the operation from a certain check on.
+/// Ends the operation at the check with this number and at all later ones.
 struct After {
     looks: AtomicUsize,
     allowed: usize,

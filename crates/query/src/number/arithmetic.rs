@@ -1,6 +1,6 @@
-//! Sums, products and quotients, with MongoDB's rules of promotion: a decimal makes a decimal, else
-//! a double makes a double; an `int` that overflows becomes a `long`, a `long` that overflows a
-//! double.
+//! Sums, products and quotients, with MongoDB's rules of type promotion: the result is a decimal if
+//! an operand is, else a double if an operand is; an `int` that overflows becomes a `long`, a
+//! `long` that overflows becomes a double.
 
 use bson::Decimal128;
 use dec::Context;
@@ -10,9 +10,9 @@ use super::convert::truncate;
 use super::decimal::{from_dec, to_dec};
 use crate::{Error, Result};
 
-/// Two operands brought to one type.
+/// Two operands converted to a common type.
 enum Pair {
-    /// Whether both are `int`, and the two.
+    /// Two integers, and whether both are `int`.
     Integers(bool, i64, i64),
     Doubles(f64, f64),
     Decimals(Decimal128, Decimal128),
@@ -37,7 +37,7 @@ impl Pair {
     }
 }
 
-/// An operation on each of the three kinds of pairs.
+/// An operation, as one function for each kind of pair.
 struct Operation {
     integers: fn(i64, i64) -> Option<i64>,
     doubles: fn(f64, f64) -> f64,
@@ -46,7 +46,7 @@ struct Operation {
 }
 
 impl Operation {
-    /// The result, or none when two integers overflow 64 bits.
+    /// The result; `None` when an integer result overflows 64 bits.
     fn apply(&self, left: Number, right: Number) -> Option<Number> {
         Some(match Pair::new(left, right) {
             Pair::Integers(narrow, a, b) => {
@@ -99,7 +99,7 @@ impl Number {
         ADD.widening(self, other)
     }
 
-    /// `self + other`, none when integers overflow 64 bits: what `$inc` refuses.
+    /// `self + other`; `None` when an integer result overflows 64 bits, which `$inc` refuses.
     #[must_use]
     pub fn checked_add(self, other: Number) -> Option<Number> {
         ADD.apply(self, other)
@@ -117,7 +117,7 @@ impl Number {
         MULTIPLY.widening(self, other)
     }
 
-    /// `self * other`, none when integers overflow 64 bits: what `$mul` refuses.
+    /// `self * other`; `None` when an integer result overflows 64 bits, which `$mul` refuses.
     #[must_use]
     pub fn checked_multiply(self, other: Number) -> Option<Number> {
         MULTIPLY.apply(self, other)
@@ -144,7 +144,7 @@ impl Number {
     /// The remainder of `self / other`, with the sign of `self`.
     ///
     /// # Errors
-    /// 16610 for a division by zero, 5733415 for one of decimals.
+    /// 16610 for a division by zero, 5733415 if an operand is a decimal.
     pub fn modulo(self, other: Number) -> Result<Number> {
         if other.is_zero() {
             let code = match Pair::new(self, other) {
@@ -155,7 +155,7 @@ impl Number {
         }
         Ok(match (self, other, Pair::new(self, other)) {
             (_, _, Pair::Decimals(a, b)) => Number::Decimal(remainder(a, b)),
-            // A whole double divides an integer as an integer.
+            // An integer divided by a double with an integral value is an integer division.
             (Number::Int32(a), Number::Double(b), _) if is_int(b) => {
                 Number::narrow(i64::from(a).wrapping_rem(truncate(b)))
             }
@@ -171,7 +171,7 @@ impl Number {
     /// `self` without its sign. An `int` may become a `long`.
     ///
     /// # Errors
-    /// 28680 for the least `long`, whose absolute value is none.
+    /// 28680 for the least `long`, whose absolute value does not fit a `long`.
     pub fn abs(self) -> Result<Number> {
         Ok(match self {
             Number::Int32(number) => Number::narrow(i64::from(number).abs()),
@@ -192,14 +192,13 @@ impl Number {
     }
 }
 
-/// Whether a double is a whole number of 32 bits.
+/// Whether a double is an integer of 32 bits.
 fn is_int(number: f64) -> bool {
     number.trunc() == number && number.abs() <= f64::from(i32::MAX)
 }
 
 fn remainder(left: Decimal128, right: Decimal128) -> Decimal128 {
-    // `dec` refuses quotients of more than 34 digits, so ask for one that holds any exponent only
-    // when it does.
+    // `dec` returns NaN when the quotient has more than 34 digits.
     let mut context = Context::<dec::Decimal128>::default();
     let result = context.rem(to_dec(left), to_dec(right));
     from_dec(result)

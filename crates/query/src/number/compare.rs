@@ -1,7 +1,7 @@
 //! The order of numbers by exact value, whatever their types.
 //!
-//! 2^53+1 as `long` is above 2^53 as `double`; 0.1 as decimal is not 0.1 as double; zeros are
-//! equal; NaN is below all numbers and equal to itself.
+//! 2^53+1 as `long` is greater than 2^53 as `double`; 0.1 as decimal is not equal to 0.1 as double;
+//! all zeros are equal; NaN is less than all numbers and equal to itself.
 
 use std::cmp::Ordering;
 
@@ -96,14 +96,15 @@ pub(super) fn decimals(left: Parts, right: Parts) -> Ordering {
     }
 }
 
-/// The order of `a * 10^i` and `b * 10^j`, both above zero.
+/// The order of `a * 10^i` and `b * 10^j`, both greater than zero.
 fn magnitudes(a: u128, i: i32, b: u128, j: i32) -> Ordering {
     let digits = |number: u128| i32::try_from(number.ilog10()).expect("at most 38");
     let order = (digits(a) + i).cmp(&(digits(b) + j));
     if order != Ordering::Equal {
         return order;
     }
-    // Of one magnitude: the exponents differ by at most 33, and the product has at most 34 digits.
+    // Both have the same magnitude, so the exponents differ by at most 33, and the product has at
+    // most 34 digits.
     let scale = |by: i32| 10_u128.pow(by.unsigned_abs());
     if i >= j {
         (a * scale(i - j)).cmp(&b)
@@ -132,7 +133,8 @@ fn decimal_with_double(left: Parts, right: f64) -> Ordering {
         };
         return sign(coefficient == 0, negative).cmp(&sign(right == 0.0, right < 0.0));
     }
-    // Rounding keeps order: unless both round to the same double, that says it.
+    // Rounding keeps the order, so if the rounded decimal differs from the double, the order is
+    // known.
     match doubles(left.to_f64(), right) {
         Ordering::Equal => {
             let order = exact(coefficient, exponent, right.abs());
@@ -143,8 +145,8 @@ fn decimal_with_double(left: Parts, right: f64) -> Ordering {
 }
 
 impl Parts {
-    /// NaN and infinities as doubles, and anything finite as zero: enough to order it with a
-    /// special double.
+    /// NaN and infinities as doubles, and any finite number as zero: enough to compare it with a
+    /// NaN or infinite double.
     fn to_f64_special(self) -> f64 {
         match self {
             Parts::Finite { .. } => 0.0,
@@ -153,8 +155,8 @@ impl Parts {
     }
 }
 
-/// The order of `coefficient * 10^exponent` and `double`, both above zero and within a rounding of
-/// each other, in whole numbers: both sides are multiplied until no fraction is left.
+/// The exact order of `coefficient * 10^exponent` and `double`, both greater than zero and equal
+/// after rounding: both sides are multiplied until they are integers.
 fn exact(coefficient: u128, exponent: i32, double: f64) -> Ordering {
     let bits = double.to_bits();
     let stored = i32::try_from((bits >> 52) & 0x7FF).expect("11 bits");
@@ -173,7 +175,7 @@ fn exact(coefficient: u128, exponent: i32, double: f64) -> Ordering {
     left.cmp(&right)
 }
 
-/// A natural number of any size: 32-bit digits, the lowest first, none at the end zero.
+/// A natural number of any size: 32-bit digits, the lowest first; the last digit is not zero.
 struct Natural(Vec<u32>);
 
 impl Natural {
@@ -187,7 +189,7 @@ impl Natural {
         Natural(digits)
     }
 
-    /// Times `factor` (at most 10) to the power of `times`.
+    /// Multiplies the number by `factor` (at most 10) to the power of `times`.
     fn multiply(&mut self, factor: u32, times: i32) {
         let mut left = times.unsigned_abs();
         while left > 0 {
@@ -215,23 +217,24 @@ impl Natural {
     }
 }
 
-/// One number for all that are equal: what hash tables of values are keyed with.
+/// The canonical form of a number, the same for all equal numbers; a hash table of values uses it
+/// as the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Canonical {
-    /// Not a number, of either type.
+    /// NaN as double or decimal.
     Nan,
     /// An infinity.
     Infinity {
-        /// The negative one.
+        /// Whether it is the negative infinity.
         negative: bool,
     },
-    /// Every integer of 64 bits.
+    /// A number that is an integer of 64 bits.
     Integer(i64),
-    /// Every other number that some double is exactly: its bits.
+    /// Any other number that a double represents exactly, as the bits of the double.
     Double(u64),
-    /// A number that only a decimal can be, without zeros at the end.
+    /// A number that only a decimal represents exactly, without trailing zeros.
     Decimal {
-        /// Below zero.
+        /// Whether the number is less than zero.
         negative: bool,
         /// Not divisible by ten.
         coefficient: u128,
@@ -240,8 +243,7 @@ pub enum Canonical {
     },
 }
 
-/// The canonical form of `number`: the same for two numbers exactly when [`compare`] finds them
-/// equal.
+/// The canonical form of `number`: equal for two numbers exactly when [`compare`] returns `Equal`.
 #[must_use]
 pub fn canonical(number: Number) -> Canonical {
     match number {

@@ -1,11 +1,11 @@
-//! Numbers of one type from numbers of another.
+//! Conversions between the types of numbers.
 
 use bson::Decimal128;
 
 use super::Number;
 use super::decimal::Parts;
 
-/// The whole part of a double; out of range the nearest `long`, NaN as zero.
+/// The integer part of a double; out of range the nearest `long`, zero for NaN.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the cast saturates, as documented"
@@ -26,7 +26,7 @@ impl Number {
         }
     }
 
-    /// As an integer of 64 bits, if it is one exactly.
+    /// As an integer of 64 bits, if the number is one exactly.
     #[must_use]
     pub fn to_i64_exact(self) -> Option<i64> {
         match super::canonical(self) {
@@ -35,13 +35,13 @@ impl Number {
         }
     }
 
-    /// As an integer of 32 bits, if it is one exactly.
+    /// As an integer of 32 bits, if the number is one exactly.
     #[must_use]
     pub fn to_i32_exact(self) -> Option<i32> {
         i32::try_from(self.to_i64_exact()?).ok()
     }
 
-    /// Its whole part as an integer of 64 bits; none when out of range, infinite or NaN.
+    /// The integer part as an integer of 64 bits; `None` when out of range, infinite or NaN.
     #[must_use]
     pub fn to_i64_truncated(self) -> Option<i64> {
         match self {
@@ -52,13 +52,13 @@ impl Number {
         }
     }
 
-    /// Its whole part as an integer of 32 bits; none when out of range, infinite or NaN.
+    /// The integer part as an integer of 32 bits; `None` when out of range, infinite or NaN.
     #[must_use]
     pub fn to_i32_truncated(self) -> Option<i32> {
         i32::try_from(self.to_i64_truncated()?).ok()
     }
 
-    /// Its whole part as an integer of 64 bits, the nearest one when out of range, zero for NaN.
+    /// The integer part as an integer of 64 bits; out of range the nearest one, zero for NaN.
     #[must_use]
     pub fn to_i64_clamped(self) -> i64 {
         match self.to_i64_truncated() {
@@ -79,7 +79,7 @@ impl Number {
         }
     }
 
-    /// As a decimal of up to 34 digits: what is nearest to the exact value.
+    /// As the nearest decimal of up to 34 digits.
     #[must_use]
     pub fn to_decimal_exact(self) -> Decimal128 {
         match self {
@@ -142,8 +142,8 @@ fn double_to_decimal(number: f64) -> Decimal128 {
 }
 
 impl Parts {
-    /// The number that `{:e}` printed: a digit, a point, digits, `e`, an exponent. At most 34
-    /// digits.
+    /// Parses the output of the format `{:e}`: a digit, a point, digits, `e`, an exponent; at most
+    /// 34 digits.
     fn from_scientific(text: &str) -> Parts {
         let (negative, text) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -162,7 +162,7 @@ impl Parts {
         }
     }
 
-    /// Without the zeros that stand behind the point.
+    /// Removes trailing zeros after the decimal point.
     fn reduced_to_integer(self) -> Parts {
         let Parts::Finite {
             negative,

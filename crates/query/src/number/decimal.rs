@@ -1,39 +1,39 @@
 //! The decimal of BSON: IEEE 754-2008 decimal128 in the binary integer encoding, 16 bytes little
 //! endian.
 //!
-//! Arithmetic is done by `dec`, whose numbers use the other encoding of the standard (densely
-//! packed digits), so they are converted, never reinterpreted. A coefficient beyond 34 digits is
-//! not canonical and reads as zero, as the standard says.
+//! The crate `dec` does the arithmetic. Its numbers use the other encoding of the standard (densely
+//! packed decimal), so they must be converted. A coefficient of more than 34 digits is not
+//! canonical and is read as zero, as the standard requires.
 
 use bson::Decimal128;
 use dec::Context;
 
-/// The exponents lie in `-BIAS..=MAX_EXPONENT`.
+/// Exponents are in the range `-BIAS..=MAX_EXPONENT`.
 const BIAS: i32 = 6176;
-/// The greatest exponent of a coefficient.
+/// The greatest exponent.
 pub const MAX_EXPONENT: i32 = 6111;
-/// The least exponent of a coefficient.
+/// The least exponent.
 pub const MIN_EXPONENT: i32 = -BIAS;
 /// One more than the greatest coefficient: 10^34.
 pub const COEFFICIENT_LIMIT: u128 = 10_u128.pow(34);
 
-/// A decimal taken apart: `coefficient * 10^exponent`.
+/// The parts of a decimal: `coefficient * 10^exponent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
     /// Not a number.
     Nan,
     /// An infinity.
     Infinity {
-        /// Below all other numbers.
+        /// Whether it is the negative infinity.
         negative: bool,
     },
     /// A finite number.
     Finite {
-        /// The sign, also of zeros.
+        /// The sign; a zero has one, too.
         negative: bool,
         /// At most 34 digits.
         coefficient: u128,
-        /// From -6176 to 6111.
+        /// In the range -6176 to 6111.
         exponent: i32,
     },
 }
@@ -51,7 +51,7 @@ impl Parts {
         if combination == 0b1_1110 {
             return Parts::Infinity { negative };
         }
-        // The long form of the coefficient begins with 0b100 and is beyond 34 digits always.
+        // The long form of a coefficient begins with 0b100, so it always has more than 34 digits.
         let long = combination >> 3 == 0b11;
         let (biased, coefficient) = if long {
             ((bits >> 111) & 0x3FFF, COEFFICIENT_LIMIT)
@@ -80,8 +80,8 @@ impl Parts {
         }
     }
 
-    /// The bytes. A coefficient beyond 34 digits or an exponent out of range is not written as
-    /// itself: callers keep both in range.
+    /// Encodes the parts. The caller keeps coefficient and exponent in range; others give a wrong
+    /// decimal.
     #[must_use]
     pub fn pack(self) -> Decimal128 {
         let (negative, rest) = match self {
@@ -123,7 +123,8 @@ impl Parts {
         }
     }
 
-    /// Without zeros at the end of the coefficient; zero is `0 * 10^0`, positive.
+    /// The same number without trailing zeros of the coefficient; zero becomes positive, `0 *
+    /// 10^0`.
     #[must_use]
     pub fn reduced(self) -> Parts {
         let Parts::Finite {
@@ -148,7 +149,7 @@ impl Parts {
         }
     }
 
-    /// The same number with as many digits as fit a coefficient.
+    /// The same number with as many trailing zeros as a coefficient can hold.
     #[must_use]
     pub fn padded(self) -> Parts {
         let Parts::Finite {
@@ -173,7 +174,7 @@ impl Parts {
         }
     }
 
-    /// The integer it is exactly, if it is one of at most 64 bits.
+    /// The number as an integer, if it is an integer of at most 64 bits.
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
         let Parts::Finite {
@@ -190,7 +191,8 @@ impl Parts {
         i64::try_from(if negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// The nearest double (ties to even); decimals beyond its range become infinities and zeros.
+    /// The nearest double (ties to even); numbers out of the range of doubles become infinities or
+    /// zeros.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         match self {
@@ -211,7 +213,7 @@ impl Parts {
     }
 }
 
-/// The same number for `dec` to compute with.
+/// Converts a decimal for arithmetic by `dec`.
 #[must_use]
 pub fn to_dec(number: Decimal128) -> dec::Decimal128 {
     let mut context = Context::<dec::Decimal128>::default();
@@ -226,7 +228,7 @@ pub fn to_dec(number: Decimal128) -> dec::Decimal128 {
             coefficient,
             exponent,
         } => {
-            // Through text only for the sign of a zero.
+            // `dec` sets the sign of a zero only when it parses text.
             if coefficient == 0 {
                 let sign = if negative { "-" } else { "" };
                 return context
@@ -240,7 +242,7 @@ pub fn to_dec(number: Decimal128) -> dec::Decimal128 {
     }
 }
 
-/// A result of `dec` as BSON holds it.
+/// Converts a result of `dec` to a BSON decimal.
 #[must_use]
 pub fn from_dec(number: dec::Decimal128) -> Decimal128 {
     let parts = if number.is_nan() {

@@ -1,4 +1,4 @@
-//! Powers, roots, exponentials and logarithms. Integers give doubles, decimals decimals.
+//! Powers, roots, exponentials and logarithms. Integers give doubles, decimals give decimals.
 
 use bson::Decimal128;
 use dec::{Context, Decimal};
@@ -7,13 +7,13 @@ use super::decimal::{Parts, from_dec, to_dec};
 use super::{Number, compare};
 use crate::{Error, Result};
 
-/// A decimal with room for the digits that functions need on the way: 13 units of 3 digits.
+/// A decimal with digits to spare for the intermediate results of functions: 13 units of 3 digits.
 type Wide = Decimal<13>;
 
-/// Functions of `dec` refuse to compute under wider limits of the exponent than this.
+/// Maximum exponent: `dec` refuses to compute its functions with a wider range.
 const LARGEST_EXPONENT: isize = 999_999;
 
-/// `function` on a decimal, computed with `dec`'s wide numbers and rounded once.
+/// Applies `function` to a decimal, with `dec`'s wide numbers, and rounds the result once.
 fn wide(number: Decimal128, function: impl FnOnce(&mut Context<Wide>, &mut Wide)) -> Decimal128 {
     let mut context = Context::<Wide>::default();
     context
@@ -60,10 +60,10 @@ impl Number {
         })
     }
 
-    /// The square root: a double, or a decimal of a decimal.
+    /// The square root: a decimal for a decimal, otherwise a double.
     ///
     /// # Errors
-    /// 28714 below zero.
+    /// 28714 for a number less than zero.
     pub fn sqrt(self) -> Result<Number> {
         if self.is_negative() {
             return Err(Error::location(
@@ -83,7 +83,8 @@ impl Number {
     /// The natural logarithm.
     ///
     /// # Errors
-    /// 28766 unless above zero (NaN of any type gives a double NaN, as in MongoDB).
+    /// 28766 unless `self` is greater than zero (NaN of any type gives a double NaN, as in
+    /// MongoDB).
     pub fn ln(self) -> Result<Number> {
         self.positive(28766, "$ln's argument must be a positive number, but is")?;
         if self.is_nan() {
@@ -95,7 +96,8 @@ impl Number {
     /// The logarithm to the base of ten.
     ///
     /// # Errors
-    /// 28761 unless above zero (NaN of any type gives a double NaN, as in MongoDB).
+    /// 28761 unless `self` is greater than zero (NaN of any type gives a double NaN, as in
+    /// MongoDB).
     pub fn log10(self) -> Result<Number> {
         self.positive(28761, "$log10's argument must be a positive number, but is")?;
         if self.is_nan() {
@@ -140,7 +142,7 @@ impl Number {
     }
 }
 
-/// The power, if it is an integer of 64 bits.
+/// `base` to the power of `power`, if the result is an integer of 64 bits.
 fn integer_power(base: i64, power: i64) -> Option<i64> {
     match (base, power) {
         (1, _) | (_, 0) => Some(1),

@@ -2,7 +2,7 @@
 
 use bson::{Bson, Decimal128, RawBsonRef};
 
-/// A number as BSON holds it.
+/// A BSON number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Number {
     /// `int`.
@@ -16,7 +16,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number in `value`, if it is one.
+    /// The number in `value`, if it is a number.
     #[must_use]
     pub fn from_bson(value: &Bson) -> Option<Number> {
         match value {
@@ -28,7 +28,7 @@ impl Number {
         }
     }
 
-    /// The number in `value`, if it is one.
+    /// The number in `value`, if it is a number.
     #[must_use]
     pub fn from_raw(value: RawBsonRef<'_>) -> Option<Number> {
         match value {
@@ -40,7 +40,7 @@ impl Number {
         }
     }
 
-    /// The number as a value of its own type.
+    /// The number as a BSON value of the same type.
     #[must_use]
     pub fn to_bson(self) -> Bson {
         match self {
@@ -51,7 +51,7 @@ impl Number {
         }
     }
 
-    /// An integer as `int` when it fits and as `long` otherwise.
+    /// An integer: `int` when it fits, otherwise `long`.
     #[must_use]
     pub fn narrow(number: i64) -> Number {
         i32::try_from(number).map_or(Number::Int64(number), Number::Int32)
@@ -97,7 +97,7 @@ impl Number {
         }
     }
 
-    /// Whether it is below zero; not so for zeros and NaN.
+    /// Whether the number is less than zero; false for zeros and NaN.
     #[must_use]
     pub fn is_negative(self) -> bool {
         match self {

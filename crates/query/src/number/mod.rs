@@ -1,9 +1,9 @@
 //! Numbers: the four numeric types of BSON, their exact order, and arithmetic with MongoDB's rules
 //! of promotion.
 //!
-//! `decimal` reads and writes the 16 bytes of a decimal, `compare` orders by exact value,
-//! `arithmetic`, `round`, `function` and `trigonometry` (with the digits of `pi`) compute,
-//! `convert` and `text` change types.
+//! `decimal` reads and writes the 16 bytes of a decimal; `compare` orders numbers by exact value;
+//! `arithmetic`, `round`, `function` and `trigonometry` (with the digits of `pi`) compute;
+//! `convert` and `text` convert between types.
 
 mod arithmetic;
 mod compare;

@@ -1,16 +1,17 @@
-//! Digits of pi: enough to bring the largest decimal into one turn.
+//! Digits of pi, as many as are needed to reduce the largest decimal to an angle within one turn.
 //!
-//! John Machin's formula of 1706, `pi / 4 = 4 atan(1 / 5) - atan(1 / 239)`, on integers of fixed
-//! length: a number is a list of limbs, the whole part first, each further one `LIMB` times less.
+//! John Machin's formula of 1706, `pi / 4 = 4 atan(1 / 5) - atan(1 / 239)`, in fixed-point
+//! arithmetic: a number is a list of limbs, the integer part first; each further limb counts
+//! 1/`LIMB` of the limb before it.
 
 /// Base of one limb: nine decimal digits.
 const LIMB: u64 = 1_000_000_000;
 
-/// Limbs beyond those asked for: every division drops less than one unit of the last limb, and
-/// there are fewer than 10^5 of them.
+/// Additional limbs for rounding errors: every division drops less than one unit of the last limb,
+/// and there are fewer than 10^5 divisions.
 const GUARD: usize = 2;
 
-/// Pi as text, `3.14159..`, with at least `digits` correct digits behind the point.
+/// Pi as text, `3.14159..`, with at least `digits` correct digits after the point.
 pub(super) fn text(digits: usize) -> String {
     let limbs = 1 + digits.div_ceil(9) + GUARD;
     let mut sum = arctangent(5, limbs);
@@ -27,7 +28,7 @@ pub(super) fn text(digits: usize) -> String {
     text
 }
 
-/// `atan(1 / of)` by its series.
+/// `atan(1 / of)` by its power series.
 fn arctangent(of: u64, limbs: usize) -> Vec<u64> {
     let mut power = vec![0; limbs];
     if let Some(whole) = power.first_mut() {
@@ -80,7 +81,7 @@ fn add(number: &mut [u64], other: &[u64]) {
     }
 }
 
-/// `number` is not less than `other`.
+/// Subtracts `other` from `number`, which must not be less.
 fn subtract(number: &mut [u64], other: &[u64]) {
     let mut borrow = 0;
     for (limb, other) in number.iter_mut().zip(other).rev() {
@@ -99,7 +100,7 @@ mod tests {
         let known = "3.14159265358979323846264338327950288419716939937510582097494459230\
                      781640628620899862803482534211706798214808651";
         assert!(text(120).starts_with(known), "{}", text(120));
-        // More digits do not change those before, and the 762nd begins six nines.
+        // More digits do not change the digits before them; six nines start at the 762nd digit.
         let many = text(2000);
         assert!(many.starts_with(&text(900)), "{many}");
         assert_eq!(many.get(763..769), Some("999999"));

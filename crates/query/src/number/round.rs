@@ -7,7 +7,7 @@ use super::decimal::{self, COEFFICIENT_LIMIT, Parts, from_dec, to_dec};
 use crate::{Error, Result};
 
 impl Number {
-    /// The least whole number not below. Integers stay as they are.
+    /// The least integer that is not less than `self`. Integers stay as they are.
     #[must_use]
     pub fn ceil(self) -> Number {
         match self {
@@ -17,7 +17,7 @@ impl Number {
         }
     }
 
-    /// The greatest whole number not above. Integers stay as they are.
+    /// The greatest integer that is not greater than `self`. Integers stay as they are.
     #[must_use]
     pub fn floor(self) -> Number {
         match self {
@@ -35,7 +35,7 @@ impl Number {
         self.to_place(place, Rounding::HalfEven, "$round")
     }
 
-    /// Cut off at `place` digits after the point (before it when negative).
+    /// Truncated to `place` digits after the point (before it when negative).
     ///
     /// # Errors
     /// As [`Number::round`].
@@ -62,14 +62,15 @@ impl Number {
     }
 }
 
-/// `number` with `place` digits after the point. Special numbers stay as they are; where that would
-/// be more than 34 digits, there is nothing to round, and 34 digits are given.
+/// `number` with `place` digits after the point. NaN and infinities stay as they are. If the result
+/// would have more than 34 digits, the number is not rounded but gets trailing zeros up to 34
+/// digits.
 fn quantize(number: bson::Decimal128, place: i32, rounding: Rounding) -> bson::Decimal128 {
     let parts = Parts::of(number);
     let Parts::Finite { exponent, .. } = parts else {
         return number;
     };
-    // To whole numbers: what has no fraction has nothing to round, however large it is.
+    // A number without a fraction needs no rounding to an integer, however large it is.
     if place == 0 && exponent >= 0 {
         return number;
     }
@@ -87,7 +88,7 @@ fn quantize(number: bson::Decimal128, place: i32, rounding: Rounding) -> bson::D
     rounded
 }
 
-/// The same number with zeros behind it, 34 digits in all where its exponent allows.
+/// The same number with trailing zeros: 34 digits in all, or fewer if the exponent allows no more.
 fn padded(parts: Parts) -> Parts {
     let Parts::Finite {
         negative,

@@ -1,4 +1,4 @@
-//! Known answers of numbers.
+//! Numbers: known results.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Numbers as text and back.
+//! Conversions of numbers to text and from text.
 
 use std::fmt;
 
@@ -46,8 +46,7 @@ pub fn double_to_string(number: f64) -> String {
     format!("{}e{sign}{magnitude:02}", without_zeros(digits))
 }
 
-/// Without the zeros at the end of a fraction, and without the point when nothing is left behind
-/// it.
+/// Removes trailing zeros of a fraction, and the point if no digit is left after it.
 fn without_zeros(text: &str) -> &str {
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.')
@@ -56,7 +55,8 @@ fn without_zeros(text: &str) -> &str {
     }
 }
 
-/// A whole number in base ten with an optional sign; none for anything else, spaces included.
+/// Parses an integer in base ten with an optional sign; `None` for any other text, such as one with
+/// spaces.
 #[must_use]
 pub fn parse_integer(text: &str) -> Option<i64> {
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -66,7 +66,7 @@ pub fn parse_integer(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// A double in base ten; `NaN`, `Infinity`, `inf` in any case; none for anything else.
+/// Parses a double in base ten, or `NaN`, `Infinity`, `inf` in any case; `None` for any other text.
 #[must_use]
 pub fn parse_double(text: &str) -> Option<f64> {
     text.parse().ok()
@@ -79,16 +79,16 @@ pub enum DecimalError {
     Syntax,
     /// The number is beyond the range of decimals.
     Overflow,
-    /// The number is closer to zero than any decimal but zero.
+    /// The number is not zero, but closer to zero than every decimal.
     Underflow,
 }
 
-/// A decimal by the syntax of the specification of BSON's decimal.
+/// Parses a decimal in the syntax of the BSON Decimal128 specification.
 ///
 /// # Errors
 /// When the text is not a number, or when the number does not fit a decimal.
 pub fn parse_decimal(text: &str) -> Result<Decimal128, DecimalError> {
-    // A payload of NaN is no part of the syntax here.
+    // NaN must have no payload here.
     let letters = text.trim_start_matches(['+', '-']);
     let nan = letters
         .get(..3)

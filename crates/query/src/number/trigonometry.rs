@@ -1,10 +1,10 @@
 //! Trigonometry of decimals: 34 digits, computed with 90 and rounded once.
 //!
-//! T1: an argument of a periodic function is brought into a quarter turn with as many digits of pi
-//!     as its exponent asks for, so that the largest decimal has a sine of 34 digits, too.
-//! T2: every series is summed until a term changes nothing, and for [`TERMS`] terms at most.
-//! T3: infinities and arguments out of the domain of a function are kept off by the caller, but for
-//!     those that have a limit there: it is the result.
+//! T1: an argument of a periodic function is reduced to a quarter turn with as many digits of pi as
+//!     its exponent requires, so that even the sine of the largest decimal has 34 correct digits.
+//! T2: every series is summed until a term does not change the sum, at most [`TERMS`] terms.
+//! T3: the caller excludes infinities and arguments outside the domain of a function, except where
+//!     the function has a limit, which is the result.
 
 use std::sync::LazyLock;
 
@@ -14,22 +14,23 @@ use dec::{Context, Decimal};
 use super::decimal::{Parts, from_dec, to_dec};
 use super::pi;
 
-/// 90 digits: 34 of the result, 38 that are lost next to a multiple of a quarter turn, 18 to spare.
+/// 90 digits: 34 of the result, 38 that are lost near a multiple of a quarter turn, 18 to spare.
 type Wide = Decimal<30>;
 
-/// Digits of the remainders of arguments below 10^40.
+/// Enough digits to reduce arguments below 10^40.
 type Middle = Decimal<60>;
 
-/// Digits of the remainders of all arguments: the largest is below 10^6145.
+/// Enough digits to reduce all arguments: the largest is below 10^6145.
 type Huge = Decimal<2100>;
 
-/// Powers of ten up to which [`Middle`] holds the quotient and 90 digits of the remainder.
+/// The power of ten up to which [`Middle`] holds the quotient and 90 digits of the remainder.
 const MIDDLE_POWER: i32 = 40;
 
-/// Terms of a series (T2). Arguments are below 1, where 90 digits take fewer than 100 terms.
+/// Maximum number of terms of a series (T2). Arguments are below 1, for which 90 digits take fewer
+/// than 100 terms.
 const TERMS: u32 = 200;
 
-/// Functions of `dec` refuse to compute under wider limits of the exponent than this.
+/// Maximum exponent: `dec` refuses to compute its functions with a wider range.
 const LARGEST_EXPONENT: isize = 999_999;
 
 static MIDDLE_TURN: LazyLock<Middle> = LazyLock::new(turn::<60>);
@@ -51,7 +52,7 @@ fn context<const N: usize>() -> Context<Decimal<N>> {
     context
 }
 
-/// Twice pi to all digits of the width.
+/// Two pi to all digits of the type.
 fn turn<const N: usize>() -> Decimal<N> {
     let mut context = context::<N>();
     let mut turn = context
@@ -62,7 +63,7 @@ fn turn<const N: usize>() -> Decimal<N> {
     turn
 }
 
-/// Arithmetic of 90 digits.
+/// Arithmetic with 90 digits.
 struct Calculator(Context<Wide>);
 
 impl Calculator {
@@ -114,7 +115,7 @@ impl Calculator {
         number
     }
 
-    /// `(left, right)` as `1 + left * right`.
+    /// `1 + left * right`.
     fn one_plus(&mut self, left: Wide, right: &Wide) -> Wide {
         let one = self.whole(1);
         let product = self.multiply(left, right);
@@ -126,12 +127,13 @@ impl Calculator {
         self.divide(number, &two)
     }
 
-    /// Whether `number` without its sign is below a power of ten.
+    /// Whether the absolute value of `number` is less than 10 to the power of `power`.
     fn below(number: &Wide, power: i32) -> bool {
         number.is_zero() || exponent_of(number) < power
     }
 
-    /// The sum of `first` and of terms that `next` makes of the one before and its number (T2).
+    /// The sum of `first` and the following terms (T2): `next` computes each term from the previous
+    /// term and its index.
     fn series(
         &mut self,
         first: Wide,
@@ -151,7 +153,7 @@ impl Calculator {
         sum
     }
 
-    /// Sine or hyperbolic sine of what is at most 1: `x -+ x^3 / 3! + ..`.
+    /// Sine or hyperbolic sine for an argument of at most 1: `x -+ x^3 / 3! + ..`.
     fn sine(&mut self, x: Wide, hyperbolic: bool) -> Wide {
         let square = self.signed_square(&x, hyperbolic);
         self.series(x, x, |own, term, number| {
@@ -162,7 +164,7 @@ impl Calculator {
         })
     }
 
-    /// The cosine of what is at most 1: `1 - x^2 / 2! + ..`.
+    /// The cosine for an argument of at most 1: `1 - x^2 / 2! + ..`.
     fn cosine(&mut self, x: Wide) -> Wide {
         let square = self.signed_square(&x, false);
         let one = self.whole(1);
@@ -174,7 +176,8 @@ impl Calculator {
         })
     }
 
-    /// The inverse tangent or hyperbolic tangent of what is at most 0.1: `x -+ x^3 / 3 + ..`.
+    /// The inverse tangent or hyperbolic tangent for an argument of at most 0.1: `x -+ x^3 / 3 +
+    /// ..`.
     fn inverse_tangent(&mut self, x: Wide, hyperbolic: bool) -> Wide {
         let square = self.signed_square(&x, hyperbolic);
         self.series(x, x, |own, term, number| {
@@ -200,7 +203,7 @@ impl Calculator {
             let angle = self.subtract(quarter, &rest);
             return if x.is_negative() { -angle } else { angle };
         }
-        // Four halvings of the angle bring a tangent of 1 below 0.1.
+        // Halving the angle four times brings a tangent of 1 below 0.1.
         let (mut tangent, mut doublings) = (x, 0);
         while !Calculator::below(&tangent, -1) && doublings < 4 {
             let squared = self.one_plus(tangent, &tangent);
@@ -214,9 +217,10 @@ impl Calculator {
         self.multiply(angle, &factor)
     }
 
-    /// Half the logarithm of `(1 + x) / (1 - x)`.
+    /// Half of the logarithm of `(1 + x) / (1 - x)`.
     fn hyperbolic_arctangent(&mut self, x: Wide) -> Wide {
-        // The logarithm of almost one has few digits left.
+        // The logarithm of a number close to 1 has few correct digits, so small arguments use the
+        // series.
         if Calculator::below(&x, -5) {
             return self.inverse_tangent(x, true);
         }
@@ -228,7 +232,7 @@ impl Calculator {
         self.half(logarithm)
     }
 
-    /// The root of `(1 - x) (1 + x)`.
+    /// The square root of `(1 - x) (1 + x)`.
     fn leg(&mut self, x: Wide) -> Wide {
         let one = self.whole(1);
         let above = self.add(one, &x);
@@ -237,7 +241,8 @@ impl Calculator {
         self.root(product)
     }
 
-    /// An angle as quarter turns, 0 to 3, and what is left of it, half a quarter turn at most (T1).
+    /// An angle as a number of quarter turns, 0 to 3, and the rest, at most half a quarter turn
+    /// (T1).
     fn quarters(&mut self, x: Decimal128) -> (u32, Wide) {
         let power = match Parts::of(x) {
             Parts::Finite {
@@ -269,7 +274,7 @@ impl Calculator {
     }
 }
 
-/// The power of ten of the first digit.
+/// The exponent of the first digit, as a power of ten.
 fn exponent_of(number: &Wide) -> i32 {
     let digits = i32::try_from(number.digits()).unwrap_or(i32::MAX);
     number.exponent().saturating_add(digits - 1)
@@ -283,7 +288,7 @@ fn wide(number: Decimal128) -> Wide {
     Wide::from(to_dec(number))
 }
 
-/// A function of a finite argument that is not zero, where NaN and zero are their own results.
+/// Computes an odd function of a finite argument; NaN and zeros are returned as they are.
 fn odd(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> Wide) -> Decimal128 {
     let parts = Parts::of(x);
     if parts.is_nan() || parts.is_zero() {
@@ -292,7 +297,7 @@ fn odd(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> Wide) -> De
     rounded(&compute(&mut Calculator::new(), wide(x)))
 }
 
-/// As [`odd`] where infinities are their own results, too.
+/// As [`odd`], but infinities are returned as they are, too.
 fn odd_unbounded(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> Wide) -> Decimal128 {
     match Parts::of(x) {
         Parts::Infinity { .. } => x,
@@ -300,7 +305,7 @@ fn odd_unbounded(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> W
     }
 }
 
-/// A function where NaN is its own result.
+/// Computes a function for which NaN is returned as it is.
 fn even(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> Wide) -> Decimal128 {
     if Parts::of(x).is_nan() {
         return x;
@@ -308,7 +313,7 @@ fn even(x: Decimal128, compute: impl FnOnce(&mut Calculator, Wide) -> Wide) -> D
     rounded(&compute(&mut Calculator::new(), wide(x)))
 }
 
-/// The sine of `quarters` quarter turns and `rest`.
+/// The sine of `quarters` quarter turns plus `rest`.
 fn sine_at(own: &mut Calculator, quarters: u32, rest: Wide) -> Wide {
     let value = match quarters % 2 {
         0 => own.sine(rest, false),
@@ -343,7 +348,7 @@ pub(crate) fn tan(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The angle of a sine between -1 and 1.
+/// The inverse sine of a number from -1 to 1.
 pub(crate) fn asin(x: Decimal128) -> Decimal128 {
     odd(x, |own, x| {
         let leg = own.leg(x);
@@ -356,7 +361,7 @@ pub(crate) fn asin(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The angle of a cosine between -1 and 1.
+/// The inverse cosine of a number from -1 to 1.
 pub(crate) fn acos(x: Decimal128) -> Decimal128 {
     even(x, |own, x| {
         let one = own.whole(1);
@@ -373,7 +378,7 @@ pub(crate) fn acos(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The angle of a tangent.
+/// The inverse tangent.
 pub(crate) fn atan(x: Decimal128) -> Decimal128 {
     odd(x, |own, x| {
         if x.is_infinite() {
@@ -392,7 +397,8 @@ pub(crate) fn atan2(y: Decimal128, x: Decimal128) -> Decimal128 {
     }
     let mut own = Calculator::new();
     let infinite = |parts: Parts| matches!(parts, Parts::Infinity { .. });
-    // The angle between the point and the axis of x, by the sizes of both.
+    // The angle between the x axis and the line to the point, by the absolute values of both
+    // coordinates.
     let angle = match (infinite(up), infinite(right)) {
         (true, true) => {
             let four = own.whole(4);
@@ -463,7 +469,7 @@ pub(crate) fn tanh(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The inverse of the hyperbolic sine.
+/// The inverse hyperbolic sine.
 pub(crate) fn asinh(x: Decimal128) -> Decimal128 {
     odd_unbounded(x, |own, x| {
         let size = own.magnitude(x);
@@ -480,7 +486,7 @@ pub(crate) fn asinh(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The inverse of the hyperbolic cosine, of what is at least 1.
+/// The inverse hyperbolic cosine of a number of at least 1.
 pub(crate) fn acosh(x: Decimal128) -> Decimal128 {
     even(x, |own, x| {
         if x.is_infinite() {
@@ -496,7 +502,7 @@ pub(crate) fn acosh(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// The inverse of the hyperbolic tangent, of what is between -1 and 1; infinite at both.
+/// The inverse hyperbolic tangent of a number from -1 to 1; infinite at both ends.
 pub(crate) fn atanh(x: Decimal128) -> Decimal128 {
     odd(x, |own, x| {
         let one = own.whole(1);
@@ -508,12 +514,12 @@ pub(crate) fn atanh(x: Decimal128) -> Decimal128 {
     })
 }
 
-/// Degrees as radians: a product with pi / 180 of 34 digits.
+/// Degrees as radians: a product with pi / 180 to 34 digits.
 pub(crate) fn to_radians(x: Decimal128) -> Decimal128 {
     times(x, "0.01745329251994329576923690768488613")
 }
 
-/// Radians as degrees: a product with 180 / pi of 34 digits.
+/// Radians as degrees: a product with 180 / pi to 34 digits.
 pub(crate) fn to_degrees(x: Decimal128) -> Decimal128 {
     times(x, "57.29577951308232087679815481410517")
 }

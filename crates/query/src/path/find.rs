@@ -1,8 +1,8 @@
-//! Finding one field in a raw document: the innermost loop of every filter.
+//! Finds one field in a raw document: the innermost loop of every filter.
 //!
-//! Fields before the wanted one are stepped over by their lengths, without checking their names for
-//! UTF-8 or making values of them; that halves the time of `bson`'s own iteration, which remains
-//! the way to the types that are seldom asked for.
+//! Fields before the wanted one are skipped by their lengths; their names are not checked for UTF-8
+//! and their values are not parsed. This takes half the time of `bson`'s own iteration, which is
+//! used only for values of rare types.
 
 use bson::oid::ObjectId;
 use bson::{DateTime, Decimal128, RawBsonRef, RawDocument, Timestamp};
@@ -12,10 +12,10 @@ use crate::{Code, Error, Result};
 /// The value of the first field called `name`.
 ///
 /// # Errors
-/// `InvalidBSON` for invalid bytes, as far as they were read.
+/// `InvalidBSON` for invalid bytes in the part that was read.
 pub fn find<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
     let wanted = name.as_bytes();
-    // Behind the length, and before the zero at the end.
+    // The fields start after the length of the document; a zero byte ends them.
     let bytes = document.as_bytes();
     let mut rest = bytes.get(4..).unwrap_or_default();
     while let Some((&kind, field)) = rest.split_first() {
@@ -43,7 +43,7 @@ pub fn find<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonR
     Err(Error::new(Code::INVALID_BSON, "document without an end"))
 }
 
-/// By `bson`'s own iteration, with its errors.
+/// Finds the field with `bson`'s own iteration and returns its errors.
 #[cold]
 fn find_slowly<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBsonRef<'a>>> {
     for element in document.iter_elements() {
@@ -55,8 +55,8 @@ fn find_slowly<'a>(document: &'a RawDocument, name: &str) -> Result<Option<RawBs
     Ok(None)
 }
 
-/// The size of a value of type `kind` at the head of `bytes`; none for regular expressions, whose
-/// size is not written, and for what is no BSON.
+/// The size of the value of type `kind` at the start of `bytes`; `None` for a regular expression,
+/// which has no length field, and for invalid BSON.
 fn size(kind: u8, bytes: &[u8]) -> Option<usize> {
     let length = || usize::try_from(i32::from_le_bytes(*bytes.first_chunk()?)).ok();
     match kind {
@@ -68,9 +68,9 @@ fn size(kind: u8, bytes: &[u8]) -> Option<usize> {
         0x01 | 0x09 | 0x11 | 0x12 => Some(8),
         0x07 => Some(12),
         0x13 => Some(16),
-        // String, code, symbol: behind their length, zero included.
+        // String, code, symbol: a length, which counts the final zero, and then the text.
         0x02 | 0x0D | 0x0E => length()?.checked_add(4),
-        // Document, array, code with scope: their length is part of them.
+        // Document, array, code with scope: the length counts the whole value.
         0x03 | 0x04 | 0x0F => length().filter(|length| *length >= 4),
         0x05 => length()?.checked_add(5),
         0x0C => length()?.checked_add(16),
@@ -78,8 +78,7 @@ fn size(kind: u8, bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The value of one of the common types at the head of `bytes`; none for the others, and for what
-/// is no BSON.
+/// The value of type `kind` at the start of `bytes`; `None` for rare types and for invalid BSON.
 fn scalar(kind: u8, bytes: &[u8]) -> Option<RawBsonRef<'_>> {
     let eight = || bytes.first_chunk::<8>().copied();
     Some(match kind {

@@ -1,4 +1,4 @@
-//! Dotted paths into documents, and walking documents along them.
+//! Dotted paths into documents, and the values that they lead to.
 
 mod find;
 mod parse;

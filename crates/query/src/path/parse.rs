@@ -1,14 +1,14 @@
-//! A dotted path, taken apart once.
+//! A parsed dotted path.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// The greatest number of components: documents do not nest deeper than that.
+/// Maximum number of components: documents are not nested deeper.
 const MAX_COMPONENTS: usize = 200;
 
-/// One part of a path: the name of a field, and the index it is in an array.
+/// One part of a path: a field name, with its value as an array index if it is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Component {
     name: Box<str>,
@@ -29,14 +29,14 @@ impl Component {
         &self.name
     }
 
-    /// The index that the name is in an array: digits without a leading zero.
+    /// The name as an array index: digits without a leading zero.
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 }
 
-/// The index that `name` is in an array, if it is the canonical text of one.
+/// `name` as an array index, if it is the canonical text of a number.
 fn array_index(name: &str) -> Option<usize> {
     let canonical = name == "0" || !name.starts_with('0');
     let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -54,8 +54,8 @@ struct Inner {
 pub struct Path(Arc<Inner>);
 
 impl Path {
-    /// Takes `text` apart at its dots. Any text is a path: empty components are names of fields
-    /// that MongoDB finds nothing at or an empty name at; places that refuse them check themselves.
+    /// Splits `text` at its dots. Any text is a path: an empty component is the empty field name.
+    /// Callers that refuse empty names check for them.
     ///
     /// # Errors
     /// `BadValue` for a zero byte, `Overflow` for more than 200 components.
@@ -73,13 +73,13 @@ impl Path {
         })))
     }
 
-    /// The text it was made from.
+    /// The text of the path.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
 
-    /// Its parts, at least one.
+    /// The components; at least one.
     #[must_use]
     pub fn components(&self) -> &[Component] {
         &self.0.components
@@ -91,20 +91,20 @@ impl Path {
         self.0.components.first().map_or("", Component::name)
     }
 
-    /// Whether it has no dot.
+    /// Whether the path has only one component.
     #[must_use]
     pub fn is_single(&self) -> bool {
         self.0.components.len() == 1
     }
 
-    /// Whether `self` is `other` or leads to it: `a.b` covers `a.b` and `a.b.c`.
+    /// Whether `self` is equal to `other` or a prefix of it: `a.b` covers `a.b` and `a.b.c`.
     #[must_use]
     pub fn covers(&self, other: &Path) -> bool {
         let (short, long) = (self.components(), other.components());
         long.len() >= short.len() && short.iter().zip(long).all(|(a, b)| a.name == b.name)
     }
 
-    /// Whether one of the two leads to the other, or they are equal.
+    /// Whether the two paths are equal or one is a prefix of the other.
     #[must_use]
     pub fn overlaps(&self, other: &Path) -> bool {
         self.covers(other) || other.covers(self)

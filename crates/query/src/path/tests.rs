@@ -1,4 +1,4 @@
-//! What paths lead to in known documents.
+//! The values that paths lead to in known documents.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use bson::{Bson, Document, RawDocumentBuf, doc};
 
 use super::{Leaves, Path, walk_leaves};
 
-/// The leaves as text: value, then `@index` of the array that was entered.
+/// The leaves as text: the value, then `@index`, the index in the array that was entered.
 fn leaves(document: Document, path: &str, leaves: Leaves) -> Vec<String> {
     let raw = RawDocumentBuf::try_from(&document).unwrap();
     let mut found = Vec::new();
@@ -105,7 +105,7 @@ fn finding_agrees_with_iterating() {
         for name in ["a", "b", "0", "1", "c", "", "ab"] {
             let expected = document.get(name).unwrap();
             let found = super::find(&document, name).unwrap();
-            // By their bytes, because NaN is not equal to itself.
+            // Compared as bytes, because NaN is not equal to itself.
             assert_eq!(
                 format!("{found:?}"),
                 format!("{expected:?}"),
@@ -117,7 +117,7 @@ fn finding_agrees_with_iterating() {
         bytes[at] = tape.byte();
         if let Ok(broken) = RawDocument::from_bytes(&bytes) {
             for name in ["a", "b", "0", "1", "c"] {
-                // Either may be stricter about bytes that are no BSON; neither may panic.
+                // `find` and `bson` may differ on invalid BSON; neither may panic.
                 let _ = super::find(broken, name);
             }
         }

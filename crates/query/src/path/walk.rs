@@ -1,12 +1,12 @@
-//! Walking a raw document along a path, as filters see it.
+//! Visits the values that a path leads to in a raw document, by the rules of filters.
 //!
-//! An array on the way is entered: every document in it is walked with the rest of the path, and
-//! when the next component is an index, the element there too. An array at the end gives its
-//! elements and then itself. A path that leads nowhere gives one leaf without a value, unless the
-//! way was lost inside an array: then it gives none.
+//! An array on the path is entered: the rest of the path is followed in every document of the array
+//! and, if the next component is an index, from the element at that index. An array at the end of
+//! the path gives its elements as leaves, and then itself. A path that leads to no value gives one
+//! leaf without a value, except inside an array, where it gives no leaf.
 //!
-//! A leaf remembers the outermost array that was entered implicitly: what the positional operator
-//! of updates stands for.
+//! A leaf has the index in the outermost array that was entered without an index in the path; the
+//! positional operator `$` of updates stands for it.
 
 use std::ops::ControlFlow;
 
@@ -18,25 +18,26 @@ use crate::Result;
 /// A value at the end of a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Leaf<'a> {
-    /// The value; none for a missing field.
+    /// The value; `None` for a missing field.
     pub value: Option<RawBsonRef<'a>>,
-    /// The position in the outermost array that was entered, if one was.
+    /// The index in the outermost array that was entered; `None` if none was.
     pub index: Option<usize>,
 }
 
-/// Treatment of an array at the end of the path.
+/// How an array at the end of the path is visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaves {
-    /// Its elements, then itself.
+    /// First its elements, then the array itself.
     Expanded,
-    /// Itself alone.
+    /// Only the array itself.
     Whole,
 }
 
-/// Callback for each leaf; it may stop the walk.
+/// Called for each leaf; it may end the walk.
 type Visit<'v, 'a> = &'v mut dyn FnMut(Leaf<'a>) -> ControlFlow<()>;
 
-/// Visits what `path` leads to in `document`; an array at the end gives its elements, then itself.
+/// Visits the values that `path` leads to in `document`; for an array at the end, its elements and
+/// then the array.
 ///
 /// # Errors
 /// `InvalidBSON` for invalid bytes.
@@ -48,7 +49,7 @@ pub fn walk<'a>(
     walk_leaves(document, path, Leaves::Expanded, visit)
 }
 
-/// As [`walk`]; `leaves` determines the treatment of an array at the end.
+/// As [`walk`]; `leaves` determines how an array at the end is visited.
 ///
 /// # Errors
 /// `InvalidBSON` for invalid bytes.
@@ -124,7 +125,7 @@ impl Walk {
         Ok(self.leaf(Some(RawBsonRef::Array(array)), visit))
     }
 
-    /// An array on the way; `path` is what is left of it and not empty.
+    /// Visits an array on the path; `path` is the rest of the path, which is not empty.
     fn array<'a>(
         self,
         array: &'a RawArray,
@@ -144,7 +145,7 @@ impl Walk {
             {
                 return Ok(ControlFlow::Break(()));
             }
-            // Named by its index: that is no implicit entering of the array.
+            // The path selects this element by its index, so the array is not entered implicitly.
             if component.index() == Some(position) && self.indexed(element, rest, visit)?.is_break()
             {
                 return Ok(ControlFlow::Break(()));
@@ -153,7 +154,7 @@ impl Walk {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// An element that the path names by its index.
+    /// Visits an element that the path selects by its index.
     fn indexed<'a>(
         self,
         element: RawBsonRef<'a>,

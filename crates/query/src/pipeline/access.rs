@@ -1,7 +1,8 @@
 //! The collections that a pipeline accesses, and how: the privileges needed before it may run.
 //!
-//! Computed from the stages that run, never from the document they were parsed from. The match
-//! below names every stage, so that a new stage does not compile until its accesses are listed.
+//! The accesses are computed from the parsed stages, never from the document of the request. The
+//! match below names every stage, so that a new stage does not compile until its accesses are
+//! listed.
 
 use super::Pipeline;
 use crate::stage::{Stage, Statistics, SubPipeline, Target};
@@ -18,7 +19,7 @@ pub enum Access {
     Merge(Namespace),
     /// The server reports on itself or on a collection.
     Report(Namespace, Statistics),
-    /// Changes of a collection are followed.
+    /// The changes of a collection are read (`$changeStream`).
     Follow(Namespace),
 }
 
@@ -27,7 +28,7 @@ impl Pipeline {
     /// pipelines in its stages, but not those of views.
     ///
     /// # Errors
-    /// `InvalidNamespace` for a stage that names a collection that cannot be.
+    /// `InvalidNamespace` for a stage with an invalid collection name.
     pub fn accesses(&self, ns: &Namespace) -> Result<Vec<Access>> {
         let reads = match self.stages.first() {
             Some(Stage::Statistics(_)) => false,
@@ -43,7 +44,7 @@ impl Pipeline {
     }
 }
 
-/// Recursion is bounded by the depth of the parsed pipeline, which that of BSON bounds.
+/// Recursion is bounded by the depth of the parsed pipeline, and so by the depth of BSON.
 fn of_stages(stages: &[Stage], ns: &Namespace, found: &mut Vec<Access>) -> Result<()> {
     stages
         .iter()
@@ -86,7 +87,7 @@ fn of_stage(stage: &Stage, ns: &Namespace, found: &mut Vec<Access>) -> Result<()
     Ok(())
 }
 
-/// Another collection, and the pipeline over it.
+/// Adds a read of another collection and the accesses of the pipeline that runs on it.
 fn of_other(
     target: Option<&Target>,
     pipeline: Option<&SubPipeline>,

@@ -1,4 +1,4 @@
-//! Which fields of its input a pipeline reads.
+//! The fields that a pipeline reads of its input.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use crate::expr::Dependencies;
 use crate::filter::{Filter, Node};
 use crate::stage::{Stage, Transform};
 
-/// The paths that `stages` read; none when whole documents pass through them.
+/// The paths that `stages` read; `None` when the result depends on whole documents.
 pub(super) fn fields(stages: &[Stage]) -> Option<BTreeSet<String>> {
     let mut found = Dependencies::default();
     for stage in stages {
@@ -34,7 +34,8 @@ pub(super) fn fields(stages: &[Stage]) -> Option<BTreeSet<String>> {
                         return finish(found);
                     }
                     Transform::ReplaceRoot(_) => return finish(found),
-                    // The rest of the document passes through.
+                    // The stage passes on the rest of the document, so later stages decide what is
+                    // read.
                     _ => {}
                 }
             }
@@ -48,7 +49,7 @@ pub(super) fn fields(stages: &[Stage]) -> Option<BTreeSet<String>> {
             return None;
         }
     }
-    // Whatever is left of the documents at the end is the result.
+    // The documents at the end of the stages are the result, with all their fields.
     None
 }
 
@@ -72,7 +73,7 @@ fn of_node(node: &Node, found: &mut Dependencies) {
         }
         Node::Expr { expr, .. } => expr.dependencies(found),
         Node::AlwaysTrue | Node::AlwaysFalse => {}
-        // Rare ones, which may read anything.
+        // Rare conditions, such as `$jsonSchema`, which may read any field.
         _ => found.whole = true,
     }
 }

@@ -1,4 +1,4 @@
-//! Pipelines: sequences of stages, checked as a whole, put into a better order, and divided between
+//! Pipelines: sequences of stages that are checked as a whole, optimized, and divided between
 //! storage and [`crate::execute`].
 
 mod access;

@@ -1,14 +1,15 @@
 //! Puts a pipeline into an order that does less work for the same result.
 //!
 //! The rules, each applied until none fits:
-//! 1. A filter goes before a stage that leaves the fields it reads as they are, whole clauses of a
-//!    conjunction each on its own: before projections, `$unwind`, `$lookup`, `$sort`.
-//! 2. `$skip` and `$limit` go before stages that map document to document.
-//! 3. Neighbours of one kind become one: filters, limits, skips.
-//! 4. `$sort` with a `$limit` behind it, perhaps with `$skip` between, keeps only the rows needed.
-//! 5. `$lookup` with `$unwind` of its array behind it does both at once.
+//! 1. A filter moves before a stage that does not change the fields the filter reads. Each clause
+//!    of a conjunction moves separately. The stages are projections, `$unwind`, `$lookup`, `$sort`.
+//! 2. `$skip` and `$limit` move before stages that return one document for each input document.
+//! 3. Adjacent filters, limits or skips become one stage.
+//! 4. A `$sort` followed by `$limit`, with or without `$skip` between, keeps only the needed rows.
+//! 5. A `$lookup` followed by `$unwind` of its array becomes one stage.
 //!
-//! Rule 1 never moves a filter before `$limit`, `$skip`, `$sample` or `$group`, for they count.
+//! Rule 1 never moves a filter before `$limit`, `$skip`, `$sample` or `$group`: their result
+//! depends on the number of input rows.
 
 use super::{Pipeline, dependency};
 use crate::expr::Dependencies;
@@ -16,11 +17,11 @@ use crate::filter::{Filter, Node};
 use crate::path::Path;
 use crate::stage::Stage;
 
-/// Rounds of rewriting; every round moves something forward, and pipelines are short.
+/// Maximum number of rewrites; a round applies one rule, and pipelines are short.
 const MAX_ROUNDS: usize = 1000;
 
 impl Pipeline {
-    /// The same pipeline in a better order.
+    /// Returns an equivalent pipeline that does less work.
     #[must_use]
     pub fn optimize(mut self) -> Pipeline {
         for _ in 0..MAX_ROUNDS {
@@ -87,7 +88,7 @@ fn rewrite(first: &Stage, second: &Stage) -> Option<Vec<Stage>> {
     }
 }
 
-/// Whether the stage gives one document for each.
+/// Whether the stage returns exactly one document for each input document.
 fn maps(stage: &Stage) -> bool {
     match stage {
         Stage::Transform(transform) => transform.projection().is_some(),
@@ -95,7 +96,7 @@ fn maps(stage: &Stage) -> bool {
     }
 }
 
-/// `$sort`, `$skip`, `$limit`: the sort needs to keep what is skipped and what is given.
+/// `$sort`, `$skip`, `$limit`: the sort keeps as many rows as are skipped and returned.
 fn limited(sort: &Stage, skip: &Stage, limit: &Stage) -> Option<Stage> {
     let (Stage::Sort(sort, None), Stage::Skip(skip), Stage::Limit(limit)) = (sort, skip, limit)
     else {
@@ -104,7 +105,7 @@ fn limited(sort: &Stage, skip: &Stage, limit: &Stage) -> Option<Stage> {
     Some(Stage::Sort(sort.clone(), Some(skip.checked_add(*limit)?)))
 }
 
-/// Moves the clauses of a filter before `stage` that it leaves alone.
+/// Moves the clauses that `stage` does not affect from after the stage to before it.
 fn filter_first(stage: &Stage, filter: &Filter) -> Option<Vec<Stage>> {
     if !may_pass(stage) {
         return None;
@@ -137,7 +138,7 @@ fn all(mut nodes: Vec<Node>) -> Node {
     }
 }
 
-/// Stages that a filter may pass if it does not read what they change.
+/// Stages before which a filter may move if it does not read what they change.
 fn may_pass(stage: &Stage) -> bool {
     match stage {
         Stage::Sort(_, None) | Stage::Unwind(_) | Stage::Lookup(_) | Stage::GraphLookup(_) => true,
@@ -146,7 +147,7 @@ fn may_pass(stage: &Stage) -> bool {
     }
 }
 
-/// Whether `stage` leaves alone everything that `clause` reads.
+/// Whether `stage` changes nothing that `clause` reads.
 fn is_undisturbed(stage: &Stage, clause: &Node, filter: &Filter) -> bool {
     let mut found = Dependencies::default();
     dependency::of_filter(&filter.with_root(clause.clone()), &mut found);
@@ -180,8 +181,8 @@ fn index_apart(path: &Path, unwind: Option<&crate::stage::Unwind>) -> bool {
     index.is_none_or(|index| apart(path, &index.to_string()))
 }
 
-/// Whether neither path leads to the other. With an index in it, which is a step that paths of
-/// expressions leave out, a path counts as all that is below its first name.
+/// Whether neither path contains the other. Paths of expressions have no array indexes, so a path
+/// with an index counts as everything below its first name.
 fn apart(path: &Path, other: &str) -> bool {
     let indexed = path.components().iter().any(|c| c.index().is_some());
     Path::parse(other).is_ok_and(|other| {

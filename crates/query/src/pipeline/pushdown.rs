@@ -1,5 +1,5 @@
-//! The leading part of a pipeline that storage can execute: a filter, a sort, skip and limit, a set
-//! of fields.
+//! Divides a pipeline: storage executes its leading filter, sort, skip and limit, and reads only
+//! the fields that the rest needs.
 
 use std::collections::BTreeSet;
 
@@ -11,22 +11,22 @@ use crate::stage::Stage;
 /// The part of a pipeline that storage executes, in this order: filter, sort, skip, limit.
 #[derive(Debug, Clone, Default)]
 pub struct Pushdown {
-    /// Which documents.
+    /// The documents to return; `None` for all.
     pub filter: Option<Filter>,
-    /// In which order.
+    /// The order of the documents.
     pub sort: Option<Sort>,
-    /// How many of them to leave out.
+    /// Number of matching documents to skip.
     pub skip: u64,
-    /// How many of the rest to give.
+    /// Maximum number of documents to return after the skipped ones.
     pub limit: Option<u64>,
-    /// The paths that the rest of the pipeline reads; none when it reads whole documents.
+    /// The paths that the rest of the pipeline reads; `None` when it reads whole documents.
     pub fields: Option<BTreeSet<String>>,
     /// Whether the rest of the pipeline only counts the documents.
     pub counts: bool,
 }
 
 impl Pipeline {
-    /// Takes off the beginning what storage can do.
+    /// Splits off the leading stages that storage can execute.
     #[must_use]
     pub fn split_pushdown(self) -> (Pushdown, Pipeline) {
         let mut pushdown = Pushdown::default();
@@ -42,7 +42,7 @@ impl Pipeline {
             pushdown.sort = Some(sort);
             cut = limit;
         }
-        // The limit of a sort counts before what is skipped after it.
+        // The limit of a sort applies before a later `$skip`.
         if let Some(limit) = cut {
             pushdown.limit = Some(limit);
         }

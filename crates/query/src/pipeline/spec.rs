@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::{Error, Result};
 
-/// How many stages a pipeline may have, as MongoDB's `internalPipelineLengthLimit`.
+/// Maximum number of stages, as MongoDB's `internalPipelineLengthLimit`.
 const MAX_STAGES: usize = 1000;
 
 /// Stages in order, with the collation, the variables and the time of their operation.
@@ -25,19 +25,21 @@ impl Pipeline {
         Pipeline::parse_raw(&RawArrayBuf::try_from(stages.to_vec())?, settings)
     }
 
-    /// Parses the stages and checks their order. Bytes are parsed, and not a tree, because a filter
-    /// may have several conditions on one field (`{a: .., a: ..}`), of which a tree keeps the last.
+    /// Parses the stages and checks their order. They are parsed from bytes, because a filter may
+    /// have several conditions on one field (`{a: .., a: ..}`), of which an owned document keeps
+    /// only the last.
     ///
     /// # Errors
-    /// `TypeMismatch` for stages that are no objects, 40323 for those with several names, 40413 for
-    /// options of stages that are given twice, 31250 for paths of projections that are, 40324 for
-    /// unknown stages, 40601 and 40602 for misplaced ones, and those of the stages.
+    /// `TypeMismatch` for a stage that is not an object, 40323 for a stage with several names,
+    /// 40413 for an option that is given twice, 31250 for a path of a projection that is given
+    /// twice, 40324 for an unknown stage, 40601 and 40602 for a misplaced stage, and the errors of
+    /// each stage's parser.
     pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
         super::check_pipeline(stages)?;
         Pipeline::parse_checked(stages, settings)
     }
 
-    /// As [`Pipeline::parse_raw`] of stages in a pipeline that was checked as a whole.
+    /// As [`Pipeline::parse_raw`], for a pipeline nested in one that was already checked.
     pub(crate) fn parse_checked(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
         let mut parsed = Vec::new();
         for (at, stage) in stages.into_iter().enumerate() {
@@ -69,7 +71,7 @@ impl Pipeline {
         })
     }
 
-    /// A pipeline of stages that are parsed already.
+    /// A pipeline of parsed stages.
     #[must_use]
     pub fn from_stages(stages: Vec<Stage>, settings: &Settings) -> Pipeline {
         Pipeline {
@@ -84,7 +86,7 @@ impl Pipeline {
         &self.stages
     }
 
-    /// The stages, taken out.
+    /// Consumes the pipeline and returns its stages.
     #[must_use]
     pub fn into_stages(self) -> Vec<Stage> {
         self.stages
@@ -102,29 +104,29 @@ impl Pipeline {
         self.stages.is_empty()
     }
 
-    /// Whether the first stage makes documents out of nothing, so that no collection is read.
+    /// Whether the first stage produces documents itself, so that no collection is read.
     #[must_use]
     pub fn has_source(&self) -> bool {
         self.stages.first().is_some_and(Stage::is_source)
     }
 
-    /// Whether a stage asks for the key that documents were sorted by.
+    /// Whether a stage reads the key by which documents were sorted.
     #[must_use]
     pub fn reads_sort_key(&self) -> bool {
         let reads = |stage: &Stage| matches!(stage, Stage::Transform(t) if t.reads_sort_key());
         self.stages.iter().any(reads)
     }
 
-    /// Whether the last stage writes.
+    /// Whether the last stage writes to a collection.
     #[must_use]
     pub fn writes(&self) -> bool {
         self.stages.last().is_some_and(Stage::writes)
     }
 
-    /// The pipeline of a view with this one behind it.
+    /// The pipeline `view` followed by this pipeline.
     ///
     /// # Errors
-    /// 40602 when this one must come first.
+    /// 40602 when this pipeline has a stage that must come first.
     pub fn behind(self, mut view: Pipeline) -> Result<Pipeline> {
         view.stages.extend(self.stages);
         check_order(&view.stages)?;
@@ -133,7 +135,7 @@ impl Pipeline {
     }
 }
 
-/// Sources first, writers last.
+/// Checks that stages which produce documents come first, and stages which write come last.
 fn check_order(stages: &[Stage]) -> Result<()> {
     let last = stages.len().saturating_sub(1);
     for (at, stage) in stages.iter().enumerate() {

@@ -126,7 +126,8 @@ fn storage_gets_the_beginning() {
     assert!(pushdown.counts);
 }
 
-/// Pipelines and documents of a few names and values, so that stages meet.
+/// Random pipelines and documents with few names and values, so that stages often read the same
+/// fields.
 struct Random(Rng);
 
 impl Random {

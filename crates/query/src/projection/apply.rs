@@ -1,8 +1,8 @@
-//! Applies a projection to trees.
+//! Applies a projection to owned documents.
 //!
-//! Expressions see the document as it came in, whatever stands before them, so all of them are
-//! evaluated first, in order; then the document is taken apart. Recursion is bounded by the depth
-//! of the tree of fields; arrays in arrays nest as deep as documents do.
+//! Expressions read the input document, never the result of another expression of the projection.
+//! So all of them are evaluated first, in order; then fields are kept, dropped and set. Recursion
+//! is bounded by the depth of the tree of fields; arrays in arrays nest as deep as documents do.
 
 use bson::{Bson, Document};
 
@@ -12,11 +12,11 @@ use super::tree::{Child, Fields};
 use crate::expr::{Env, Variables};
 use crate::{Result, meter};
 
-/// Values of computed fields, in the order of the tree.
+/// Values of computed fields, in the order of the projection's tree of fields.
 type Values = std::vec::IntoIter<Option<Bson>>;
 
 impl Projection {
-    /// Applies the projection to a tree.
+    /// Applies the projection to an owned document.
     ///
     /// # Errors
     /// Errors of expressions.
@@ -40,7 +40,7 @@ impl Projection {
     }
 }
 
-/// Evaluates what is computed, depth first.
+/// Evaluates the computed fields below `fields`, depth first.
 fn evaluate(
     fields: &Fields,
     document: &Document,
@@ -58,7 +58,7 @@ fn evaluate(
     Ok(())
 }
 
-/// Keeps or drops what the tree lists. `nested`: the document is inside an array that is an element
+/// Keeps or drops the listed fields. `nested`: the document is inside an array that is an element
 /// of an array, where `$slice` does not apply.
 fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Document {
     let mut kept = Document::new();
@@ -69,7 +69,8 @@ fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Docu
             Some(Child::Listed) => (mode == Mode::Include).then_some(value),
             Some(Child::Slice(_)) if nested => Some(value),
             Some(Child::Slice(slice)) => Some(slice.apply(value)),
-            // Computed in place when others stay, at the end when they go.
+            // When the mode drops the other fields, the value is appended later; otherwise it
+            // replaces the present value.
             Some(Child::Computed(_) | Child::ElemMatch(_)) => {
                 (mode != Mode::Include).then_some(value)
             }
@@ -87,7 +88,8 @@ fn choose_value(fields: &Fields, value: Bson, mode: Mode, nested: bool) -> Optio
         Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode, nested))),
         Bson::Array(array) => {
             let values = array.into_iter();
-            // What computing makes a document of keeps its place until then.
+            // An element that is not a document becomes one if a field is computed below it: null
+            // keeps its position until then.
             let place = || fields.computes.then_some(Bson::Null);
             let values = values.filter_map(|value| {
                 let nested = nested || matches!(value, Bson::Array(_));
@@ -99,7 +101,7 @@ fn choose_value(fields: &Fields, value: Bson, mode: Mode, nested: bool) -> Optio
     }
 }
 
-/// The part of the tree that is computed, with its values.
+/// The computed fields of a tree, with their values.
 struct Computed<'a>(Vec<(&'a str, Put<'a>)>);
 
 enum Put<'a> {
@@ -124,7 +126,7 @@ impl<'a> Computed<'a> {
         Computed(puts)
     }
 
-    /// Puts the values into a document, each where the field is, or at the end.
+    /// Puts the values into a document: each in place of the field of its name, or at the end.
     fn put(self, document: &mut Document) -> Result<()> {
         for (name, put) in self.0 {
             meter::step()?;

@@ -12,17 +12,18 @@ use crate::settings::Settings;
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// A part of an array.
+/// The operand of `$slice`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slice {
-    /// From the end when negative.
+    /// Number of elements to skip; counted from the end when negative.
     skip: Option<i64>,
-    /// Number of elements; that many from the end when negative and `skip` is not given.
+    /// Number of elements to keep. When negative and `skip` is `None`, the last `-limit` elements
+    /// are kept.
     limit: i64,
 }
 
 impl Slice {
-    /// Whether the operand is that of `find`'s `$slice`, not of the expression of that name.
+    /// Whether the operand has the form of `find`'s `$slice`, not that of the expression `$slice`.
     pub(super) fn is_operand(operand: &Bson) -> bool {
         let numeric = |value: &Bson| Number::from_bson(value).is_some();
         match operand {
@@ -65,7 +66,7 @@ impl Slice {
         }
     }
 
-    /// Cuts an array; arrays in it are left, as is everything else.
+    /// Cuts the array `value`, but not the arrays in it; returns any other value as it is.
     pub(super) fn apply(self, value: Bson) -> Bson {
         match value {
             Bson::Array(mut array) => {
@@ -95,7 +96,7 @@ impl Slice {
     }
 }
 
-/// The first element that matches, as the filter of the same name finds it.
+/// Selects the first element of an array that a filter with `$elemMatch` matches.
 #[derive(Debug, Clone)]
 pub(super) struct ElemMatch {
     /// `{HOLDER: {$elemMatch: ..}}`.
@@ -125,7 +126,7 @@ impl ElemMatch {
         })
     }
 
-    /// The array of the first match, none without one.
+    /// An array of the first element that matches; `None` when no element matches.
     pub(super) fn apply(&self, value: Option<&Bson>) -> Result<Option<Bson>> {
         let Some(Bson::Array(array)) = value else {
             return Ok(None);
@@ -141,7 +142,7 @@ impl ElemMatch {
     }
 }
 
-/// Cuts the first array on the way of `path` to the element that the query matched.
+/// Replaces the first array on `path` by the element that the query matched.
 ///
 /// # Errors
 /// 51246 when the query matched no element, 51247 when the array has no such element.
@@ -175,8 +176,8 @@ pub(super) fn positional(
     }
 }
 
-/// Replaces the array `depth` names down by its element at `index`; where the projection dropped
-/// scalars from the array, by the whole element.
+/// Replaces the array `depth` names down by its element at `index`. If the projection has dropped
+/// scalars from the array, the element is taken from `whole`, the array of the input document.
 fn cut(
     document: &mut Document,
     path: &str,

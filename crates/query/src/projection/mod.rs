@@ -1,8 +1,9 @@
-//! Projections: which fields of a document stay, and which are computed.
+//! Projections: which fields of a document are kept, and which are computed.
 //!
-//! One engine serves `find`, `$project`, `$addFields` and `$unset`. A specification becomes a tree
-//! by the names of fields. Projections that only choose work on bytes; those that compute work on
-//! trees, every expression evaluated once against the whole input document.
+//! One implementation serves `find`, `$project`, `$addFields` and `$unset`. A specification becomes
+//! a tree by the names of fields. Projections that only choose fields work on bytes; projections
+//! that compute fields work on owned documents and evaluate every expression once, against the
+//! input document.
 
 mod apply;
 mod extra;

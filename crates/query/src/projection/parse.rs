@@ -1,4 +1,4 @@
-//! From the specification of a projection to its tree.
+//! Parses the specification of a projection into its tree.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument};
 
@@ -12,7 +12,7 @@ use crate::settings::Settings;
 use crate::value::truthy;
 use crate::{Error, Result};
 
-/// Nesting that parsing accepts; documents on the wire nest to 200 already.
+/// Maximum nesting of a specification; documents on the wire may nest to 200 levels.
 const MAX_DEPTH: usize = 200;
 
 /// Parses the projection of `find`.
@@ -84,7 +84,8 @@ fn in_stage(stage: &str, error: Error) -> Error {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Of `find`; `query`: whether there is one whose match the positional `$` can name.
+    /// The projection of `find`. `query`: whether the command has a filter, to whose match the
+    /// positional `$` refers.
     Find {
         query: bool,
     },
@@ -99,7 +100,7 @@ struct Parser<'a> {
     scope: Scope,
     form: Form,
     mode: Option<Mode>,
-    /// Whether `_id` stays, if the specification names it.
+    /// Whether `_id` is kept, if the specification names it.
     id: Option<bool>,
     fields: Fields,
     positional: Option<String>,

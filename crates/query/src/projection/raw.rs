@@ -44,7 +44,7 @@ fn choose(fields: &Fields, document: &RawDocument, include: bool) -> Result<RawD
         }
         left = left.saturating_sub(1);
         if include && left == 0 {
-            // Every name has been seen; no later field can be wanted.
+            // Every listed field has been found: no later field is kept.
             break;
         }
     }

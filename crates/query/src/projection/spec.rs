@@ -18,7 +18,7 @@ use crate::{Error, Result};
 pub struct Projection {
     pub(super) mode: Mode,
     pub(super) fields: Fields,
-    /// The path before `.$`.
+    /// The path before the positional `.$`.
     pub(super) positional: Option<String>,
     pub(super) variables: Variables,
 }
@@ -26,11 +26,11 @@ pub struct Projection {
 /// Treatment of the fields that the projection does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They go.
+    /// They are dropped; listed fields are kept.
     Include,
-    /// They stay, and those that are listed go.
+    /// They are kept; listed fields are dropped.
     Exclude,
-    /// They stay, and nothing goes.
+    /// They are kept; no field is dropped.
     Add,
 }
 
@@ -38,8 +38,8 @@ impl Projection {
     /// Parses the projection of `find`. `filter` is the query, which a positional projection needs.
     ///
     /// # Errors
-    /// MongoDB's 31249 to 31395: mixed inclusion and exclusion, paths that meet, misplaced
-    /// operators.
+    /// MongoDB's 31249 to 31395: mixed inclusion and exclusion, paths of which one contains the
+    /// other, misplaced operators.
     pub fn parse(
         spec: &RawDocument,
         settings: &Settings,
@@ -65,7 +65,7 @@ impl Projection {
         parse::add_fields(spec, settings)
     }
 
-    /// Excludes `paths`.
+    /// The projection that drops `paths`.
     ///
     /// # Errors
     /// As [`Projection::parse`].
@@ -85,7 +85,7 @@ impl Projection {
         self.apply_with(document, details, &self.variables)
     }
 
-    /// As [`Projection::apply`] of a document that was sorted by `key`.
+    /// As [`Projection::apply`], for a document that a sort has ordered by `key`.
     ///
     /// # Errors
     /// As [`Projection::apply`].
@@ -120,19 +120,20 @@ impl Projection {
         Ok(RawDocumentBuf::try_from(after)?)
     }
 
-    /// Whether fields are only chosen, so that bytes are enough.
+    /// Whether the projection only keeps or drops whole fields, so that it works on bytes.
     #[must_use]
     pub fn is_simple(&self) -> bool {
         self.mode != Mode::Add && self.positional.is_none() && !self.fields.complex
     }
 
-    /// Whether the positional `$` is in it, so that the query must say which element it matched.
+    /// Whether the projection has the positional `$`, so that the query must report the array
+    /// element that it matched.
     #[must_use]
     pub fn needs_match(&self) -> bool {
         self.positional.is_some()
     }
 
-    /// Whether it asks for the key that documents were sorted by (`{$meta: "sortKey"}`).
+    /// Whether the projection reads the key by which documents were sorted (`{$meta: "sortKey"}`).
     #[must_use]
     pub fn reads_sort_key(&self) -> bool {
         let mut found = Dependencies::default();
@@ -140,13 +141,13 @@ impl Projection {
         found.reads_sort_key()
     }
 
-    /// Whether it names the fields that stay.
+    /// Whether the projection keeps only the fields that it names.
     #[must_use]
     pub fn is_inclusion(&self) -> bool {
         self.mode == Mode::Include
     }
 
-    /// The paths that are enough to compute the result; none when it takes the whole document.
+    /// The paths that the projection reads; `None` when it reads the whole document.
     #[must_use]
     pub fn required_fields(&self) -> Option<Vec<Path>> {
         if self.mode != Mode::Include || self.positional.is_some() {
@@ -161,16 +162,16 @@ impl Projection {
         paths.collect::<Result<_, Error>>().ok()
     }
 
-    /// Adds what is read of the document; for projections that keep what they do not name, that is
-    /// what the expressions read, not what passes through.
+    /// Adds what the projection reads of the document. A projection that keeps the fields it does
+    /// not name adds only what its expressions read, not the fields it passes on.
     pub fn dependencies(&self, found: &mut Dependencies) {
         let include = self.mode == Mode::Include;
         let mut paths = Vec::new();
         self.fields.visit("", &mut |path, child| match child {
             Child::Computed(expr) => {
                 expr.dependencies(found);
-                // A value goes into each element of an array on the way to its field, so what is
-                // there decides on the shape of the result.
+                // Each element of an array on the path gets the value, so the result depends on
+                // what the parent path holds.
                 if let Some((parent, _)) = path.rsplit_once('.') {
                     paths.push(parent.to_owned());
                 }
@@ -188,8 +189,8 @@ impl Projection {
     /// Whether a filter on `path` gives the same result on every document before and after this
     /// projection.
     ///
-    /// A number in a path is an index to filters and a name to projections, so behind the first
-    /// name such a path counts as all that is below it.
+    /// Filters read a number in a path as an index, projections as a name. A path with a number
+    /// therefore counts as everything below its first name.
     #[must_use]
     pub fn preserves(&self, path: &Path) -> bool {
         let indexed = path.components().iter().any(|c| c.index().is_some());
@@ -206,14 +207,15 @@ impl Projection {
             match child {
                 Child::Listed if self.mode == Mode::Include && named.covers(&path) => listed = true,
                 Child::Listed => disturbed |= named.overlaps(&path),
-                // Computing below a name makes documents of what is no document there.
+                // Computing a field below a name replaces a value there that is not a document.
                 _ => disturbed |= named.head() == path.head(),
             }
         });
         !disturbed && (listed || self.mode != Mode::Include)
     }
 
-    /// The names of top-level fields after an inclusion; none when they are not known.
+    /// The names of top-level fields that the result may have; `None` when the projection passes on
+    /// other fields.
     #[must_use]
     pub fn output_fields(&self) -> Option<Vec<String>> {
         (self.mode == Mode::Include).then(|| {

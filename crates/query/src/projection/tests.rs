@@ -29,7 +29,7 @@ fn apply(spec: &Document, document: &Document) -> Result<Document> {
 fn check(spec: Document, document: Document, expected: Document) {
     let found = apply(&spec, &document).map(|found| found.to_string());
     assert_eq!(found, Ok(expected.to_string()), "{spec} of {document}");
-    // Bytes and trees agree.
+    // The result on an owned document is the same as on bytes.
     let projection = parse(&spec).unwrap();
     let tree = projection.apply_document(document.clone(), &Variables::default());
     assert_eq!(
@@ -355,7 +355,7 @@ fn contradictions_are_refused() {
     fails(doc! {"a": {"$foo": 1}}, 168);
     fails(doc! {"a": {"$meta": "textScore"}}, 40_218);
     fails(doc! {"a": {"$meta": "x"}}, 17_308);
-    // An expression of metadata does not decide whether other fields stay.
+    // A field with `$meta` does not determine whether the projection includes or excludes.
     let sorted = |spec: &Document| {
         let projection = parse(spec).unwrap();
         assert!(projection.reads_sort_key());
@@ -396,7 +396,7 @@ fn what_is_needed_and_kept_is_known() {
         .collect();
     assert_eq!(fields, ["_id", "a.b", "x.y"]);
     assert!(parse(&doc! {"a": 0}).unwrap().required_fields().is_none());
-    // Where a value goes into an array, it goes into each element.
+    // A value is computed into every element of an array, so the array's path is read as well.
     let nested = parse(&doc! {"a.b.c": "$x", "_id": 0}).unwrap();
     let fields = nested.required_fields().unwrap();
     assert_eq!(
@@ -426,7 +426,7 @@ fn slice_does_not_enter_arrays_in_arrays() {
         doc! {"a": [{"b": [1, 2]}, [{"b": [1, 2]}], [[{"b": [1, 2]}]]]},
         doc! {"a": [{"b": [1]}, [{"b": [1, 2]}], [[{"b": [1, 2]}]]]},
     );
-    // Inclusion beside it does.
+    // An included field next to `$slice` removes other fields from arrays in arrays, too.
     check(
         doc! {"a.b": {"$slice": 1}, "a.c": 1},
         doc! {"a": [[{"b": [1, 2], "c": 1, "d": 1}]]},
@@ -434,7 +434,7 @@ fn slice_does_not_enter_arrays_in_arrays() {
     );
 }
 
-/// A document with a field twice, which the trees of documents cannot have.
+/// A document with two fields `name`, which an owned document cannot have.
 fn twice(name: &str, one: impl Into<Bson>, two: impl Into<Bson>) -> RawDocumentBuf {
     let other = "~".repeat(name.len());
     let document = doc! {name: one.into(), other.as_str(): two.into()};
@@ -447,7 +447,7 @@ fn twice(name: &str, one: impl Into<Bson>, two: impl Into<Bson>) -> RawDocumentB
     RawDocumentBuf::from_bytes(bytes).unwrap()
 }
 
-/// The same inside of a document of one field.
+/// A document whose only field, `outer`, holds `inner`.
 fn inside(outer: &str, inner: &RawDocumentBuf) -> RawDocumentBuf {
     let mut document = RawDocumentBuf::new();
     document.append(CString::try_from(outer).unwrap(), inner.clone());

@@ -1,7 +1,7 @@
 //! The tree of a projection.
 //!
-//! Invariant: no path is both an end and a way to another; children keep the order in which they
-//! were given, which is the order in which computed fields are appended.
+//! Invariant: no path of the projection is the beginning of another. Children keep the order of the
+//! specification, which is the order in which computed fields are appended.
 
 use crate::expr::Expr;
 use crate::{Error, Result};
@@ -11,15 +11,15 @@ use super::extra::{ElemMatch, Slice};
 /// The projection of one field.
 #[derive(Debug, Clone)]
 pub(super) enum Child {
-    /// It is listed: it stays when the projection includes, it goes when it excludes.
+    /// The field is listed: an inclusion keeps it, an exclusion drops it.
     Listed,
-    /// It becomes the value of an expression.
+    /// The field gets the value of an expression.
     Computed(Expr),
-    /// It becomes the first element that matches.
+    /// The field keeps only the first element that matches.
     ElemMatch(ElemMatch),
-    /// It stays, cut.
+    /// The field keeps a part of its array.
     Slice(Slice),
-    /// Something happens to fields below it.
+    /// Fields below this one are projected.
     Fields(Fields),
 }
 
@@ -27,9 +27,9 @@ pub(super) enum Child {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
     children: Vec<(Box<str>, Child)>,
-    /// Whether something below is computed.
+    /// Whether a field at any depth is computed.
     pub(super) computes: bool,
-    /// Whether something below is more than listed.
+    /// Whether a child at any depth is something else than `Listed`.
     pub(super) complex: bool,
 }
 
@@ -50,12 +50,12 @@ impl Fields {
     /// Puts `child` at `path`.
     ///
     /// # Errors
-    /// 31249 and 31250 when another path meets it.
+    /// 31249 and 31250 when another path is equal to `path`, contains it, or lies below it.
     pub(super) fn insert(&mut self, path: &str, child: Child) -> Result<()> {
         self.insert_at(path, path, child)
     }
 
-    /// Recursion is bounded by the length of paths, which the caller has checked.
+    /// Recursion is bounded by the number of names in a path, which the caller has checked.
     fn insert_at(&mut self, whole: &str, rest: &str, child: Child) -> Result<()> {
         match child {
             Child::Computed(_) | Child::ElemMatch(_) => {
@@ -89,7 +89,8 @@ impl Fields {
                 format!("Path collision at {whole}"),
             )),
             (Some(_), Some(_)) => {
-                // MongoDB names what follows the first part, wherever the paths meet.
+                // MongoDB reports everything after the first name, at whatever name the two paths
+                // collide.
                 let portion = whole.split_once('.').map_or("", |(_, portion)| portion);
                 Err(Error::location(
                     31_249,

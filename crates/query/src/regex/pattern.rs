@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::prefix;
 use crate::{Code, Error, Result, meter};
 
-/// A longer pattern is refused: PCRE2's own limit, which MongoDB passes on.
+/// Maximum length of a pattern: the limit of PCRE2, which is also MongoDB's.
 const MAX_PATTERN: usize = 16_384;
-/// Attempts of the matcher that count as one step: each takes some ten nanoseconds.
+/// Number of match attempts that count as one step; an attempt takes some ten nanoseconds.
 const ATTEMPTS: usize = 16;
 
 struct Inner {
@@ -22,18 +22,18 @@ struct Inner {
 #[derive(Clone)]
 pub struct Regex(Arc<Inner>);
 
-/// The positions of a match and its groups, in bytes of the text.
+/// The positions of a match and its groups, in bytes from the start of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captures {
     /// The whole match.
     pub whole: Range<usize>,
-    /// The groups in order; none for one that took no part.
+    /// The groups in order; `None` for a group that did not take part in the match.
     pub groups: Vec<Option<Range<usize>>>,
 }
 
 impl Regex {
-    /// Compiles `pattern`. Options: `i` any case, `m` lines, `s` dot takes newlines, `x` spaces and
-    /// comments, `u` UTF-8 (always on).
+    /// Compiles `pattern`. Options: `i` ignores case, `m` makes `^` and `$` match at lines, `s`
+    /// makes the dot match newlines, `x` allows spaces and comments, `u` is UTF-8 (always on).
     ///
     /// # Errors
     /// 51108 for another option, 51091 for a pattern that PCRE2 refuses, `BadValue` for a zero
@@ -84,10 +84,10 @@ impl Regex {
         &self.0.options
     }
 
-    /// Whether some part of `text` matches.
+    /// Whether a part of `text` matches.
     ///
     /// # Errors
-    /// 51156 when matching takes more steps than PCRE2 allows; those of [`meter::step`].
+    /// 51156 when matching takes more steps than PCRE2 allows; errors of [`meter::step`].
     pub fn is_match(&self, text: &str) -> Result<bool> {
         meter::read(text.len())?;
         metered(text.len(), |pace| self.0.compiled.is_match(text, pace))
@@ -103,7 +103,7 @@ impl Regex {
             return Ok(None);
         }
         if !text.is_char_boundary(start) {
-            // The match before ended within a character, as `\C` does.
+            // The previous match ended inside a character, as `\C` can.
             return Err(failed("bad offset into UTF string"));
         }
         let compiled = &self.0.compiled;
@@ -123,14 +123,14 @@ impl Regex {
         }))
     }
 
-    /// The prefix of every matching text, if the pattern determines one (`^abc`); texts with this
-    /// prefix need not match.
+    /// A prefix that every matching text has, if the pattern determines one (`^abc`). Not every
+    /// text with this prefix matches.
     #[must_use]
     pub fn prefix(&self) -> Option<String> {
         prefix::literal(self.pattern(), self.options())
     }
 
-    /// As a value.
+    /// The pattern as a BSON value.
     #[must_use]
     pub fn to_bson(&self) -> bson::Bson {
         let text =
@@ -154,7 +154,7 @@ impl fmt::Debug for Regex {
     }
 }
 
-/// Each option once, in the order of the alphabet, as BSON wants them.
+/// The options without repetitions, in alphabetical order, as BSON requires.
 fn sorted(options: &str) -> Box<str> {
     let mut options: Vec<char> = options.chars().collect();
     options.sort_unstable();
@@ -169,8 +169,9 @@ fn invalid(reason: &str) -> Error {
     )
 }
 
-/// Runs a match over `length` bytes of text, whose attempts are steps of the meter. An attempt may
-/// read the whole text, sixteen times as fast as a step reads.
+/// Runs a match over `length` bytes of text and counts its attempts as steps of the meter. One
+/// attempt may read the whole text, and does so sixteen times as fast as the meter assumes for
+/// reading.
 fn metered<T>(
     length: usize,
     run: impl FnOnce(pcre::Pace<'_>) -> std::result::Result<T, pcre::Error>,

@@ -1,6 +1,7 @@
-//! The literal that a pattern begins with, for the bounds of an index.
+//! The literal prefix of a pattern, for the bounds of an index.
 //!
-//! When in doubt, none: a prefix too long would lose documents, one too short costs time only.
+//! In doubtful cases there is no prefix: a prefix that is too long would lose documents, one that
+//! is too short only costs time.
 
 /// The prefix of every text that `pattern` matches, if it is anchored at the start of the text.
 pub(super) fn literal(pattern: &str, options: &str) -> Option<String> {
@@ -9,11 +10,11 @@ pub(super) fn literal(pattern: &str, options: &str) -> Option<String> {
     }
     let rest = match pattern.strip_prefix("\\A") {
         Some(rest) => rest,
-        // With `m` the caret stands for the start of any line.
+        // With option `m`, `^` matches at the start of every line.
         None if !options.contains('m') => pattern.strip_prefix('^')?,
         None => return None,
     };
-    // An alternative may begin otherwise.
+    // Another alternative may start differently.
     if rest.contains('|') {
         return None;
     }
@@ -21,14 +22,14 @@ pub(super) fn literal(pattern: &str, options: &str) -> Option<String> {
     let mut chars = rest.chars();
     while let Some(char) = chars.next() {
         match char {
-            // These make what is before them optional.
+            // These make the character before them optional.
             '*' | '?' | '{' => {
                 prefix.pop();
                 break;
             }
             '^' | '$' | '.' | '[' | '(' | ')' | '+' => break,
             '\\' => match chars.next() {
-                // Escapes of letters and digits mean something else.
+                // An escaped letter or digit is not a literal.
                 Some(escaped) if !escaped.is_ascii_alphanumeric() => prefix.push(escaped),
                 _ => break,
             },

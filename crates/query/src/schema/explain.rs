@@ -1,7 +1,7 @@
 //! Why a value is not valid: the tree of failed rules that errors of validation carry.
 //!
-//! The shape is that of MongoDB's manual, "Schema Validation", "Handle Invalid Documents". It is
-//! made only for values that failed, so it judges rule after rule again.
+//! The shape is that of MongoDB's manual, "Schema Validation", "Handle Invalid Documents". The tree
+//! is built only for values that failed, so this code evaluates every rule again.
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, doc};
 
@@ -36,7 +36,7 @@ impl Schema {
         Ok(broken)
     }
 
-    /// The failures of a value, under `head` and the schema's title.
+    /// `head` with the schema's title and description and the failed rules of `value`.
     fn under(&self, mut head: Document, value: RawBsonRef<'_>) -> Result<Bson> {
         head.extend(self.notes.clone());
         head.insert("details", self.broken(value)?);
@@ -70,7 +70,7 @@ impl Rule {
         Ok(details)
     }
 
-    /// The rule as written, why it failed, and the value.
+    /// Adds to `details` the rule as written, the reason for the failure, and the value.
     fn of_value(&self, value: RawBsonRef<'_>, details: &mut Document) -> Result<()> {
         let reason = match &self.check {
             Check::Types(_) => "type did not match",
@@ -253,7 +253,7 @@ fn failing_dependencies(
     Ok(failing)
 }
 
-/// The first bad item of an array, and what is wrong with it.
+/// The first item of an array that the schema does not allow, and its failures.
 fn item(
     array: &RawArray,
     from: usize,
@@ -278,7 +278,7 @@ fn indexes(positions: &[usize]) -> Vec<Bson> {
     positions.iter().map(|position| int(*position)).collect()
 }
 
-/// A count as messages show it.
+/// A count as error details show it.
 fn int(number: usize) -> Bson {
     Bson::Int32(i32::try_from(number).unwrap_or(i32::MAX))
 }

@@ -1,4 +1,4 @@
-//! `$jsonSchema`: JSON Schema, draft 4, as far as MongoDB takes it, with its types of BSON.
+//! `$jsonSchema`: the part of JSON Schema, draft 4, that MongoDB supports, with BSON types.
 //!
 //! A keyword for one type (`minimum`, `items`, `required`) accepts values of other types. `parse`
 //! reads and checks a schema, `validate` checks values, `explain` describes why a value fails.

@@ -1,4 +1,4 @@
-//! Reading the keywords that speak of documents.
+//! Parses the keywords for documents.
 
 use bson::Bson;
 
@@ -33,7 +33,8 @@ impl Schema {
         })
     }
 
-    /// `additionalProperties`, which needs to know what its siblings speak of.
+    /// Parses `additionalProperties`, which applies to the properties that neither `properties` nor
+    /// `patternProperties` of the same schema covers.
     fn others(&self, name: &str, value: &Bson, depth: usize) -> Result<Check> {
         let keys = |keyword: &str| match self.spec.get(keyword) {
             Some(Bson::Document(spec)) => spec.keys().cloned().collect(),

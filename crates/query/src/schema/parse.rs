@@ -1,4 +1,4 @@
-//! Reading a schema.
+//! Parses a schema.
 
 use bson::{Bson, Document};
 
@@ -9,13 +9,13 @@ use crate::regex::Regex;
 use crate::types::Types;
 use crate::{Error, Result};
 
-/// Schemas may nest no deeper: documents do not either.
+/// Maximum nesting of schemas: documents are not nested deeper.
 const MAX_DEPTH: usize = 100;
 
-/// The keywords that MongoDB knows and does not take.
+/// The keywords that MongoDB recognizes and refuses.
 const UNSUPPORTED: &[&str] = &["$ref", "$schema", "default", "definitions", "format", "id"];
 
-/// The names of JSON's types, and those of BSON for them.
+/// The names of JSON's types, each with the BSON types it stands for.
 const JSON_TYPES: &[(&str, &str)] = &[
     ("array", "array"),
     ("boolean", "bool"),
@@ -131,7 +131,7 @@ impl Schema {
         }))
     }
 
-    /// The keywords that speak of arrays.
+    /// Parses the keywords for arrays.
     fn array_check(
         &self,
         name: &str,
@@ -179,7 +179,7 @@ impl Schema {
             .map_or(Ok(false), |value| boolean(name, value))
     }
 
-    /// A keyword that only changes the meaning of another, which must be there.
+    /// A keyword that modifies the keyword `main`, without which it is refused; it adds no check.
     fn beside(
         &self,
         main: &str,
@@ -196,7 +196,7 @@ impl Schema {
     }
 }
 
-/// The error for a name that is no keyword here.
+/// The error for an unknown keyword.
 pub(super) fn unknown(name: &str) -> Error {
     if UNSUPPORTED.contains(&name) {
         return Error::parse(format!(
@@ -227,7 +227,7 @@ pub(super) fn additional(name: &str, value: &Bson, depth: usize) -> Result<Addit
     })
 }
 
-/// One name, or an array of different ones.
+/// A type name, or an array of different type names.
 fn type_names(name: &str, value: &Bson) -> Result<Vec<String>> {
     match value {
         Bson::String(name) => Ok(vec![name.clone()]),

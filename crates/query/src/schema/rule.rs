@@ -10,12 +10,12 @@ use crate::types::Types;
 #[derive(Debug, Clone)]
 pub struct Schema {
     pub(super) rules: Vec<Rule>,
-    /// `title` and `description`, repeated in messages.
+    /// `title` and `description`, which error details repeat.
     pub(super) notes: Document,
     pub(super) spec: Document,
 }
 
-/// One keyword, and it as it was written.
+/// One keyword, with its text as written.
 #[derive(Debug, Clone)]
 pub(super) struct Rule {
     pub(super) name: &'static str,
@@ -24,7 +24,7 @@ pub(super) struct Rule {
     pub(super) check: Check,
 }
 
-/// Bounds of a length: at least, or at most.
+/// A bound of a length: minimum or maximum.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Bound {
     Least(usize),
@@ -40,7 +40,7 @@ impl Bound {
     }
 }
 
-/// The rule for properties or items that no other keyword covers.
+/// The rule for properties or items to which no other keyword applies.
 #[derive(Debug, Clone)]
 pub(super) enum Additional {
     Allowed,
@@ -50,7 +50,7 @@ pub(super) enum Additional {
 
 #[derive(Debug, Clone)]
 pub(super) enum Dependency {
-    /// Other properties must be there.
+    /// These properties must exist.
     Properties(Vec<String>),
     /// The document must be valid.
     Schema(Schema),
@@ -59,7 +59,7 @@ pub(super) enum Dependency {
 #[derive(Debug, Clone)]
 pub(super) enum Check {
     Types(Types),
-    /// As [`super::unordered`] has them.
+    /// The values in the form of [`super::unordered`].
     Enum(Vec<Bson>),
     Minimum {
         limit: Number,

@@ -27,7 +27,7 @@ fn check(schema: Document, yes: &[Document], no: &[Document]) {
     }
 }
 
-/// A schema of the property `a`.
+/// Checks a schema of the property `a`: it accepts the values `yes` and refuses the values `no`.
 fn property(schema: Document, yes: &[Bson], no: &[Bson]) {
     let of = |values: &[Bson]| -> Vec<Document> {
         values

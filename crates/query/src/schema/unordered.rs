@@ -1,5 +1,5 @@
-//! Values without the order of their fields: to `enum` and `uniqueItems`, `{a: 1, b: 2}` and
-//! `{b: 2, a: 1}` are equal.
+//! Values without the order of their fields, for `enum` and `uniqueItems`, to which `{a: 1, b: 2}`
+//! and `{b: 2, a: 1}` are equal.
 
 use bson::{Bson, Document};
 

@@ -1,4 +1,4 @@
-//! Judging values by a schema. Recursion is bounded by the depth of the schema.
+//! Validates values against a schema. Recursion is bounded by the depth of the schema.
 
 use bson::{Bson, RawArray, RawBsonRef, RawDocument};
 
@@ -58,7 +58,7 @@ impl Rule {
 
     fn allows_number(&self, number: Number) -> bool {
         match &self.check {
-            // NaN is within no bounds but those that it is itself.
+            // NaN satisfies only an inclusive bound that is itself NaN.
             Check::Minimum { limit, exclusive } | Check::Maximum { limit, exclusive }
                 if number.is_nan() || limit.is_nan() =>
             {
@@ -158,7 +158,7 @@ impl Rule {
         }
     }
 
-    /// The properties that the keywords beside this one do not speak of.
+    /// The properties that neither `properties` nor `patternProperties` of this schema covers.
     pub(super) fn additional<'d>(
         &self,
         document: &'d RawDocument,
@@ -193,7 +193,7 @@ impl Dependency {
     }
 }
 
-/// The positions of the schemas that allow `value`.
+/// The positions of the schemas that accept `value`.
 pub(super) fn passed(schemas: &[Schema], value: RawBsonRef<'_>) -> Result<Vec<usize>> {
     let mut passed = Vec::new();
     for (position, schema) in schemas.iter().enumerate() {
@@ -204,7 +204,7 @@ pub(super) fn passed(schemas: &[Schema], value: RawBsonRef<'_>) -> Result<Vec<us
     Ok(passed)
 }
 
-/// The names that `document` has not.
+/// Those of `names` that are not fields of `document`.
 pub(super) fn missing(document: &RawDocument, names: &[String]) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for name in names {
@@ -215,7 +215,7 @@ pub(super) fn missing(document: &RawDocument, names: &[String]) -> Result<Vec<St
     Ok(missing)
 }
 
-/// The first item at `from` or behind it that `schema` does not allow.
+/// The first item, from position `from` on, that `schema` refuses.
 pub(super) fn bad_item<'a>(
     array: &'a RawArray,
     from: usize,
@@ -247,7 +247,7 @@ pub(super) fn duplicate(array: &RawArray) -> Result<Option<RawBsonRef<'_>>> {
     Ok(None)
 }
 
-/// A value that has fields, without their order.
+/// A document or array with its fields sorted by name; `None` for other values.
 fn nested(value: RawBsonRef<'_>) -> Option<Result<Bson>> {
     let has_fields = matches!(value, RawBsonRef::Document(_) | RawBsonRef::Array(_));
     has_fields.then(|| Ok(unordered(Bson::try_from(value)?)))

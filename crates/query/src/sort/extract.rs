@@ -1,17 +1,18 @@
-//! The values a document is sorted by, as the keys of an index over the same fields would be.
+//! Extracts the values by which a document is sorted: the keys that an index on the same fields
+//! would have.
 //!
-//! A missing field is null, an empty array undefined (below null). An array gives one tuple per
-//! element; fields below one array take their values from the same element. Two arrays side by side
-//! have no such tuples and are refused. A number in a path names an element of an array, which is
-//! taken whole where it is an array and the path ends. Other arrays in arrays are values and are
-//! not entered.
+//! A missing field is null; an empty array is undefined, which sorts below null. An array gives one
+//! tuple per element; all fields below the same array take their values from the same element. Two
+//! different arrays have no such tuples and are refused. A number in a path selects one element of
+//! an array; if this element is an array and the path ends there, it is one value. Other arrays in
+//! arrays are values as a whole, too.
 
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::path::{Component, Path, find};
 use crate::{Error, Result};
 
-/// The tuples of `document`, at least one; `visit` gets each.
+/// Calls `visit` with each tuple of `document`; there is at least one.
 pub(super) fn tuples<'a>(
     document: &'a RawDocument,
     paths: &mut dyn Iterator<Item = &Path>,
@@ -24,15 +25,16 @@ pub(super) fn tuples<'a>(
     expand(&places, visit)
 }
 
-/// The position of a path during the walk.
+/// Where the walk along a path has stopped.
 #[derive(Clone, Copy)]
 enum Place<'a, 'p> {
     Value(RawBsonRef<'a>),
-    /// With the path behind it, and whether a number has named it as an element of an array.
+    /// An array, the rest of the path, and whether a number in the path selected this array as an
+    /// element of another.
     Array(&'a RawArray, &'p [Component], bool),
 }
 
-/// Follows `path` until a value or an array. Bounded by the length of the path.
+/// Follows `path` to a value or to the first array. Bounded by the length of the path.
 fn descend<'a, 'p>(document: &'a RawDocument, path: &'p [Component]) -> Result<Place<'a, 'p>> {
     let mut document = document;
     let mut path = path;
@@ -51,7 +53,7 @@ fn descend<'a, 'p>(document: &'a RawDocument, path: &'p [Component]) -> Result<P
     Ok(Place::Value(RawBsonRef::Null))
 }
 
-/// The element of an array that the path names by number, if there is one.
+/// The element of `array` that the next name of `path` selects by its index, if it does.
 fn named<'a, 'p>(array: &'a RawArray, path: &'p [Component]) -> Result<Option<Place<'a, 'p>>> {
     let Some((component, rest)) = path.split_first() else {
         return Ok(None);
@@ -71,7 +73,8 @@ fn named<'a, 'p>(array: &'a RawArray, path: &'p [Component]) -> Result<Option<Pl
     }))
 }
 
-/// Refuses a number that names an element of an array and a field of a document in it.
+/// Refuses a number that is the index of an element and also the name of a field of a document in
+/// the array.
 fn unambiguous(array: &RawArray, name: &str) -> Result<()> {
     for element in array {
         if let RawBsonRef::Document(document) = element?
@@ -87,7 +90,8 @@ fn unambiguous(array: &RawArray, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bounded by the lengths of the paths: every level uses up an array of each path that is at it.
+/// Recursion is bounded by the lengths of the paths: every level takes one array off each path that
+/// has stopped at it.
 fn expand<'a>(places: &[Place<'a, '_>], visit: &mut dyn FnMut(&[RawBsonRef<'a>])) -> Result<()> {
     let Some(array) = common_array(places)? else {
         let values: Vec<RawBsonRef<'a>> = places
@@ -112,7 +116,7 @@ fn expand<'a>(places: &[Place<'a, '_>], visit: &mut dyn FnMut(&[RawBsonRef<'a>])
     }
     for element in array {
         expand(&step(places, &by_number, Some(element?))?, visit)?;
-        // All elements give the same where no path takes a value from each.
+        // If no path takes a value from each element, all elements give the same tuple.
         let same = places.iter().zip(&by_number).all(|(place, named)| {
             named.is_some() || matches!(place, Place::Value(_) | Place::Array(_, [], true))
         });
@@ -123,7 +127,7 @@ fn expand<'a>(places: &[Place<'a, '_>], visit: &mut dyn FnMut(&[RawBsonRef<'a>])
     Ok(())
 }
 
-/// The array that places are at: all at the same one.
+/// The array at which paths have stopped; an error if they have stopped at different arrays.
 fn common_array<'a>(places: &[Place<'a, '_>]) -> Result<Option<&'a RawArray>> {
     let mut common: Option<&RawArray> = None;
     for place in places {
@@ -140,14 +144,14 @@ fn common_array<'a>(places: &[Place<'a, '_>]) -> Result<Option<&'a RawArray>> {
     Ok(common)
 }
 
-/// The places after entering the array at `element`; none when it is empty. `by_number` has the
-/// places of elements that paths name.
+/// The places after every path has entered the array at `element`; `None` for an empty array.
+/// `by_number` has the places of paths that select an element by its index.
 fn step<'a, 'p>(
     places: &[Place<'a, 'p>],
     by_number: &[Option<Place<'a, 'p>>],
     element: Option<RawBsonRef<'a>>,
 ) -> Result<Vec<Place<'a, 'p>>> {
-    // One path that names the array by number is enough for it to be taken whole by all.
+    // If a number in one path has selected this array as an element, it is one value for all paths.
     let whole = places
         .iter()
         .any(|place| matches!(place, Place::Array(.., true)));

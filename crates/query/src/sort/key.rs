@@ -13,9 +13,9 @@ use crate::{Result, meter};
 
 /// The values a document is sorted by.
 ///
-/// Strings are held as they are without a collation, and under one as their sort keys in
-/// hexadecimal digits, so that comparing needs no collator. Keys of different sorts, or of
-/// different collations, have no meaning together.
+/// Without a collation, strings are kept as they are; with one, they are replaced by their
+/// collation sort keys in hexadecimal digits, so that a comparison needs no collator. Only keys of
+/// the same sort and collation can be compared.
 #[derive(Debug, Clone)]
 pub struct SortKey {
     values: Box<[Bson]>,
@@ -23,7 +23,8 @@ pub struct SortKey {
 }
 
 impl SortKey {
-    /// Of several tuples that arrays give, the first in the order of the sort.
+    /// The key of `document`. If arrays give several tuples, the key is the first of them in the
+    /// order of the sort.
     pub(super) fn of(
         sort: &Sort,
         document: &RawDocument,
@@ -47,7 +48,7 @@ impl SortKey {
         Ok(SortKey::from_values(sort, values, collator))
     }
 
-    /// A key of given values: one per field of `sort`.
+    /// A key of these values, one per field of `sort`.
     #[must_use]
     pub fn from_values(sort: &Sort, values: Vec<Bson>, collator: Option<&Collator>) -> SortKey {
         let values = match collator {
@@ -119,7 +120,8 @@ impl PartialEq for SortKey {
 
 impl Eq for SortKey {}
 
-/// `value` with its strings replaced by their sort keys, as text that sorts like them.
+/// `value` with each string replaced by its collation sort key, as text that sorts in the same
+/// order.
 pub(crate) fn collated(value: Bson, collator: &Collator) -> Bson {
     match value {
         Bson::String(text) | Bson::Symbol(text) => {

@@ -1,4 +1,4 @@
-//! `{a: 1, b: -1}`.
+//! Specifications of sorts, such as `{a: 1, b: -1}`.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::number::Number;
 use crate::path::Path;
 use crate::{Code, Error, Result, show};
 
-/// More fields than this are refused, as in the keys of an index.
+/// Maximum number of fields, the same as for an index key.
 const MAX_FIELDS: usize = 32;
 
-/// Upwards or downwards.
+/// The direction of a sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// The least value first.
@@ -23,7 +23,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The other one.
+    /// The opposite direction.
     #[must_use]
     pub fn reversed(self) -> Direction {
         match self {
@@ -32,7 +32,7 @@ impl Direction {
         }
     }
 
-    /// `order` read in this direction.
+    /// `order` in this direction: reversed when descending.
     #[must_use]
     pub fn apply(self, order: std::cmp::Ordering) -> std::cmp::Ordering {
         match self {
@@ -50,17 +50,17 @@ pub struct Sort {
 }
 
 impl Sort {
-    /// Reads a specification; an empty one sorts by nothing.
+    /// Parses a specification; an empty one leaves documents in their order.
     ///
     /// # Errors
-    /// `BadValue` and 15974, 15975 and the like, as MongoDB.
+    /// `BadValue`, 15974, 15975 and others, as MongoDB.
     pub fn parse(spec: &RawDocument) -> Result<Sort> {
         let mut fields: Vec<(Path, Direction)> = Vec::new();
         for element in spec {
             let (name, value) = element?;
             let path = sort_path(name.as_str())?;
             let direction = direction(name.as_str(), value)?;
-            // A field named twice sorts by its first place alone.
+            // If a field is named twice, only its first place counts.
             if !fields.iter().any(|(known, _)| *known == path) {
                 fields.push((path, direction));
             }
@@ -92,7 +92,7 @@ impl Sort {
         &self.directions
     }
 
-    /// Whether it sorts by nothing.
+    /// Whether the specification names no field.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
@@ -107,7 +107,7 @@ impl Sort {
         SortKey::of(self, document, collator)
     }
 
-    /// The specification again.
+    /// The specification as a document, such as `{a: 1, b: -1}`.
     #[must_use]
     pub fn to_document(&self) -> Document {
         let sign = |direction: &Direction| match direction {

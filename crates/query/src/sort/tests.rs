@@ -1,4 +1,4 @@
-//! Specifications refused, and the order of known documents.
+//! Specifications that are refused, and the order of known documents.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-/// The documents must come out in this order, whatever order they went in.
+/// Checks that a sort by `spec` returns `expected` in this order, whatever the input order.
 fn check(spec: Document, expected: &[Document]) {
     let sort = Sort::parse(&raw(&spec)).unwrap();
     let keys: Vec<_> = expected
@@ -94,12 +94,13 @@ fn an_array_that_a_number_of_the_path_names_is_taken_whole() {
     assert_eq!(whole(doc! {"a.0": -1}), expected);
     assert_eq!(whole(doc! {"a.0.1": 1}), [Bson::Int32(1)]);
     assert_eq!(key(doc! {"a.0": 1}, doc! {"a": [[]]}), [Bson::Undefined]);
-    // It sorts among the arrays, and not by its elements.
+    // An array selected by its index sorts as an array, not by its elements.
     check(
         doc! {"a.0": 1},
         &[doc! {"a": [5]}, doc! {"a": ["x"]}, doc! {"a": [[1]]}],
     );
-    // A longer path enters it, and a field of a document that it names is entered, too.
+    // A longer path enters the selected element, and also an array in a field of a selected
+    // document.
     let document = doc! {"a": [[{"b": 3}, {"b": 2}]], "c": [{"d": [5, 4]}]};
     let spec = doc! {"a.0.b": 1};
     assert_eq!(key(spec, document.clone()), [Bson::Int32(2)]);
@@ -118,7 +119,7 @@ fn parallel_arrays_are_refused() {
 #[test]
 fn a_number_in_a_path_goes_through_its_array_as_names_do() {
     let both = doc! {"a.0.b": 1, "a.b": 1};
-    // One array, which one path takes an element of and the other one enters.
+    // One path selects an element of the array, the other path enters the array.
     let document = doc! {"a": [[{"b": 3}], {"b": 5}]};
     let expected = [Bson::Int32(3), Bson::Null];
     assert_eq!(key(both, document), expected);

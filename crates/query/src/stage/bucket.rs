@@ -1,4 +1,4 @@
-//! `$bucket`, taken apart into `$group` and `$sort`, and `$bucketAuto`.
+//! `$bucket`, which is parsed into `$group` and `$sort`, and `$bucketAuto`.
 
 use std::cmp::Ordering;
 
@@ -15,16 +15,16 @@ use crate::settings::Settings;
 use crate::value::{compare_with, rank, type_name};
 use crate::{Error, Result, show};
 
-/// `$bucketAuto`: documents in the order of a value, in N buckets of about the same size.
+/// `$bucketAuto`: sorts documents by a value and divides them into buckets of about the same size.
 #[derive(Debug, Clone)]
 pub struct BucketAuto {
-    /// The value.
+    /// The value by which documents are divided.
     pub group_by: Expr,
-    /// How many buckets there may be, at least one.
+    /// Maximum number of buckets, at least 1.
     pub buckets: u32,
-    /// The other fields of a bucket.
+    /// The fields of a bucket's document other than `_id`.
     pub output: Vec<(String, Accumulator)>,
-    /// The series of allowed bucket boundaries.
+    /// The series of preferred numbers for bucket boundaries; `None` for the documents' own values.
     pub granularity: Option<Granularity>,
 }
 
@@ -66,7 +66,7 @@ impl BucketAuto {
         })
     }
 
-    /// Adds what is read of the documents.
+    /// Adds what the stage reads of its input documents.
     pub fn dependencies(&self, found: &mut Dependencies) {
         self.group_by.dependencies(found);
         for (_, accumulator) in &self.output {
@@ -244,7 +244,7 @@ fn parse_boundaries(spec: &Bson, settings: &Settings) -> Result<Vec<Bson>> {
     Ok(values)
 }
 
-/// The default must not fall into a bucket.
+/// Checks that the default is not within the boundaries.
 fn check_default(default: &Bson, boundaries: &[Bson], settings: &Settings) -> Result<()> {
     let collator = settings.collator.as_deref();
     let (Some(low), Some(high)) = (boundaries.first(), boundaries.last()) else {

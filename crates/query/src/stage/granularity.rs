@@ -1,21 +1,21 @@
-//! Preferred numbers: what the boundaries of `$bucketAuto` are rounded to.
+//! Preferred numbers, to which the boundaries of `$bucketAuto` are rounded.
 
 use bson::Bson;
 
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// A series of preferred numbers that boundaries are rounded to.
+/// A series of preferred numbers, to which boundaries are rounded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Granularity {
     /// Powers of two.
     PowersOfTwo,
-    /// A series that repeats in every decade, by the numbers of one.
+    /// A series that repeats in every decade: the numbers of one decade.
     Series(&'static [f64]),
 }
 
-/// Preferred numbers by the names of their series: Renard, E-series, 1-2-5.
+/// Names of series of preferred numbers (Renard, E-series, 1-2-5), with the numbers of one decade.
 const SERIES: &[(&str, &[f64])] = &[
     ("R5", &[10.0, 16.0, 25.0, 40.0, 63.0]),
     (
@@ -133,7 +133,7 @@ impl Granularity {
         }
     }
 
-    /// The least preferred number above `value`, which is not negative.
+    /// The least preferred number greater than `value`, which must not be negative.
     #[must_use]
     pub fn up(self, value: f64) -> f64 {
         if value == 0.0 || !value.is_finite() {
@@ -159,7 +159,7 @@ impl Granularity {
         }
     }
 
-    /// The greatest preferred number below `value`, which is not negative.
+    /// The greatest preferred number less than `value`, which must not be negative.
     #[must_use]
     pub fn down(self, value: f64) -> f64 {
         if value == 0.0 || !value.is_finite() {

@@ -1,4 +1,4 @@
-//! `$group` and what is short for it.
+//! `$group`, and stages that are parsed into it.
 
 use bson::{Bson, Document, doc};
 
@@ -10,12 +10,13 @@ use crate::settings::Settings;
 use crate::sort::Sort;
 use crate::{Error, Result};
 
-/// `$group`: documents with an equal key become one, with what accumulators make of them.
+/// `$group`: returns one document for all documents with an equal key, with the results of
+/// accumulators.
 #[derive(Debug, Clone)]
 pub struct Group {
     /// The key.
     pub id: Expr,
-    /// The other fields of the result, in order.
+    /// The fields of the result other than `_id`, in order.
     pub fields: Vec<(String, Accumulator)>,
 }
 
@@ -23,7 +24,7 @@ impl Group {
     /// Parses the specification.
     ///
     /// # Errors
-    /// 15955 without `_id`, 40234 to 40238 for fields that are no accumulators, those of
+    /// 15955 without `_id`, 40234 to 40238 for fields that are not accumulators, and the errors of
     /// accumulators and expressions.
     pub fn parse(spec: &Bson, settings: &Settings) -> Result<Group> {
         let Bson::Document(spec) = spec else {
@@ -48,7 +49,7 @@ impl Group {
         })
     }
 
-    /// Adds what is read of the documents.
+    /// Adds what the stage reads of its input documents.
     pub fn dependencies(&self, found: &mut Dependencies) {
         self.id.dependencies(found);
         for (_, accumulator) in &self.fields {
@@ -108,12 +109,12 @@ pub(super) fn sort_by_count(spec: &Bson, settings: &Settings) -> Result<Vec<Stag
     ])
 }
 
-/// The sort of a specification of our own.
+/// The sort for a specification made by this crate, not by a user.
 pub(super) fn sort(spec: &Document) -> Result<Sort> {
     Sort::parse(&bson::RawDocumentBuf::try_from(spec)?)
 }
 
-/// The options of `$bucket` and `$bucketAuto` that say what is put into a bucket.
+/// The option `output` of `$bucket` and `$bucketAuto`: the fields of a bucket's document.
 pub(super) fn output(stage: &str, spec: &Document) -> Result<Document> {
     match spec.get("output") {
         None => Ok(doc! { "count": { "$sum": 1 } }),

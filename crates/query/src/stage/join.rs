@@ -1,8 +1,8 @@
-//! Stages with other pipelines in them: `$lookup`, `$graphLookup`, `$unionWith`, `$facet`.
+//! Stages that contain pipelines: `$lookup`, `$graphLookup`, `$unionWith`, `$facet`.
 //!
-//! The pipeline inside of a `$lookup` is checked when it is parsed, with its variables null, and
-//! parsed again with their values for each document: then every part of it, filters included, knows
-//! the values, so that they can be found through an index.
+//! The pipeline inside a `$lookup` is checked when the `$lookup` is parsed, with null for its
+//! variables. It is parsed again for each document, with the values of the variables: then every
+//! part of it has these values, also its filters, which can therefore use an index.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ use crate::{Code, Error, Result, show};
 pub struct SubPipeline {
     stages: RawArrayBuf,
     settings: Settings,
-    /// The stages, parsed with the variables null.
+    /// The stages, parsed with null for the variables.
     parsed: Arc<Pipeline>,
 }
 
 impl SubPipeline {
-    /// Checks the stages, with `variables` in sight.
+    /// Checks the stages; `variables` are defined in them.
     fn parse(
         stage: &str,
         stages: &RawArray,
@@ -57,13 +57,13 @@ impl SubPipeline {
         })
     }
 
-    /// The pipeline with its variables null, for what does not depend on their values.
+    /// The pipeline with null for its variables, for checks that do not depend on their values.
     #[must_use]
     pub fn parsed(&self) -> &Pipeline {
         &self.parsed
     }
 
-    /// The pipeline with the values of its variables.
+    /// Parses the pipeline with the values of its variables.
     ///
     /// # Errors
     /// Errors of parsing.
@@ -75,34 +75,34 @@ impl SubPipeline {
         Pipeline::parse_checked(&self.stages, &settings)
     }
 
-    /// Whether it begins with a stage that reads no collection.
+    /// Whether the first stage produces documents itself and reads no collection.
     #[must_use]
     pub fn has_source(&self) -> bool {
         let first = self.stages.get_document(0);
         first.is_ok_and(|stage| matches!(stage.get("$documents"), Ok(Some(_))))
     }
 
-    /// The stages as they were given.
+    /// The stages as they were written.
     #[must_use]
     pub fn stages(&self) -> &RawArray {
         &self.stages
     }
 }
 
-/// `$lookup`: documents of another collection into an array.
+/// `$lookup`: puts matching documents of another collection into an array.
 #[derive(Debug, Clone)]
 pub struct Lookup {
-    /// The other collection; none when the pipeline brings its own documents.
+    /// The foreign collection; `None` when the pipeline produces its own documents.
     pub from: Option<Target>,
     /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The local field, and the foreign field that must be equal.
+    /// The local field, and the foreign field to which it must be equal.
     pub on: Option<(FieldPath, Path)>,
-    /// Variables of the pipeline, with their values here.
+    /// Variables of the pipeline, with the expressions of their values.
     pub variables: Vec<(String, Expr)>,
-    /// The pipeline applied to the other collection's documents.
+    /// The pipeline that is applied to the documents of the foreign collection.
     pub pipeline: Option<SubPipeline>,
-    /// An `$unwind` of the array that follows; its path is `as`.
+    /// A following `$unwind` of the array, which the optimizer has merged into this stage.
     pub unwind: Option<Unwind>,
     /// The operation's settings, for collation and variables.
     pub settings: Settings,
@@ -112,8 +112,8 @@ impl Lookup {
     /// Parses the specification.
     ///
     /// # Errors
-    /// `FailedToParse` for arguments that are missing, unknown or of a wrong type, those of the
-    /// pipeline.
+    /// `FailedToParse` for arguments that are missing, unknown or of a wrong type, and the errors
+    /// of the pipeline.
     pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<Lookup> {
         let RawBsonRef::Document(raw) = spec else {
             return Err(Error::parse(format!(
@@ -180,7 +180,7 @@ impl Lookup {
         self.on.is_none() && self.variables.is_empty()
     }
 
-    /// Adds what is read of the documents.
+    /// Adds what the stage reads of its input documents.
     pub fn dependencies(&self, found: &mut Dependencies) {
         if let Some((local, _)) = &self.on {
             found.fields.insert(local.to_string());
@@ -191,8 +191,8 @@ impl Lookup {
     }
 }
 
-/// The options of a stage. The pipeline or the filter among them is parsed from bytes, the others
-/// from the tree, so that there must be one of each.
+/// The options of a stage as an owned document. A pipeline or filter among them is parsed from
+/// bytes, so no option may occur twice.
 ///
 /// # Errors
 /// 40413 for an option that is given twice.
@@ -217,7 +217,7 @@ fn parse_on(spec: &Document, has_pipeline: bool) -> Result<Option<(FieldPath, Pa
     }
 }
 
-/// The settings of a pipeline that reads `from`.
+/// The settings for a pipeline that reads `from`.
 fn inner_settings(from: Option<&Target>, settings: &Settings) -> Settings {
     let database = from.and_then(|from| from.db.as_deref());
     match database {
@@ -270,26 +270,27 @@ fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
     ))
 }
 
-/// `$graphLookup`: documents that are reached from a value, step by step, into an array.
+/// `$graphLookup`: searches a collection from a start value, step by step, and puts the found
+/// documents into an array.
 #[derive(Debug, Clone)]
 pub struct GraphLookup {
-    /// The collection.
+    /// The searched collection.
     pub from: Target,
     /// The field that receives the array.
     pub r#as: FieldPath,
-    /// The values to start with.
+    /// The values with which the search starts.
     pub start_with: Expr,
-    /// The field of a document that names the next documents.
+    /// The field of a found document whose values the next step searches for.
     pub connect_from: FieldPath,
-    /// The field by which those documents are found.
+    /// The field in which values are searched for.
     pub connect_to: Path,
-    /// Maximum number of steps after the first.
+    /// Maximum number of steps after the first one; `None` for no limit.
     pub max_depth: Option<u64>,
-    /// The field that receives the number of steps.
+    /// The field that receives the number of steps after the first one.
     pub depth_field: Option<FieldPath>,
-    /// The filter that visited documents must match.
+    /// The filter that found documents must match.
     pub restrict: Option<Filter>,
-    /// An `$unwind` of the array that follows; its path is `as`.
+    /// A following `$unwind` of the array, which the optimizer has merged into this stage.
     pub unwind: Option<Unwind>,
     /// The operation's settings, for collation and variables.
     pub settings: Settings,
@@ -416,12 +417,12 @@ fn restriction(spec: Option<RawBsonRef<'_>>, settings: &Settings) -> Result<Opti
     }
 }
 
-/// `$unionWith`: the documents of another collection after those of this one.
+/// `$unionWith`: returns the input documents, then the documents of another collection.
 #[derive(Debug, Clone)]
 pub struct UnionWith {
-    /// The other collection; none when the pipeline brings its own documents.
+    /// The other collection; `None` when the pipeline produces its own documents.
     pub coll: Option<Target>,
-    /// The pipeline applied to its documents.
+    /// The pipeline that is applied to the documents of the other collection.
     pub pipeline: SubPipeline,
 }
 
@@ -429,7 +430,7 @@ impl UnionWith {
     /// Parses the specification.
     ///
     /// # Errors
-    /// `FailedToParse` when it names no collection, those of the pipeline.
+    /// `FailedToParse` when the specification names no collection, and the errors of the pipeline.
     pub fn parse(spec: RawBsonRef<'_>, settings: &Settings) -> Result<UnionWith> {
         let none = RawArrayBuf::new();
         let (coll, stages): (Option<Target>, &RawArray) = match spec {
@@ -482,10 +483,11 @@ fn union_type(name: &str, wanted: &str, found: &Bson) -> Error {
     ))
 }
 
-/// `$facet`: the results of several pipelines over the same documents, in one document.
+/// `$facet`: runs several pipelines over the same documents, and returns their results in one
+/// document.
 #[derive(Debug, Clone)]
 pub struct Facet {
-    /// Pipelines by the names of their fields.
+    /// The pipelines, each with the field for its result.
     pub facets: Vec<(String, Pipeline)>,
 }
 
@@ -550,15 +552,15 @@ impl Facet {
     }
 }
 
-/// Whether a stage asks for the key of a sort that is not in the pipeline: a facet's rows are kept
-/// without theirs.
+/// Whether a stage reads the sort key without a `$sort` before it in this pipeline: `$facet` keeps
+/// its input rows without their sort keys.
 fn wants_sort_key(pipeline: &Pipeline) -> bool {
     let stages = pipeline.stages().iter();
     let mut unsorted = stages.take_while(|stage| !matches!(stage, Stage::Sort(..)));
     unsorted.any(|stage| matches!(stage, Stage::Transform(transform) if transform.reads_sort_key()))
 }
 
-/// The values of `let` for one document.
+/// The values of the variables of `let` for one document.
 ///
 /// # Errors
 /// Errors of expressions.

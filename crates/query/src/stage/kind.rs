@@ -13,14 +13,14 @@ use crate::window::WindowStage;
 
 /// One stage, parsed.
 ///
-/// Stages that are short for others are already taken apart: `$bucket` and `$sortByCount` are
-/// `$group` and `$sort`.
+/// A stage that is an abbreviation is already replaced: `$bucket` and `$sortByCount` by `$group`
+/// and `$sort`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Stage {
     /// `$match`.
     Match(Filter),
-    /// `$sort`, and how many documents of its result are wanted.
+    /// `$sort`, and the number of documents to return; `None` for all.
     Sort(Sort, Option<u64>),
     /// `$limit`.
     Limit(u64),
@@ -30,7 +30,7 @@ pub enum Stage {
     Transform(Transform),
     /// `$group`.
     Group(Group),
-    /// `$count`, with the name of its field.
+    /// `$count`, with the name of the result field.
     Count(String),
     /// `$unwind`.
     Unwind(Unwind),
@@ -48,11 +48,11 @@ pub enum Stage {
     Out(Out),
     /// `$merge`.
     Merge(Box<Merge>),
-    /// `$sample`, with how many documents.
+    /// `$sample`, with the number of documents.
     Sample(u64),
     /// `$setWindowFields`, `$fill`, `$densify`.
     Window(Box<WindowStage>),
-    /// `$documents`, with the expression that gives the array.
+    /// `$documents`, with the expression of the array of documents.
     Documents(Expr),
     /// `$collStats`, `$indexStats`, `$currentOp` and others that report on the server.
     Statistics(Statistics),
@@ -88,8 +88,7 @@ impl Stage {
         }
     }
 
-    /// Whether the stage makes documents by itself, so that it must come first and reads no
-    /// collection.
+    /// Whether the stage produces documents itself: it must come first, and it reads no collection.
     #[must_use]
     pub fn is_source(&self) -> bool {
         matches!(
@@ -104,7 +103,7 @@ impl Stage {
         matches!(self, Stage::Sort(..))
     }
 
-    /// Whether the stage writes, so that it must come last.
+    /// Whether the stage writes to a collection, so that it must come last.
     #[must_use]
     pub fn writes(&self) -> bool {
         matches!(self, Stage::Out(_) | Stage::Merge(_))

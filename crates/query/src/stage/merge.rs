@@ -1,4 +1,4 @@
-//! `$merge`: its specification, and what becomes of one document in the target.
+//! `$merge`: its specification, and the write it makes for one document.
 
 use bson::{Bson, Document, doc};
 
@@ -9,10 +9,10 @@ use crate::update::{Position, Update};
 use crate::value::type_name;
 use crate::{Code, Error, Result};
 
-/// `$merge`: documents go into a collection.
+/// `$merge`: writes documents into a collection.
 #[derive(Debug, Clone)]
 pub struct Merge {
-    /// The collection.
+    /// The target collection.
     pub into: Target,
     /// The fields that identify a document in the target, at least one.
     pub on: Vec<String>,
@@ -28,20 +28,20 @@ pub struct Merge {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum WhenMatched {
-    /// It becomes the new one.
+    /// Replaces the document in the target by the new document.
     Replace,
-    /// It stays.
+    /// Keeps the document in the target.
     KeepExisting,
-    /// Fields of the new one replace its fields.
+    /// Sets the fields of the new document in the document of the target.
     Merge,
-    /// The operation fails.
+    /// Fails the operation.
     Fail,
-    /// A pipeline over it, which sees the new one as `$$new`.
+    /// Applies a pipeline to the document in the target; `$$new` is the new document.
     Pipeline(Vec<Bson>),
 }
 
 impl WhenMatched {
-    /// The mode as specifications write it.
+    /// The name of the action in a specification.
     fn name(&self) -> &'static str {
         match self {
             WhenMatched::Replace => "replace",
@@ -57,22 +57,22 @@ impl WhenMatched {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenNotMatched {
-    /// It is inserted.
+    /// Inserts the new document.
     Insert,
-    /// It is dropped.
+    /// Discards the new document.
     Discard,
-    /// The operation fails.
+    /// Fails the operation.
     Fail,
 }
 
 /// The write for one document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MergeOutcome {
-    /// Nothing.
+    /// No write.
     Nothing,
-    /// A new document.
+    /// Inserts this document.
     Insert(Document),
-    /// The document of the target becomes this.
+    /// Replaces the document in the target by this one.
     Replace(Document),
 }
 
@@ -156,7 +156,8 @@ impl Merge {
         }
     }
 
-    /// The fields and values that identify the target of `incoming`, in the order of `on`.
+    /// The fields by which `incoming` is found in the target, with their values, in the order of
+    /// `on`.
     ///
     /// # Errors
     /// 51132 and 51185 when a field is missing, null or an array.
@@ -190,7 +191,7 @@ impl Merge {
     /// The write for `incoming`, given the matching document `existing` of the target.
     ///
     /// # Errors
-    /// `DuplicateKey` and 13113 where the specification says to fail; those of the pipeline.
+    /// `DuplicateKey` and 13113 where the action is to fail; errors of the pipeline.
     pub fn resolve(&self, existing: Option<&Document>, incoming: Document) -> Result<MergeOutcome> {
         match existing {
             Some(existing) => self.matched(existing, incoming),

@@ -1,5 +1,4 @@
-//! Stages of a pipeline: their specifications, parsed. What they do to documents is in
-//! [`crate::execute`].
+//! Stages of a pipeline: their parsed specifications. [`crate::execute`] runs them.
 
 mod bucket;
 mod granularity;

@@ -1,4 +1,4 @@
-//! Reading the options of stages, with the errors they share.
+//! Parses options of stages, with the errors that several stages share.
 
 use bson::{Bson, Document};
 
@@ -6,10 +6,10 @@ use crate::number::Number;
 use crate::value::type_name;
 use crate::{Error, Result, show};
 
-/// The whole number of `$limit` and `$skip`.
+/// Parses the operand of `$limit` or `$skip`, an integer.
 ///
 /// # Errors
-/// `code` when it is no number, negative or too large.
+/// `code` when the operand is not a number, negative or too large.
 pub(super) fn count(stage: &str, code: i32, spec: &Bson) -> Result<u64> {
     let fail = |what: &str| {
         Error::location(
@@ -29,7 +29,7 @@ pub(super) fn count(stage: &str, code: i32, spec: &Bson) -> Result<u64> {
     u64::try_from(whole).map_err(|_| fail("a non-negative number"))
 }
 
-/// A document, or `code` with `message`.
+/// `spec` as a document; otherwise the error `code` with `message`.
 pub(super) fn object<'a>(spec: &'a Bson, code: i32, message: &str) -> Result<&'a Document> {
     spec.as_document()
         .ok_or_else(|| Error::location(code, format!("{message}, found {}", type_name(spec))))

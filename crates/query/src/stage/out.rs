@@ -1,4 +1,4 @@
-//! `$out`, and names of collections in stages.
+//! `$out`, and the names of collections in stages.
 
 use bson::{Bson, Document};
 
@@ -6,10 +6,10 @@ use crate::settings::Settings;
 use crate::value::type_name;
 use crate::{Code, Error, Namespace, Result};
 
-/// A collection as a stage names it: in the database of the pipeline unless it names one.
+/// The collection that a stage names, with or without a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// The database; that of the pipeline when none.
+    /// The database; `None` for the database of the pipeline.
     pub db: Option<String>,
     /// The collection.
     pub coll: String,
@@ -25,7 +25,7 @@ impl Target {
         }
     }
 
-    /// The same in the database of `settings`, unless it names one.
+    /// Returns this target; without a database, it gets that of `settings`.
     #[must_use]
     pub(super) fn within(mut self, settings: &Settings) -> Target {
         let database = || settings.database.as_deref().map(str::to_owned);
@@ -33,7 +33,7 @@ impl Target {
         self
     }
 
-    /// The full name, for a pipeline on the database `db`.
+    /// The full name; `db`, the database of the pipeline, is used if the target has no database.
     ///
     /// # Errors
     /// `InvalidNamespace`.
@@ -65,10 +65,10 @@ impl Target {
     }
 }
 
-/// `$out`: the documents become a collection.
+/// `$out`: replaces the contents of a collection by the documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Out {
-    /// The collection.
+    /// The target collection.
     pub target: Target,
 }
 
@@ -76,7 +76,7 @@ impl Out {
     /// Parses the specification.
     ///
     /// # Errors
-    /// 16990 when it names no collection; `InvalidOptions` for a time series.
+    /// 16990 when the specification names no collection; `InvalidOptions` for a time series.
     pub fn parse(spec: &Bson, settings: &Settings) -> Result<Out> {
         match spec {
             Bson::String(coll) => Ok(Out {

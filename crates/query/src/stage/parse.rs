@@ -1,4 +1,4 @@
-//! From the specification of a stage to the stage.
+//! Parses the specification of a stage.
 
 use bson::{Bson, RawBsonRef, RawDocumentBuf};
 
@@ -19,8 +19,8 @@ use crate::window::WindowStage;
 use crate::{Code, Error, Result};
 
 impl Stage {
-    /// Parses the stage `name` with its specification. Stages that are short for others become
-    /// several.
+    /// Parses the stage `name` with its specification. A stage that is an abbreviation gives the
+    /// stages it stands for.
     ///
     /// # Errors
     /// 40324 for an unknown stage name; errors of the stage.
@@ -38,7 +38,7 @@ impl Stage {
         Ok(vec![stage])
     }
 
-    /// Parses a stage that has no filter.
+    /// Parses a stage without filters, from an owned value.
     fn parse_tree(name: &str, spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
         if let Some(transform) = Transform::parse(name, spec, settings)? {
             return Ok(vec![Stage::Transform(transform)]);
@@ -81,7 +81,7 @@ impl Stage {
     }
 }
 
-/// The errors of stages that need what this server does not have.
+/// The error for a stage that needs a feature this server does not have.
 fn refusal(name: &str) -> Error {
     match name {
         "$geoNear" => Error::new(

@@ -1,4 +1,4 @@
-//! Stages that report on the server and not on documents.
+//! Stages that report on the server instead of returning stored documents.
 
 use bson::{Bson, Document};
 
@@ -23,7 +23,7 @@ pub enum Statistics {
 }
 
 impl Statistics {
-    /// Parses the stage `name`; none when it is no such stage.
+    /// Parses the stage `name`; `None` for a stage that is not such a report.
     ///
     /// # Errors
     /// Invalid options.

@@ -1,4 +1,4 @@
-//! Tests of the specifications of stages: what is refused, and how. What stages do is tested with
+//! Specifications that stages refuse, with their errors. The execution of stages is tested in
 //! [`crate::execute`].
 
 use bson::{Bson, bson, doc};

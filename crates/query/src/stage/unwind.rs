@@ -6,14 +6,14 @@ use crate::expr::FieldPath;
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// `$unwind`: one document for each element of an array.
+/// `$unwind`: returns one document for each element of an array.
 #[derive(Debug, Clone)]
 pub struct Unwind {
-    /// The array.
+    /// The path of the array.
     pub path: FieldPath,
     /// The field that receives the index of the element.
     pub index: Option<FieldPath>,
-    /// Whether documents without elements stay.
+    /// Whether documents without elements are returned, too.
     pub preserve: bool,
 }
 

@@ -13,10 +13,10 @@ use crate::settings::Settings;
 use crate::value::compare;
 use crate::{Code, Error, Result, meter, show};
 
-/// How far beyond its end an array may be filled with nulls.
+/// Maximum number of nulls that are appended to an array to reach an index.
 const MAX_PADDING: usize = 1_500_000;
 
-/// Applies operators to `current`; `None` if nothing was done.
+/// Applies operators to `current`; `None` if nothing changed.
 pub(super) fn operators(
     operators: &Operators,
     current: &Document,
@@ -49,14 +49,14 @@ pub(super) fn operators(
     Ok(Some(next))
 }
 
-/// `_id` must stay what it is; in an upsert's insert it may come.
+/// Checks that `_id` is unchanged; the insert of an upsert may add it.
 fn check_id(current: &Document, next: &mut Document) -> Result<()> {
     let Some(before) = current.get("_id") else {
         return Ok(());
     };
     match next.get_mut("_id") {
         Some(after) if compare(before, after).is_eq() => {
-            // 1 and 1.0 are one id; the form that was stored stays.
+            // 1 and 1.0 are the same `_id`: the stored form is kept.
             *after = before.clone();
             Ok(())
         }
@@ -76,7 +76,7 @@ fn immutable() -> Error {
 struct Apply<'a> {
     cx: Context<'a>,
     operators: &'a Operators,
-    /// The path down to where the walk is.
+    /// The path from the root to the current position.
     path: String,
     changed: bool,
     /// Top-level fields written so far whose names begin with `$`.
@@ -96,7 +96,7 @@ impl Apply<'_> {
         Ok(())
     }
 
-    /// Runs `body` one name further down.
+    /// Runs `body` with `name` appended to the current path.
     fn at(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let len = self.path.len();
         if len > 0 {
@@ -108,7 +108,7 @@ impl Apply<'_> {
         result
     }
 
-    /// The child of `$`, under the name of the element that it stands for.
+    /// The child of `$`, with the index of the matched array element as its name.
     fn positional<'n>(&self, fields: &'n Fields) -> Result<Option<(Name, &'n Node)>> {
         let Some(node) = &fields.positional else {
             return Ok(None);
@@ -161,7 +161,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Records that the field at the current path is written, if MongoDB checks its name.
+    /// Records that the field at the current path is written, if its name must be checked for `$`.
     fn note_dollar(&mut self, name: &str) {
         if name.starts_with('$') && self.path == name {
             self.dollars.push(name.to_owned());
@@ -174,7 +174,7 @@ impl Apply<'_> {
             (Node::Fields(fields), Bson::Document(document)) => self.document(fields, document),
             (Node::Fields(fields), Bson::Array(array)) => self.array(fields, array, name),
             (Node::Fields(fields), other) => {
-                // Nothing but an array has an element that the query matched.
+                // Fails for the positional `$`, since the matched element must be in an array.
                 self.positional(fields)?;
                 let mut named = fields.named.iter();
                 match named.find(|(_, node)| node.needs_path(&self.cx)) {
@@ -191,7 +191,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Applies a node at a position without a value.
+    /// Applies a node at a path without a value; returns the new value, if any.
     fn create(&mut self, node: &Node) -> Result<Option<Bson>> {
         match node {
             Node::Leaf(modifier) => self.create_leaf(modifier),
@@ -238,7 +238,8 @@ impl Apply<'_> {
         Ok(())
     }
 
-    /// The error of an operator that finds no way to `child` in the value called `name`.
+    /// The error of an operator that cannot create `child`, because `value`, the value of the field
+    /// `name`, cannot have it.
     fn no_path(&self, child: &Name, node: &Node, name: &str, value: &Bson) -> Error {
         let path = format!("{}.{}", self.path, child.0);
         if !node.creates(&self.cx) {
@@ -293,7 +294,7 @@ impl Apply<'_> {
         }
     }
 
-    /// Applies to every element what its filters let through.
+    /// Applies to each element of an array the changes of the filters that the element matches.
     fn elements(
         &mut self,
         filters: &std::collections::BTreeMap<Box<str>, Node>,
@@ -323,16 +324,16 @@ impl Apply<'_> {
     }
 }
 
-/// Charges a value that an operator put into the document; it stays charged while the update is
-/// applied.
+/// Charges the memory meter for a value that an operator put into the document, until the update
+/// has been applied.
 fn charge(value: &Bson) -> Result<()> {
     let bytes = meter::size(value);
     meter::read(bytes)?;
     meter::charge("An update", bytes)
 }
 
-/// The error of the `$rename` that is the first to create something, where its source or its
-/// destination is in an array.
+/// The error for the first `$rename` below `node` whose source or destination is in an array, if
+/// this `$rename` would create something.
 fn rename_error(node: &Node, mut path: String, cx: &Context<'_>) -> Option<Error> {
     let mut node = node;
     while let Node::Fields(fields) = node {

@@ -72,7 +72,7 @@ impl AddToSet {
     }
 }
 
-/// The operand of `$pop`: which end.
+/// The operand of `$pop`: the end from which it removes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pop {
     first: bool,
@@ -146,7 +146,7 @@ impl PullAll {
     }
 }
 
-/// Removes the elements of an array that `unwanted` names.
+/// Removes the elements of an array for which `unwanted` returns true.
 pub(super) fn remove(
     current: Option<&Bson>,
     mut unwanted: impl FnMut(&Bson) -> Result<bool>,

@@ -1,4 +1,4 @@
-//! The `arrayFilters` of an update: which elements `$[id]` stands for.
+//! The `arrayFilters` of an update: the array elements that `$[id]` stands for.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ pub(super) struct ArrayFilters {
 }
 
 impl ArrayFilters {
-    /// Parses the array; each filter speaks of one identifier.
+    /// Parses the array; each filter must be about exactly one identifier.
     pub(super) fn parse(specs: &[RawDocumentBuf], settings: &Settings) -> Result<ArrayFilters> {
         let mut filters: Vec<(Box<str>, Arc<Filter>)> = Vec::with_capacity(specs.len());
         for spec in specs {
@@ -32,12 +32,12 @@ impl ArrayFilters {
         Ok(ArrayFilters { filters })
     }
 
-    /// Whether there is a filter of this identifier; the empty one stands for every element.
+    /// Whether a filter has this identifier, or the identifier is empty (`$[]`, every element).
     pub(super) fn knows(&self, id: &str) -> bool {
         id.is_empty() || self.filters.iter().any(|(known, _)| **known == *id)
     }
 
-    /// Whether the filter of `id` lets `element` through.
+    /// Whether `element` matches the filter of `id`.
     pub(super) fn matches(&self, id: &str, element: &Bson) -> Result<bool> {
         if id.is_empty() {
             return Ok(true);
@@ -50,7 +50,7 @@ impl ArrayFilters {
         filter.matches(&RawDocumentBuf::try_from(&holder)?)
     }
 
-    /// Every filter must be used by some path.
+    /// Checks that every filter's identifier occurs in one of `paths`.
     pub(super) fn check_used(&self, update: &Document, paths: &[String]) -> Result<()> {
         for (id, _) in &self.filters {
             let component = format!("$[{id}]");
@@ -66,7 +66,8 @@ impl ArrayFilters {
     }
 }
 
-/// The one first name that all conditions of a filter begin with.
+/// The identifier of a filter: the first name of the paths of all its conditions, which must be the
+/// same.
 fn identifier_of(filter: &Document) -> Result<String> {
     let mut found: Option<String> = None;
     gather(filter, &mut found)?;

@@ -1,22 +1,22 @@
 //! Deltas: the form of an update in an oplog entry, `{$v: 2, diff: ...}`.
 //!
-//! A diff of a document names fields: `d` those that go, `u` those that get a value, `i` those
-//! that come at the end, and `s` with the name of a field behind it a diff of what that field
-//! holds. A diff of an array has `a: true`, perhaps `l` for its new length, and `u` and `s` with
-//! the number of an element behind them.
+//! A diff of a document has the keys `d` (fields to remove), `u` (fields to set), `i` (fields to
+//! append) and, for each field `f` that is changed below, `sf` with the diff of its value. A diff
+//! of an array has `a: true`, optionally `l` for the new length, and for the element with index N
+//! the key `uN` (its new value) or `sN` (a diff of its value).
 //!
-//! - D1. Applying a delta to what it was applied to already changes nothing more: what a nested
-//!   diff does not find as it expects stays as it is.
+//! - D1. Deltas are idempotent: applying one to its own result changes nothing. A nested diff whose
+//!   value is missing or has another type is ignored.
 
 use bson::{Array, Bson, Document};
 
 use crate::{Error, Result};
 
-/// Elements of an array that a delta may make.
+/// Maximum length to which a delta may extend an array.
 const LENGTH_MAX: usize = 1 << 22;
 
-/// Applies a diff to a document. The recursion depth is that of the diff, which is bounded where
-/// documents are read.
+/// Applies a diff to a document. Recursion is bounded by the depth of the diff, and so by the depth
+/// of documents.
 ///
 /// # Errors
 /// An invalid diff, with MongoDB's codes.
@@ -55,7 +55,7 @@ pub fn delta(document: &Document, diff: &Document) -> Result<Document> {
     Ok(next)
 }
 
-/// Change what a field or an element holds, if it is what the diff is of (D1).
+/// Applies a diff to a value of the type that the diff is for; ignores other values (D1).
 fn change(value: &mut Bson, diff: &Document) -> Result<()> {
     let of_array = diff.get_bool("a").unwrap_or(false);
     match value {
@@ -144,7 +144,7 @@ mod tests {
         };
         let after = doc! {"a": {"b": {"c": 9}}, "l": ["first", {"x": 1, "y": 2}, 3]};
         check(before, diff, after);
-        // A longer array is filled up.
+        // Setting an element beyond the end extends the array.
         let diff = doc! {"sl": {"a": true, "u2": 7}};
         check(doc! {"l": []}, diff, doc! {"l": [null, null, 7]});
     }

@@ -1,17 +1,18 @@
 //! Top-level names that begin with `$`, which updates may not write to existing documents.
 //!
-//! Deeper names are free, and so are all names in documents that are inserted. The fields of a
-//! reference to a document of another collection (`$ref`, `$id`, `$db`, in this order) are allowed.
+//! Deeper names may begin with `$`, and so may all names in documents that are inserted. The fields
+//! of a reference to a document of another collection (`$ref`, `$id`, `$db`, in this order) are
+//! allowed.
 
 use bson::{Bson, Document};
 
 use crate::value::type_name;
 use crate::{Code, Error, Result};
 
-/// Checks the top-level fields of `document` that `written` selects by name.
+/// Checks the top-level fields of `document` for whose names `written` returns true.
 ///
 /// # Errors
-/// `DollarPrefixedFieldName`; `InvalidDBRef` for parts of a reference without the others.
+/// `DollarPrefixedFieldName`; `InvalidDBRef` for a part of a reference without its other parts.
 pub(super) fn check(document: &Document, written: impl Fn(&str) -> bool) -> Result<()> {
     let fields: Vec<(&str, &Bson)> = document.iter().map(|(k, v)| (k.as_str(), v)).collect();
     for (at, (name, _)) in fields.iter().enumerate() {
@@ -63,7 +64,7 @@ fn check_field(fields: &[(&str, &Bson)], at: usize) -> Result<()> {
     Err(Error::new(Code::INVALID_DB_REF, message))
 }
 
-/// The field before the one at `place`, with its place.
+/// The field before position `place`, with its own position.
 fn before<'f>(
     fields: &[(&'f str, &'f Bson)],
     place: Option<usize>,

@@ -1,5 +1,5 @@
-//! Equality of encoded bytes, decided on trees: same types, same order of fields, same bits of
-//! numbers.
+//! Compares owned values as their encoded bytes would compare: same types, same order of fields,
+//! same bits of numbers.
 
 use bson::{Bson, Document};
 

@@ -1,7 +1,7 @@
 //! Updates: replacements, operators and pipelines, applied to one document at a time.
 //!
-//! Operators form a tree by the paths they touch, which finds conflicts when it is built and
-//! visits every place once when it is applied, in the order of names that MongoDB promises.
+//! Operators form a tree by the paths they change. Building the tree finds conflicting paths;
+//! applying it visits every path once, in the order of field names that MongoDB guarantees.
 
 mod apply;
 mod array;

@@ -1,4 +1,4 @@
-//! One operator at one path: its parsed operand, and what it makes of a value.
+//! One operator at one path: its parsed operand, and how it changes a value.
 
 use bson::{Bson, Document, RawBson};
 
@@ -22,9 +22,9 @@ pub(super) enum Modifier {
     Mul(Factor),
     Min(Bson),
     Max(Bson),
-    /// The operand: whether a timestamp rather than a date.
+    /// Whether `$currentDate` sets a timestamp instead of a date.
     CurrentDate(bool),
-    /// The destination of `$rename`, with its source.
+    /// `$rename` at its destination path; the operand is the source path.
     Rename(String),
     Push(Push),
     AddToSet(AddToSet),
@@ -34,18 +34,18 @@ pub(super) enum Modifier {
     Bit(Bits),
 }
 
-/// The outcome of an operator for a value.
+/// What an operator does to a value.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// It stays.
+    /// The value is unchanged.
     Keep,
-    /// It is this now.
+    /// The value is replaced by this one.
     Set(Bson),
-    /// It goes; of an array's element, null is left.
+    /// The value is removed; an array element becomes null instead.
     Remove,
 }
 
-/// The inputs of an operator besides the value.
+/// The inputs of an operator other than the value.
 pub(super) struct Context<'a> {
     /// The document before the update.
     pub(super) root: &'a Document,
@@ -54,7 +54,7 @@ pub(super) struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// How messages name the document: `{_id: 1}`.
+    /// The document as messages name it: `{_id: 1}`.
     pub(super) fn document(&self) -> String {
         match self.root.get("_id") {
             Some(id) => format!("{{{}}}", show::field("_id", id)),
@@ -67,7 +67,7 @@ impl Modifier {
     /// Parses the operand of `operator` at `path`.
     ///
     /// # Errors
-    /// By operator, with MongoDB's code and message.
+    /// MongoDB's code and message for an invalid operand of this operator.
     pub(super) fn parse(
         operator: &str,
         path: &str,
@@ -96,7 +96,7 @@ impl Modifier {
         })
     }
 
-    /// Whether applying this to nothing makes something.
+    /// Whether the operator creates a value where none exists.
     pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         match self {
             Modifier::SetOnInsert(_) => cx.at.inserting,
@@ -106,8 +106,8 @@ impl Modifier {
         }
     }
 
-    /// Whether a path that cannot be created is an error. Of the operators that create nothing,
-    /// only `$unset` and those that do not apply are content with it.
+    /// Whether it is an error if the path cannot be created. Operators that create nothing ignore
+    /// such a path, except `$pop`, `$pull` and `$pullAll`.
     pub(super) fn needs_path(&self, cx: &Context<'_>) -> bool {
         matches!(
             self,
@@ -155,7 +155,7 @@ pub(super) fn set(current: Option<&mut Bson>, value: &Bson) -> Outcome {
     }
 }
 
-/// `$min` and `$max`: the operand when it stands on the wanted side of the value.
+/// `$min` and `$max`: sets `value` if it compares to the current value as `side`.
 fn bound(
     current: Option<&mut Bson>,
     value: &Bson,

@@ -58,7 +58,7 @@ impl Factor {
         cx: &Context<'_>,
     ) -> Result<Outcome> {
         let Some(current) = current else {
-            // Nothing times anything is a zero of the operand's type.
+            // The product with a missing value is zero, of the operand's type.
             let zero = Number::Int32(0).multiply(self.0);
             return Ok(Outcome::Set(zero.to_bson()));
         };
@@ -70,8 +70,8 @@ impl Factor {
     }
 }
 
-/// A number is left as it is when the new one has its type and its value: a zero keeps its sign,
-/// and a decimal its zeros at the end.
+/// Keeps a number if the new number has the same type and value, so that a zero keeps its sign and
+/// a decimal its trailing zeros.
 fn changed(current: &Bson, next: Number) -> Outcome {
     let same = Number::from_bson(current).is_some_and(|current| {
         discriminant(&current) == discriminant(&next) && compare(current, next) == Ordering::Equal
@@ -114,7 +114,7 @@ fn overflow(operator: &str, current: &Bson, cx: &Context<'_>) -> Error {
     ))
 }
 
-/// The operand of `$bit`: operations in order.
+/// The operand of `$bit`: operations in the order of execution.
 #[derive(Debug, Clone)]
 pub(super) struct Bits(Vec<(Operation, Number)>);
 

@@ -1,4 +1,4 @@
-//! From the document or array of an update to its parsed form.
+//! Parses the document or array of an update.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
@@ -13,14 +13,14 @@ use crate::transform::Transform;
 use crate::value::type_name;
 use crate::{Code, Error, Result, show};
 
-/// Names a path may have: as many as documents nest.
+/// Maximum number of names in a path: the maximum nesting of documents.
 const MAX_NAMES: usize = 200;
 
-/// The tree of an update's document. The operands of an operator that occurs twice are merged,
-/// since a tree keeps the last field of a name only.
+/// The update as an owned document. The operands of an operator that occurs twice are merged,
+/// because an owned document keeps only the last of two fields of one name.
 ///
 /// # Errors
-/// `ConflictingUpdateOperators` when an operator has a path twice.
+/// `ConflictingUpdateOperators` when an operator has the same path twice.
 pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     let mut merged = Document::new();
     for element in update {
@@ -49,8 +49,8 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     Ok(merged)
 }
 
-/// Parses `{$set: {..}, $inc: {..}}`. Conditions of `$pull` are parsed from `raw`, the bytes of
-/// `spec`, where there are bytes: they may name a field twice.
+/// Parses `{$set: {..}, $inc: {..}}`. Conditions of `$pull` may name a field twice, so they are
+/// parsed from `raw`, the bytes of `spec`, if given.
 pub(super) fn operators(
     spec: &Document,
     raw: Option<&RawDocument>,
@@ -86,7 +86,7 @@ pub(super) fn operators(
     Ok(operators)
 }
 
-/// The condition that `update` has for `path` in one of its `$pull`.
+/// The condition for `path` in a `$pull` of `update`.
 fn pulled<'u>(update: &'u RawDocument, path: &str) -> Result<RawBsonRef<'u>> {
     for element in update {
         if let (name, RawBsonRef::Document(conditions)) = element?
@@ -117,7 +117,7 @@ const OPERATORS: &[&str] = &[
     "$unset",
 ];
 
-/// The names of all.
+/// The names of all update operators.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     OPERATORS.iter().copied()
 }
@@ -147,7 +147,7 @@ impl Operators {
     }
 }
 
-/// Whether an update may speak of `path`.
+/// Checks that `path` is a valid path of an update.
 fn check_path(path: &str, filters: &ArrayFilters) -> Result<()> {
     if path.is_empty() {
         return Err(Error::new(
@@ -195,7 +195,8 @@ fn check_dollar(path: &str, at: usize, name: &str, filters: &ArrayFilters) -> Re
     if name == "$" {
         return Ok(());
     }
-    // Other names are fields; `dollar` checks those of the first level when they are written.
+    // Any other name is a field name. For top-level names, `dollar` checks a leading `$` when they
+    // are written.
     let Some(id) = identifier(name) else {
         return Ok(());
     };

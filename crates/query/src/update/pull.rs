@@ -1,7 +1,7 @@
-//! `$pull`: elements that match a condition out of an array.
+//! `$pull`: removes the elements of an array that match a condition.
 //!
 //! A condition on the element itself (`{$gte: 5}`, a regular expression) is parsed as a filter on
-//! the one field of a holder; a condition on fields, as a filter on the element.
+//! the only field of a wrapping document; a condition on fields is a filter on the element.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -21,17 +21,17 @@ use crate::value::compare_with;
 pub(super) enum Pull {
     /// Elements equal to a value.
     Equal(Bson),
-    /// Elements that are documents and match.
+    /// Elements that are documents and match the filter.
     Document(Arc<Filter>),
-    /// Elements that pass tests.
+    /// Elements whose wrapping document `{HOLDER: element}` matches the filter.
     Value(Arc<Filter>),
 }
 
-/// The field that holds an element while it is tested.
+/// The field of the wrapping document that holds an element while it is tested.
 const HOLDER: &CStr = cstr!("e");
 
 impl Pull {
-    /// Bytes are parsed, and not a tree: a condition may name a field twice.
+    /// The condition is parsed from bytes, since it may name a field twice.
     pub(super) fn parse(operand: RawBsonRef<'_>, settings: &Settings) -> Result<Pull> {
         match operand {
             RawBsonRef::Document(condition) if of_value(condition)? => {
@@ -71,7 +71,7 @@ impl Pull {
     }
 }
 
-/// Whether a condition begins with an operator on the element itself.
+/// Whether a condition begins with an operator on the element itself, not with a field name.
 fn of_value(condition: &RawDocument) -> Result<bool> {
     let first = condition.iter_elements().next().transpose()?;
     Ok(first.is_some_and(|element| is_of_fields(element.key().as_str())))

@@ -1,4 +1,4 @@
-//! `$push`: elements into an array, at a position, sorted, cut.
+//! `$push`: inserts elements into an array at a position; optionally sorts and cuts the array.
 
 use std::cmp::Ordering;
 
@@ -17,7 +17,7 @@ use super::identical_values;
 #[derive(Debug, Clone)]
 pub(super) struct Push {
     values: Vec<Bson>,
-    /// From the end when negative; at the end when none.
+    /// Where to insert; counted from the end when negative, the end itself when `None`.
     position: Option<i64>,
     /// Number of elements to keep: the first ones, or the last ones when negative.
     slice: Option<i64>,
@@ -26,9 +26,9 @@ pub(super) struct Push {
 
 #[derive(Debug, Clone)]
 enum Order {
-    /// Whole elements; whether descending.
+    /// Elements are compared as a whole, in descending order if true.
     Whole(bool),
-    /// Fields of elements that are documents, and whether each is descending.
+    /// Elements are compared by these fields, each in descending order if true.
     Fields(Vec<(String, bool)>),
 }
 

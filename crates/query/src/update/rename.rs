@@ -1,5 +1,5 @@
-//! `$rename`: the value of one path to another. The source is removed by an `$unset` of its own in
-//! the tree; neither path may lead through an array.
+//! `$rename`: moves the value of one path to another. It is applied at the destination; the tree
+//! has a separate `$unset` for the source. Neither path may lead through an array.
 
 use bson::{Bson, Document};
 
@@ -51,7 +51,7 @@ fn leads_to(short: &str, long: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Computes the outcome for the destination.
+/// What `$rename` does to the value at its destination.
 pub(super) fn apply(
     source: &str,
     target: &str,
@@ -80,19 +80,20 @@ pub(super) fn apply(
     Ok(set(current, value))
 }
 
-/// Whether there is something to move, or an error in the way of it.
+/// Whether the source has a value, or `$rename` fails because its path is blocked.
 pub(super) fn moves(source: &str, cx: &Context<'_>) -> bool {
     let found = find(cx.root, source);
     found.value.is_some() || found.blocked.is_some()
 }
 
-/// The value at a path, and findings on the way to it.
+/// The value at a path, and what was found on the way to it.
 #[derive(Default)]
 struct Found<'a> {
     value: Option<&'a Bson>,
-    /// The last array the way leads through, by its name.
+    /// The name of the last array on the path.
     array: Option<&'a str>,
-    /// The part whose value has nothing below it where the path continues.
+    /// Where the path is blocked: the name of a scalar, or of an array that the next name does not
+    /// index, and its value.
     blocked: Option<(&'a str, &'a Bson)>,
 }
 

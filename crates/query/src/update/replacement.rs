@@ -1,4 +1,4 @@
-//! Whole documents in place of others: `_id` stays, and stands first.
+//! Replaces a whole document: `_id` is kept, and becomes the first field.
 
 use std::cmp::Ordering;
 
@@ -9,10 +9,9 @@ use crate::value::compare;
 use crate::{Code, Error, Result, show};
 
 /// The document after `next` replaces `current`; `None` when `next` is identical to `current`,
-/// including `_id`: a replacement without an `_id` counts as a change, as in MongoDB. `literal`:
-/// `next` is the client's document, not the result of a pipeline, so that its zero timestamps are
-/// filled in, and its top-level names must not begin with `$` unless the document is being
-/// inserted.
+/// including `_id`: a replacement without an `_id` counts as a change, as in MongoDB. With
+/// `literal`, `next` is the client's document and not the result of a pipeline: zero timestamps in
+/// it are filled in, and unless it is being inserted, its top-level names must not begin with `$`.
 pub(super) fn apply(
     mut next: Document,
     current: &Document,
@@ -49,7 +48,7 @@ pub(super) fn apply(
     Ok(Some(whole))
 }
 
-/// The error for an `_id` that became another.
+/// The error for an update that changes `_id`.
 pub(super) fn altered(after: &Bson) -> Error {
     Error::new(
         Code::IMMUTABLE_FIELD,
@@ -61,7 +60,7 @@ pub(super) fn altered(after: &Bson) -> Error {
     )
 }
 
-/// `Timestamp(0, 0)` at the top level stands for the time of the operation.
+/// Replaces `Timestamp(0, 0)` in top-level fields by the time of the operation.
 fn fill_timestamps(document: &mut Document, at: &Position) {
     let empty = Timestamp {
         time: 0,

@@ -1,4 +1,4 @@
-//! A parsed update and how it is applied.
+//! A parsed update, and how it is applied.
 
 use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
 
@@ -18,38 +18,38 @@ pub struct Update {
     pub(super) settings: Settings,
 }
 
-/// The three ways to say what a document becomes.
+/// The three forms of an update.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// The document becomes this one, but for `_id`.
+    /// The new document; only `_id` is kept.
     Replacement(Document),
-    /// `{$set: ..}` and its like.
+    /// Operators, such as `{$set: ..}`.
     Operators(Operators),
     /// Stages of an aggregation.
     Pipeline(Vec<Transform>),
 }
 
-/// The tree and what goes with it.
+/// The tree of operators, and what applying it needs.
 #[derive(Debug, Clone)]
 pub(super) struct Operators {
     pub(super) fields: Fields,
     pub(super) filters: ArrayFilters,
-    /// Every path as written, for [`Update::touches`].
+    /// Every path as it is written in the update, for [`Update::touches`].
     pub(super) paths: Vec<String>,
 }
 
-/// The context of an update besides the document.
+/// What applying an update needs besides the document.
 #[derive(Debug, Clone)]
 pub struct Position {
-    /// The element that the query matched, what `$` stands for.
+    /// The index of the array element that the query matched, which `$` stands for.
     pub array_index: Option<usize>,
     /// Whether the document is being inserted by an upsert: `$setOnInsert` applies, and `_id` may
     /// still be set.
     pub inserting: bool,
     /// The time of the operation, for `$currentDate`.
     pub now: DateTime,
-    /// The logical time of the operation, for timestamps of `$currentDate` and empty ones of a
-    /// replacement.
+    /// The logical time of the operation, for timestamps of `$currentDate` and for zero timestamps
+    /// in a replacement.
     pub timestamp: Timestamp,
 }
 
@@ -60,7 +60,7 @@ impl Default for Position {
 }
 
 impl Position {
-    /// The position of an operation at `now`, on an existing document without a matched element.
+    /// For an operation at `now` on an existing document, without a matched array element.
     #[must_use]
     pub fn at(now: DateTime) -> Position {
         let seconds = now.timestamp_millis().div_euclid(1000);
@@ -75,14 +75,14 @@ impl Position {
         }
     }
 
-    /// The same with a matched element.
+    /// Returns this position with `index` as the matched array element.
     #[must_use]
     pub fn with_array_index(mut self, index: Option<usize>) -> Position {
         self.array_index = index;
         self
     }
 
-    /// The same for the insert of an upsert.
+    /// Returns this position for the insert of an upsert.
     #[must_use]
     pub fn inserting(mut self) -> Position {
         self.inserting = true;
@@ -94,8 +94,8 @@ impl Update {
     /// Parses the `u` of an update statement: a document, or a pipeline as an array.
     ///
     /// # Errors
-    /// `FailedToParse` for unknown operators, `ConflictingUpdateOperators` for paths that meet,
-    /// `BadValue`, `TypeMismatch` and the errors of MongoDB for operands that do not fit.
+    /// `FailedToParse` for unknown operators, `ConflictingUpdateOperators` for paths of which one
+    /// contains the other, `BadValue`, `TypeMismatch` and other MongoDB codes for invalid operands.
     pub fn parse(
         spec: RawBsonRef<'_>,
         array_filters: &[RawDocumentBuf],
@@ -126,7 +126,7 @@ impl Update {
         }
     }
 
-    /// As [`Update::parse`] of a tree.
+    /// As [`Update::parse`], from an owned document.
     ///
     /// # Errors
     /// As [`Update::parse`].
@@ -161,7 +161,7 @@ impl Update {
         })
     }
 
-    /// A whole document in place of the one before, also when its first name begins with `$`: no
+    /// A replacement by a whole document, even if its first name begins with `$`: it has no
     /// operators.
     #[must_use]
     pub fn replacement(document: Document, settings: &Settings) -> Update {
@@ -171,10 +171,10 @@ impl Update {
         }
     }
 
-    /// A pipeline of `$set`, `$unset`, `$project`, `$replaceWith` and their other names.
+    /// Parses a pipeline of `$set`, `$unset`, `$project`, `$replaceWith` and their aliases.
     ///
     /// # Errors
-    /// As the stages; `InvalidOptions` for other stages.
+    /// The errors of these stages' parsers; `InvalidOptions` for other stages.
     pub fn from_pipeline(
         stages: &[Bson],
         array_filters: &[RawDocumentBuf],
@@ -191,7 +191,7 @@ impl Update {
         })
     }
 
-    /// Whether the update is a whole document.
+    /// Whether the update is a replacement.
     #[must_use]
     pub fn is_replacement(&self) -> bool {
         matches!(self.kind, Kind::Replacement(_))
@@ -203,7 +203,8 @@ impl Update {
         matches!(self.kind, Kind::Pipeline(_))
     }
 
-    /// Whether `$` stands for a matched element somewhere, so that the query must find it.
+    /// Whether a path has the positional `$`, so that the query must report the array element it
+    /// matched.
     #[must_use]
     pub fn needs_match(&self) -> bool {
         match &self.kind {
@@ -239,8 +240,8 @@ impl Update {
         }
     }
 
-    /// Whether the value at `path`, or its existence, may change. An index keeps its entries if no
-    /// update touches its paths.
+    /// Whether the update may change the value at `path`, or whether it exists. An index on other
+    /// paths keeps its entries.
     #[must_use]
     pub fn touches(&self, path: &str) -> bool {
         match &self.kind {
@@ -252,7 +253,7 @@ impl Update {
     }
 }
 
-/// Whether one of two paths leads to the other, with positions in arrays left out.
+/// Whether two paths are equal or one contains the other; array indexes and `$` names are ignored.
 fn overlap(left: &str, right: &str) -> bool {
     let significant = |name: &&str| !name.starts_with('$') && super::tree::index(name).is_none();
     let mut left = left.split('.').filter(significant);

@@ -12,35 +12,35 @@ use crate::{Code, Error, Result};
 /// The changes at one position of a document.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
-    /// Something happens to named fields or elements.
+    /// Changes of named fields or elements.
     Fields(Fields),
-    /// Something happens to every element of an array that its filter lets through.
+    /// Changes of the elements of an array that match a filter, by the filter's identifier.
     Elements(BTreeMap<Box<str>, Node>),
-    /// Something happens to the value.
+    /// An operator on the value.
     Leaf(Box<Modifier>),
 }
 
 /// Children by name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
-    /// In the order of application.
+    /// The named children, in the order of application.
     pub(super) named: BTreeMap<Name, Node>,
-    /// The child of `$`: the element that the query matched.
+    /// The child of `$`, which stands for the array element that the query matched.
     pub(super) positional: Option<Box<Node>>,
 }
 
-/// A name in the order in which fields are created: numbers by value, before other names.
+/// A name in the order in which fields are created: numbers first, by value, then other names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Name(pub(super) Box<str>);
 
 impl Name {
-    /// The index that the name is in an array.
+    /// The name as an index of an array, if it is one.
     pub(super) fn index(&self) -> Option<usize> {
         index(&self.0)
     }
 }
 
-/// The index that `name` is in an array: digits without a leading zero.
+/// `name` as an index of an array: digits without a leading zero.
 pub(super) fn index(name: &str) -> Option<usize> {
     let canonical = name == "0" || !name.starts_with('0');
     let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
@@ -64,13 +64,13 @@ impl PartialOrd for Name {
     }
 }
 
-/// The identifier of `$[]` (empty) or `$[id]`.
+/// The identifier in `$[id]`, empty for `$[]`; `None` for other names.
 pub(super) fn identifier(component: &str) -> Option<&str> {
     component.strip_prefix("$[")?.strip_suffix(']')
 }
 
 impl Node {
-    /// Whether applying this to nothing makes something.
+    /// Whether the changes create a value where none exists.
     pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         match self {
             Node::Leaf(modifier) => modifier.creates(cx),
@@ -79,7 +79,7 @@ impl Node {
         }
     }
 
-    /// Whether a path that cannot be created is an error: also for operators that create nothing.
+    /// Whether it is an error if the path cannot be created; see [`Modifier::needs_path`].
     pub(super) fn needs_path(&self, cx: &Context<'_>) -> bool {
         match self {
             Node::Leaf(modifier) => modifier.needs_path(cx),
@@ -93,7 +93,7 @@ impl Node {
 }
 
 impl Fields {
-    /// Whether applying this to nothing makes something.
+    /// Whether one of the changes creates a value where none exists.
     pub(super) fn creates(&self, cx: &Context<'_>) -> bool {
         let mut nodes = self.named.values().chain(self.positional.as_deref());
         nodes.any(|node| node.creates(cx))
@@ -102,7 +102,8 @@ impl Fields {
     /// Puts `modifier` at `path`.
     ///
     /// # Errors
-    /// `ConflictingUpdateOperators` when something else happens at or above or below it.
+    /// `ConflictingUpdateOperators` when another operator has this path, a part of it, or a path
+    /// below it.
     pub(super) fn insert(&mut self, path: &str, modifier: Modifier) -> Result<()> {
         let components: Vec<&str> = path.split('.').collect();
         let mut fields = self;
@@ -172,7 +173,7 @@ impl Fields {
     }
 }
 
-/// Puts `modifier` at what is left of a path below an element of an array.
+/// Puts `modifier` at `rest`, the names of `path` below an element of an array.
 fn insert_below(node: &mut Node, path: &str, rest: &[&str], modifier: Modifier) -> Result<()> {
     match node {
         Node::Fields(fields) if rest.first().is_some_and(|n| identifier(n).is_none()) => fields

@@ -5,10 +5,12 @@ use bson::{Bson, Document};
 use crate::filter::{Filter, Node, Test};
 use crate::{Code, Error, Result};
 
-/// The fields that `filter` fixes: equalities, `$in` and `$or` of one, and `$and` of these.
+/// The fields that `filter` requires to equal one value: by equality, by `$in` or `$or` with one
+/// member, and by `$and` of these.
 ///
 /// # Errors
-/// `NotSingleValueField` when two conditions fix the same path or one below the other.
+/// `NotSingleValueField` when two conditions are for the same path, or for paths of which one
+/// contains the other.
 pub fn upsert_base(filter: &Filter) -> Result<Document> {
     let mut found: Vec<(String, Bson)> = Vec::new();
     gather(filter.root(), &mut found)?;

@@ -1,8 +1,9 @@
 //! The total order of values.
 //!
-//! First by type (MongoDB's manual, "Comparison/Sort Order"), numbers and strings each being one
-//! type; then by value: numbers exactly, strings by bytes or by collation, documents field by field
-//! (type, then name, then value), arrays element by element, binary data by length, subtype, bytes.
+//! Values are ordered by type first (MongoDB's manual, "Comparison/Sort Order"); all numbers are
+//! one type there, and so are all strings. Within a type: numbers exactly, strings by bytes or by
+//! collation, documents field by field (type, then name, then value), arrays element by element,
+//! binary data by length, subtype, bytes.
 
 use std::cmp::Ordering;
 
@@ -12,7 +13,7 @@ use super::view::{Fields, Items, MAX_DEPTH, View};
 use crate::collation::Collator;
 use crate::{meter, number};
 
-/// Bytes of strings whose comparison by a collation takes as long as a step.
+/// Bytes of strings that count as one step of the meter when a collation compares them.
 const COLLATED: usize = 64;
 
 /// The order of two values.
@@ -21,19 +22,19 @@ pub fn compare(left: &Bson, right: &Bson) -> Ordering {
     compare_with(left, right, None)
 }
 
-/// The order of two values, strings by `collator`.
+/// The order of two values; strings are compared by `collator`.
 #[must_use]
 pub fn compare_with(left: &Bson, right: &Bson, collator: Option<&Collator>) -> Ordering {
     Order { collator }.views(View::owned(left), View::owned(right), 0)
 }
 
-/// As [`compare`].
+/// As [`compare`], for raw values.
 #[must_use]
 pub fn compare_raw(left: RawBsonRef<'_>, right: RawBsonRef<'_>) -> Ordering {
     compare_raw_with(left, right, None)
 }
 
-/// As [`compare_with`].
+/// As [`compare_with`], for raw values.
 #[must_use]
 pub fn compare_raw_with(
     left: RawBsonRef<'_>,
@@ -43,13 +44,13 @@ pub fn compare_raw_with(
     Order { collator }.views(View::raw(left), View::raw(right), 0)
 }
 
-/// The order of a value in a document and one held apart, strings by `collator`.
+/// The order of a raw value and an owned one; strings are compared by `collator`.
 #[must_use]
 pub fn compare_mixed(left: RawBsonRef<'_>, right: &Bson, collator: Option<&Collator>) -> Ordering {
     Order { collator }.views(View::raw(left), View::owned(right), 0)
 }
 
-/// As [`compare`] for two documents.
+/// As [`compare`], for two raw documents.
 #[must_use]
 pub fn compare_raw_documents(left: &RawDocument, right: &RawDocument) -> Ordering {
     Order { collator: None }.fields(Fields::raw(left), Fields::raw(right), 0)

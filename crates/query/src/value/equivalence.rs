@@ -1,6 +1,7 @@
-//! Keys of values: equal bytes exactly for values that compare as equal.
+//! Keys of values: the bytes of two keys are equal exactly when the values compare as equal.
 //!
-//! Keys of hash tables: `$group`, `$in`, `distinct`, sets. The order of the bytes has no meaning.
+//! They are keys of hash tables in `$group`, `$in`, `distinct` and sets. Their byte order has no
+//! meaning.
 
 use bson::{Bson, RawBsonRef};
 
@@ -21,7 +22,7 @@ pub fn equivalence_key(value: &Bson, collator: Option<&Collator>) -> Vec<u8> {
     key
 }
 
-/// As [`equivalence_key`], behind what `key` holds already.
+/// As [`equivalence_key`], but appends to `key`.
 pub fn equivalence_key_raw(value: RawBsonRef<'_>, collator: Option<&Collator>, key: &mut Vec<u8>) {
     Writer { key, collator }.view(View::raw(value), 0);
 }
@@ -32,7 +33,8 @@ struct Writer<'k, 'c> {
 }
 
 impl Writer<'_, '_> {
-    /// The rank of the type, then the value; whatever has no length of its own is led by one.
+    /// Writes the rank of the type, then the value. Values of variable size are written with their
+    /// length, or with [`END`] after them.
     fn view(&mut self, value: View<'_>, depth: usize) {
         meter::count(1);
         self.key.push(value.rank());
@@ -103,7 +105,8 @@ impl Writer<'_, '_> {
     fn fields(&mut self, fields: Fields<'_>, depth: usize) {
         if depth <= MAX_DEPTH {
             for (name, value) in fields {
-                // The type of the value comes first anyway: names follow it, as in the order.
+                // Written as type, name, value. The type is part of the value that follows, so the
+                // name needs only a mark that it is not the end.
                 self.key.push(1);
                 self.bytes(name.as_bytes());
                 self.view(value, depth);
@@ -118,5 +121,5 @@ impl Writer<'_, '_> {
     }
 }
 
-/// Ends what has any number of parts; no rank.
+/// Written after the last field or element; differs from every rank.
 const END: u8 = 0xFF;

@@ -1,4 +1,4 @@
-//! Values: their types, their total order, and keys that are equal when they are.
+//! Values: their types, their total order, and keys for hash tables.
 
 mod compare;
 mod equivalence;

@@ -1,5 +1,5 @@
-//! Random values for laws: few names and small ranges, so that values meet; numbers near the edges
-//! of their types, so that comparing them exactly is hard.
+//! Random values for property tests: few names and small ranges, so that values are often equal;
+//! numbers near the edges of their types, so that comparing them exactly is hard.
 
 use bson::spec::BinarySubtype;
 use bson::{Bson, Document, oid::ObjectId};
@@ -71,7 +71,7 @@ pub(crate) fn number(tape: &mut Tape) -> Bson {
         1 => Bson::Int64(pick(tape, &LONGS)),
         2 => Bson::Double(pick(tape, &DOUBLES)),
         3 => Bson::Decimal128(pick(tape, &DECIMALS).parse().unwrap()),
-        // What is exactly a double, or a digit beside it.
+        // A decimal equal or close to a double.
         4 => {
             let double = pick(tape, &DOUBLES);
             let digits = usize::from(tape.byte() % 24);

@@ -1,4 +1,4 @@
-//! Laws of the order, on random values, and known answers.
+//! Properties of the order on random values, and known results.
 
 use std::cmp::Ordering;
 

@@ -1,14 +1,15 @@
-//! One view of a value for both forms of BSON, raw and owned, so that rules about values are
+//! One view of a value for both forms of BSON, raw and owned, so that each rule about values is
 //! written once.
 //!
-//! Raw bytes that are no BSON end the document they are in; nothing here fails or panics.
+//! Iterating a document stops at invalid raw bytes; nothing here fails or panics.
 
 use bson::raw::{RawArrayIter, RawIter};
 use bson::{Bson, Document, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use crate::number::Number;
 
-/// Deeper than any document that the wire protocol lets in; below it values count as equal.
+/// Maximum nesting that is compared; the wire protocol accepts no deeper document. Values below
+/// this depth count as equal.
 pub(super) const MAX_DEPTH: usize = 256;
 
 /// A value, borrowed; types that compare by value are one variant.
@@ -92,7 +93,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// As [`super::rank`].
+    /// The place of the type in the order of values, as [`super::rank`].
     pub(super) fn rank(&self) -> u8 {
         use bson::spec::ElementType as Type;
         crate::kind::rank_of(match self {
@@ -117,11 +118,12 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a value of a type that the crate `bson` keeps shut.
+/// The bytes of a value whose type the crate `bson` gives no access to.
 fn value_bytes(value: RawBson) -> Vec<u8> {
     let mut holder = RawDocumentBuf::new();
     holder.append(bson::raw::cstr!(""), value);
-    // Length of the document, type, empty name; and the zero at its end.
+    // Cut off the length of the document, the type and the empty name before the value, and the
+    // zero byte after it.
     let bytes = holder.as_bytes();
     let end = bytes.len().saturating_sub(1);
     bytes.get(6..end).unwrap_or_default().to_vec()

@@ -1,4 +1,4 @@
-//! Windows: which documents around a document a function sees.
+//! Windows: the range of documents that a function reads for each document.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -14,9 +14,10 @@ use crate::{Error, Result, meter};
 /// A window, relative to a document.
 #[derive(Debug, Clone)]
 pub(super) enum Window {
-    /// By places: the document itself is 0, `None` has no bound.
+    /// From and to these positions relative to the document (0 is the document itself); `None` is
+    /// unbounded.
     Documents(Option<i64>, Option<i64>),
-    /// By distances of the value sorted by.
+    /// By distance from the document's value of the sort field.
     Range(RangeWindow),
 }
 
@@ -94,7 +95,7 @@ impl Window {
         Ok(Window::Documents(lower, upper))
     }
 
-    /// The places of the window around the document at `at`.
+    /// The positions in the partition of the documents in the window of the document at `at`.
     pub(super) fn places(&self, documents: &[Document], at: usize) -> Result<Range<usize>> {
         match self {
             Window::Documents(lower, upper) => {
@@ -111,7 +112,7 @@ impl Window {
     }
 }
 
-/// The place `by` documents away, 0 when that is before the first.
+/// The position `by` documents after `at`, but not before the first document.
 fn shifted(at: usize, by: i64) -> usize {
     let distance = usize::try_from(by.unsigned_abs()).unwrap_or(usize::MAX);
     if by < 0 {

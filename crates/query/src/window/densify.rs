@@ -1,7 +1,7 @@
-//! `$densify`: documents for the values that a sequence leaves out.
+//! `$densify`: inserts documents for values missing from a sequence.
 //!
-//! In each partition the steps go from the lower bound up; where no document has a step's value,
-//! one is made that has only the field and those of the partition.
+//! In each partition the steps start at the lower bound. Where no document has the value of a step,
+//! a document is made with only that value and the fields of the partition key.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::number::Number;
 use crate::value::{compare, type_name};
 use crate::{Error, Result, Row, meter};
 
-/// Documents that one stage may make.
+/// Maximum number of documents that one stage may make.
 const MAX_MADE: usize = 500_000;
 
 /// A parsed `$densify`.
@@ -33,7 +33,7 @@ pub struct Densify {
 enum Bounds {
     Full,
     Partition,
-    /// From the first to below the second.
+    /// From the first value (inclusive) to the second (exclusive).
     Explicit(Box<(Bson, Bson)>),
 }
 
@@ -80,18 +80,20 @@ impl Densify {
         })
     }
 
-    /// How rows are parted and ordered.
+    /// How rows are partitioned and ordered.
     pub(super) fn partitioning(&self) -> &Partitioning {
         &self.by
     }
 
-    /// Whether the first row depends on all partitions: the bounds are those of all values.
+    /// Whether all partitions must be read before the first row is returned: with the bounds
+    /// `full`, the range is that of all values.
     pub(super) fn needs_all(&self) -> bool {
         matches!(self.bounds, Bounds::Full)
     }
 
-    /// The rows of a partition in the order of the field, with those between them. `extent` is that
-    /// of all partitions; `made` counts the documents that all of them got.
+    /// The rows of a partition and the rows made for missing values, in the order of the field.
+    /// `extent` is the least and the greatest value over all partitions; `made` counts the
+    /// documents made in all partitions.
     pub(super) fn densify(
         &self,
         partition: Partition,
@@ -111,7 +113,7 @@ impl Densify {
         Ok(rows)
     }
 
-    /// The field's value; `None` when null or missing.
+    /// The field's value; `None` when it is null or missing.
     fn value(&self, document: &Document) -> Result<Option<Bson>> {
         let value = self.field.in_document(document);
         match value.as_deref() {
@@ -156,7 +158,8 @@ impl Densify {
         Ok(extent)
     }
 
-    /// Adds the rows of a partition, and the made ones, in the order of the field.
+    /// Appends to `result` the rows of a partition and the rows made for missing values, in the
+    /// order of the field.
     fn fill(
         &self,
         partition: Partition,
@@ -186,7 +189,7 @@ impl Densify {
                     }
                     meter::step()?;
                     count += 1;
-                    // Steps too small to change the value would never end.
+                    // A step too small to change the value would make this loop endless.
                     if usize::try_from(count).is_ok_and(|count| count > most) {
                         return Err(too_many(most));
                     }
@@ -224,8 +227,9 @@ impl Densify {
         Ok(document)
     }
 
-    /// The value `count` steps above; `None` beyond what dates hold. Counted from the start, so
-    /// that neither rounding nor the lengths of months add up.
+    /// The value `count` steps above `from`; `None` beyond the range of dates. It is computed from
+    /// the start of the sequence, so that neither rounding errors nor the different lengths of
+    /// months accumulate.
     fn step_from(&self, from: &Bson, count: i64) -> Option<Bson> {
         let distance = self.step.multiply(Number::Int64(count));
         match (from, self.unit) {
@@ -236,7 +240,7 @@ impl Densify {
             }
             (from, _) => {
                 let sum = Number::from_bson(from)?.add(distance);
-                // A long of the count must not widen what are ints.
+                // `count` is a long, but the sum of two ints must be an int if it fits.
                 let narrow = matches!((from, self.step), (Bson::Int32(_), Number::Int32(_)));
                 Some(match sum {
                     Number::Int64(sum) if narrow => Number::narrow(sum).to_bson(),

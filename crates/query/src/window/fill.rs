@@ -12,7 +12,8 @@ use crate::{Error, Result, Row};
 /// A parsed `$fill`.
 #[derive(Debug, Clone)]
 pub struct Fill {
-    /// Fields filled from their neighbours; none of them leaves the order of the input alone.
+    /// Fields filled from neighbouring documents; `None` if no field is, in which case the input
+    /// keeps its order.
     windows: Option<SetWindowFields>,
     /// Fields filled with an expression.
     values: Vec<(FieldPath, Expr)>,
@@ -61,12 +62,13 @@ impl Fill {
         Ok(Fill { windows, values })
     }
 
-    /// How rows are parted and ordered; `None` when no field is filled from its neighbours.
+    /// How rows are partitioned and ordered; `None` when no field is filled from neighbouring
+    /// documents.
     pub(super) fn partitioning(&self) -> Option<&Partitioning> {
         self.windows.as_ref().map(|windows| &windows.by)
     }
 
-    /// The rows of a partition with their gaps filled.
+    /// The rows of a partition with null and missing values filled.
     pub(super) fn compute(&self, partition: Partition, vars: &Variables) -> Result<Vec<Row>> {
         let partition = match &self.windows {
             Some(windows) => windows.compute(partition, vars)?,
@@ -151,7 +153,7 @@ pub(super) fn field_names(spec: &Bson, stage: &str) -> Result<Vec<FieldPath>> {
         .collect()
 }
 
-/// An expression whose value differs between partitions that differ in one of the fields.
+/// The partition key over `names`: a document of the values of these fields.
 pub(super) fn fields_key(names: &[FieldPath]) -> Bson {
     let fields: Document = names
         .iter()

@@ -1,4 +1,4 @@
-//! Window functions: accumulators over a window, and functions of the order itself.
+//! Window functions: accumulators over a window, and functions of the order, such as ranks.
 
 use bson::{Bson, Document};
 
@@ -41,7 +41,7 @@ pub(super) enum Function {
     Locf(Expr),
 }
 
-/// Input and position of `$derivative` and `$integral`.
+/// The operand of `$derivative` and `$integral`: the values and the field of their positions.
 #[derive(Debug, Clone)]
 pub(super) struct Slope {
     pub(super) input: Expr,
@@ -49,7 +49,7 @@ pub(super) struct Slope {
     pub(super) unit: Option<Unit>,
 }
 
-/// The names of those that are no accumulators.
+/// The names of window functions that are not accumulators.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     [
         "$covariancePop",
@@ -68,7 +68,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 impl Function {
-    /// Parses one output: an operator, and perhaps `window`.
+    /// Parses one output: an operator and the optional `window`.
     pub(super) fn parse(spec: &Document, by: &Partitioning, scope: &Scope) -> Result<Function> {
         let mut operator = None;
         let mut window = None;
@@ -194,7 +194,7 @@ impl Parser<'_> {
         ))
     }
 
-    /// The operand's fields, of which only `known` may be there.
+    /// The fields of the operand; fields outside `known` are refused.
     fn fields(&self, known: &[&str]) -> Result<&Document> {
         let Bson::Document(fields) = self.operand else {
             return Err(Error::parse(format!(

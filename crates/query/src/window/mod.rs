@@ -1,8 +1,8 @@
 //! Stages over ordered partitions: `$setWindowFields`, `$fill`, `$densify`.
 //!
-//! All three bring their input into the order of partitions and then of `sortBy`, and give it in
-//! that order, one partition at a time: functions see a partition as a slice of documents.
-//! `$densify` with the bounds `full` needs all partitions before it gives the first row.
+//! All three sort their input by partition and then by `sortBy`, and return it in that order, one
+//! partition at a time: functions read a partition as a slice of documents. `$densify` with the
+//! bounds `full` reads all partitions before it returns the first row.
 
 mod bounds;
 mod densify;

@@ -1,11 +1,12 @@
 //! Accumulators over windows that move.
 //!
 //! Both ends of a window only ever move forward. While the start stays, documents are added to one
-//! state. When it moves, accumulators of fixed size use two stacks: `behind` is the state of the
-//! documents added last, `suffixes` holds for each document before those the state from it to the
-//! last of them. Dropping the first document pops a state; when none is left, `behind` is turned
-//! into suffixes. So each document is added twice and merged once, however long the window is.
-//! Accumulators whose result grows with the window are recomputed: the result costs as much.
+//! state. When the start moves, accumulators of fixed size use two stacks: `behind` is the state of
+//! the documents added last; for each document before these, `suffixes` has the state from this
+//! document to the last document before `behind`. Dropping the first document pops a state; when
+//! `suffixes` is empty, it is rebuilt over the window, and `behind` becomes empty. So each document
+//! is added twice and merged once, however long the window is. Accumulators whose result grows with
+//! the window are recomputed for every window: their result costs as much as the recomputation.
 
 use std::ops::Range;
 
@@ -24,7 +25,7 @@ pub(super) struct Moving<'a> {
     window: Range<usize>,
     behind: State,
     suffixes: Vec<State>,
-    /// Bytes charged for the states.
+    /// Bytes charged to the meter for the states.
     charged: usize,
 }
 
@@ -48,7 +49,7 @@ impl<'a> Moving<'a> {
         })
     }
 
-    /// The result over a window that begins and ends no earlier than the one before.
+    /// The result over `window`, which must neither start nor end before the previous window.
     pub(super) fn over(&mut self, window: Range<usize>) -> Result<Bson> {
         if window.start != self.window.start && !self.accumulator.has_fixed_size() {
             self.restart(window.start)?;
@@ -67,14 +68,14 @@ impl<'a> Moving<'a> {
         Ok(self.accumulator.finish(state))
     }
 
-    /// A copy of a state for a result, which stays charged.
+    /// Copies a state for a result; the copy stays charged to the meter.
     fn copy(&self, state: &State) -> Result<State> {
         meter::read(state.memory())?;
         meter::charge("$setWindowFields", size_of::<Bson>() + state.memory())?;
         Ok(state.clone())
     }
 
-    /// Charges the change in the size of the states.
+    /// Charges or releases the change of the size of the states.
     fn grown(&mut self, before: usize, after: usize) -> Result<()> {
         let (more, less) = (after.saturating_sub(before), before.saturating_sub(after));
         meter::charge("$setWindowFields", more)?;
@@ -122,7 +123,7 @@ impl<'a> Moving<'a> {
         Ok(())
     }
 
-    /// Makes suffixes of all documents of the window.
+    /// Rebuilds `suffixes` over all documents of the window.
     fn turn(&mut self) -> Result<()> {
         let documents = self.documents.get(self.window.clone()).unwrap_or(&[]);
         for document in documents.iter().rev() {

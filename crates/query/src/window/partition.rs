@@ -1,8 +1,8 @@
 //! Partitions: documents with equal keys, each partition in the order of `sortBy`.
 //!
-//! As in MongoDB, a `$sort` on the key of the partition and on `sortBy` brings documents into that
-//! order, and may spill to disk. Rows carry the values they were sorted by where the pipeline reads
-//! them (`{$meta: "sortKey"}`).
+//! As in MongoDB, a `$sort` by the partition key and then by `sortBy` orders the documents; it may
+//! spill to disk. Where the pipeline reads them (`{$meta: "sortKey"}`), rows keep the values by
+//! which they were sorted.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,24 +18,25 @@ use crate::sort::{Direction, Sort, SortKey, collated};
 use crate::value::compare_with;
 use crate::{Error, Result, Row, meter};
 
-/// Names of the fields of a wrapped row.
+/// Names of the fields of a row while it is sorted; see [`Partitioning::wrap`].
 const KEY: &CStr = cstr!("k");
 const DOCUMENT: &CStr = cstr!("d");
 
-/// How documents are parted and ordered.
+/// How documents are partitioned and ordered.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partitioning {
     pub(super) by: Option<Expr>,
     pub(super) sort: Option<Sort>,
     collator: Option<Arc<Collator>>,
-    /// How many fields the partition's key has, when each is sorted by for itself.
+    /// Number of fields of the partition key, if documents are sorted by each of them; `None` if
+    /// they are sorted by the key as a whole.
     fields: Option<usize>,
 }
 
-/// The values that a row was sorted by, where the pipeline reads them.
+/// The values by which a row was sorted; `None` where the pipeline does not read them.
 pub(crate) type SortValues = Option<Arc<[Bson]>>;
 
-/// The documents of a partition in their order, and the values that each was sorted by.
+/// The documents of a partition in their order, each with the values by which it was sorted.
 #[derive(Default)]
 pub(crate) struct Partition {
     pub(super) documents: Vec<Document>,
@@ -49,7 +50,7 @@ impl Partition {
         self.sort_values.push(sort_values);
     }
 
-    /// Its rows.
+    /// The rows of the partition.
     pub(super) fn into_rows(self) -> impl Iterator<Item = Row> {
         let pairs = self.documents.into_iter().zip(self.sort_values);
         pairs.map(|(document, values)| Row::from_document(document).with_sort_key(values))
@@ -62,9 +63,9 @@ pub(crate) struct Entry {
     pub(crate) key: Bson,
     /// The document.
     pub(crate) document: Document,
-    /// Bytes of the document as it is stored.
+    /// Size of the document as BSON, in bytes.
     pub(crate) stored: usize,
-    /// The values it was sorted by.
+    /// The values by which the document was sorted.
     pub(crate) sort_values: SortValues,
 }
 
@@ -93,13 +94,15 @@ impl Partitioning {
         })
     }
 
-    /// The same by a key of `count` fields, each of which is sorted by for itself.
+    /// Returns this partitioning with a key of `count` fields, by each of which documents are
+    /// sorted.
     pub(super) fn by_fields(mut self, count: usize) -> Partitioning {
         self.fields = Some(count);
         self
     }
 
-    /// The one field by which documents are sorted, and whether it descends.
+    /// The field by which documents are sorted, and whether in descending order; `None` if they are
+    /// not sorted by exactly one field.
     pub(super) fn single(&self) -> Result<Option<(FieldPath, bool)>> {
         let Some([(path, direction)]) = self.sort.as_ref().map(Sort::fields) else {
             return Ok(None);
@@ -108,8 +111,7 @@ impl Partitioning {
         Ok(Some((path, *direction == Direction::Descending)))
     }
 
-    /// The order of documents that [`Partitioning::wrap`] made: by the key of the partition, then
-    /// by `sortBy`.
+    /// The sort order of rows made by [`Partitioning::wrap`]: by partition key, then by `sortBy`.
     pub(crate) fn order(&self) -> Result<Sort> {
         let mut fields = Vec::new();
         if self.parted().is_some() {
@@ -122,7 +124,7 @@ impl Partitioning {
         Ok(Sort::by(fields))
     }
 
-    /// A row to sort: `{k: key of the partition, d: document}`.
+    /// A row for sorting: `{k: partition key, d: document}`.
     pub(crate) fn wrap(&self, row: &Row, vars: &Variables) -> Result<Row> {
         let _scope = meter::scope();
         let key = match &self.by {
@@ -135,7 +137,7 @@ impl Partitioning {
         Ok(Row::from_raw(wrapped))
     }
 
-    /// The entry of a wrapped row; `keyed` asks for the values that it was sorted by.
+    /// The entry of a wrapped row; with `keyed`, it has the values by which the row was sorted.
     pub(crate) fn unwrap(&self, row: &Row, keyed: bool) -> Result<Entry> {
         let raw = row.raw()?;
         let key = match raw.get(KEY)? {
@@ -162,7 +164,7 @@ impl Partitioning {
         })
     }
 
-    /// The entry of a row that is not sorted.
+    /// The entry of a row that needs no sort.
     pub(crate) fn entry(&self, row: Row, vars: &Variables) -> Result<Entry> {
         let _scope = meter::scope();
         Ok(Entry {
@@ -173,7 +175,7 @@ impl Partitioning {
         })
     }
 
-    /// Whether two keys are of one partition.
+    /// Whether two keys belong to the same partition.
     pub(crate) fn same(&self, left: &Bson, right: &Bson) -> bool {
         compare_with(left, right, self.collator.as_deref()) == Ordering::Equal
     }
@@ -183,7 +185,7 @@ impl Partitioning {
         self.collator.clone()
     }
 
-    /// The expression that documents are parted by, unless it is constant.
+    /// The expression of the partition key; `None` when there is none or it is constant.
     fn parted(&self) -> Option<&Expr> {
         self.by.as_ref().filter(|by| by.as_constant().is_none())
     }
@@ -193,7 +195,8 @@ impl Partitioning {
         self.sort.is_some() || self.parted().is_some()
     }
 
-    /// The values a document is sorted by: the key of its partition, then the rest of the order.
+    /// The values by which a document is sorted: its partition key, then its values of the `sortBy`
+    /// fields.
     fn sorted_by(&self, partition: &Bson, key: Option<&SortKey>) -> Arc<[Bson]> {
         let mut parts = match (self.parted(), self.fields, partition) {
             (None, ..) => Vec::new(),
@@ -229,7 +232,8 @@ impl Partitioning {
         }
     }
 
-    /// The sort key of a document of a partition, to find ties; `None` without an order.
+    /// The sort key of a document, for comparing it with others of its partition; `None` without
+    /// `sortBy`.
     pub(super) fn sort_key(&self, document: &Document) -> Result<Option<SortKey>> {
         let Some(sort) = &self.sort else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Putting a value at a path of a document, as `$addFields` does: objects are made on the way, and
-//! every element of an array is entered.
+//! Sets a value at a path of a document, as `$addFields` does: missing objects on the path are
+//! created, and the value is set in every element of an array on the path.
 
 use bson::{Bson, Document};
 
@@ -9,7 +9,8 @@ use crate::{Result, meter};
 /// Sets the value at `path`, a path of at least one name.
 ///
 /// # Errors
-/// That copies of the value for the elements of arrays take too much memory.
+/// `ExceededMemoryLimit` when the copies of the value for the elements of arrays take too much
+/// memory.
 pub(super) fn place(document: &mut Document, path: &FieldPath, value: Bson) -> Result<()> {
     put(document, path.names(), value)
 }

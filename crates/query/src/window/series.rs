@@ -1,4 +1,4 @@
-//! Values of functions over one partition: one for each of its documents.
+//! Values of a window function over one partition: one value for each document.
 
 use bson::{Bson, Document};
 
@@ -93,7 +93,8 @@ impl Series<'_> {
             .collect()
     }
 
-    /// Each value weighs `alpha`, what came before the rest. What is no number changes nothing.
+    /// The exponential moving average: each number has the weight `alpha`; the average of the
+    /// numbers before it has the remaining weight. Values that are not numbers are skipped.
     fn moving_average(&self, input: &Expr, alpha: Number) -> Result<Vec<Bson>> {
         let mut average: Option<Number> = None;
         let mut averages = Vec::with_capacity(self.documents.len());
@@ -127,7 +128,8 @@ impl Series<'_> {
         Ok(values)
     }
 
-    /// Nulls between two numbers lie on the line between them; those outside stay null.
+    /// Interpolates nulls between two numbers; nulls before the first or after the last number
+    /// stay.
     fn linear_fill(&self, input: &Expr, field: &FieldPath) -> Result<Vec<Bson>> {
         let mut values = Vec::with_capacity(self.documents.len());
         let mut positions: Vec<Abscissa> = Vec::with_capacity(self.documents.len());
@@ -151,7 +153,7 @@ impl Series<'_> {
     }
 }
 
-/// The value of the field that documents are sorted by, for `$linearFill`.
+/// The document's position on the axis of `$linearFill`: its value of the sort field.
 #[derive(Debug, Clone, Copy)]
 enum Abscissa {
     Number(Number),
@@ -173,7 +175,7 @@ impl Abscissa {
         )))
     }
 
-    /// Checks the position of the next document.
+    /// Checks that `next` is of the same kind and not equal.
     fn check_next(self, next: Abscissa) -> Result<()> {
         let same = match (self, next) {
             (Abscissa::Number(left), Abscissa::Number(right)) => compare(left, right).is_eq(),
@@ -196,7 +198,7 @@ impl Abscissa {
         Ok(())
     }
 
-    /// How far this is beyond `origin`, which is of the same kind.
+    /// The distance from `origin`, which must be of the same kind.
     fn beyond(self, origin: Abscissa) -> Number {
         match (self, origin) {
             (Abscissa::Number(here), Abscissa::Number(origin)) => here.subtract(origin),

@@ -65,9 +65,9 @@ impl SetWindowFields {
         Ok(SetWindowFields { by, outputs })
     }
 
-    /// The partition with the outputs set.
+    /// Evaluates the outputs over a partition and sets them in its documents.
     ///
-    /// Every function sees the documents as they came, whatever the others put into them.
+    /// Every function reads the input documents, not the outputs of other functions.
     pub(super) fn compute(&self, mut partition: Partition, vars: &Variables) -> Result<Partition> {
         let mut columns = Vec::with_capacity(self.outputs.len());
         let series = Series {

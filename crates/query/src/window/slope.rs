@@ -1,8 +1,8 @@
 //! `$derivative`, `$integral` and the covariances: arithmetic over pairs of values.
 //!
-//! Numbers keep their types: decimals give decimals. Differences of dates are exact milliseconds,
-//! and a unit scales the result, because dates as a fraction of hours since 1970 have too few
-//! digits left for the difference.
+//! Numbers keep their types: decimals give decimals. The difference of two dates is computed in
+//! exact milliseconds, and the unit scales only the result: as a double of hours since 1970, a date
+//! would have too few digits for the difference.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::number::Number;
 use crate::value::type_name;
 use crate::{Error, Result};
 
-/// The value sorted by.
+/// The value of the sort field.
 #[derive(Clone, Copy)]
 enum Position {
     /// Milliseconds since 1970.
@@ -33,7 +33,7 @@ impl Position {
         }
     }
 
-    /// How far `self` is behind `earlier`, in milliseconds for dates.
+    /// The distance from `earlier` to `self`; milliseconds for dates.
     fn since(self, earlier: Position) -> Result<Number> {
         match (self, earlier) {
             (Position::Date(to), Position::Date(from)) => match to.checked_sub(from) {
@@ -44,7 +44,7 @@ impl Position {
                 )),
             },
             (Position::Number(to), Position::Number(from)) => Ok(to.subtract(from)),
-            // The checks of both functions let pass one kind only.
+            // Unreachable: the callers have checked that both are of one kind.
             _ => Ok(Number::Int32(0)),
         }
     }
@@ -54,18 +54,18 @@ impl Position {
     }
 }
 
-/// Milliseconds of the unit, if there is one.
+/// Length of the unit in milliseconds; `None` without a unit.
 fn length(slope: &Slope) -> Option<Number> {
     let unit = slope.unit?;
     Some(Number::Int64(unit.millis().unwrap_or(1)))
 }
 
 impl Series<'_> {
-    /// The rise over the run between the ends of a window, per unit where there is one.
+    /// The slope between the first and the last document of a window, per unit if one is given.
     ///
     /// # Errors
-    /// 5624900 to 5624902 for positions that are no dates with a unit or no numbers without one,
-    /// 5624903 for inputs that are null, 16556 for those that are no numbers.
+    /// 5624900 to 5624902 for a position that is not a date although a unit is given, or not a
+    /// number although none is, 5624903 for a null input, 16556 for an input that is not a number.
     pub(super) fn derivative(&self, slope: &Slope, window: Range<usize>) -> Result<Bson> {
         let documents = self.documents.get(window).unwrap_or(&[]);
         let (Some(first), Some(last)) = (documents.first(), documents.last()) else {
@@ -99,7 +99,7 @@ impl Series<'_> {
             }
         };
         let rise = self.rise(&slope.input, first, last)?;
-        // A window of one document has no run.
+        // The slope is undefined over a window of one document.
         if run.is_zero() {
             return Ok(Bson::Null);
         }
@@ -135,11 +135,11 @@ impl Series<'_> {
         }
     }
 
-    /// The area under the values of a window by the trapezoidal rule, per unit where there is one.
+    /// The area under the values of a window by the trapezoidal rule, per unit if one is given.
     ///
     /// # Errors
-    /// 5423900 for values that are no numbers, 5423901 and 5423902 for positions that are no dates
-    /// with a unit or no numbers without one.
+    /// 5423900 for a value that is not a number, 5423901 and 5423902 for a position that is not a
+    /// date although a unit is given, or not a number although none is.
     pub(super) fn integral(&self, slope: &Slope, window: Range<usize>) -> Result<Bson> {
         let documents = self.documents.get(window).unwrap_or(&[]);
         let (mut area, mut last, mut nan) = (NumberSum::default(), None, false);
@@ -168,7 +168,7 @@ impl Series<'_> {
         }
     }
 
-    /// Position and value of a document under an integral.
+    /// The position and the value of a document, for `$integral`.
     fn vertex(&self, slope: &Slope, document: &Document) -> Result<(Position, Number)> {
         let value = self.evaluate(&slope.input, document)?;
         let value = value.as_ref().and_then(Number::from_bson);
@@ -192,8 +192,8 @@ impl Series<'_> {
         }
     }
 
-    /// The covariance of two expressions over a window, in one pass (Welford 1962). Documents
-    /// without two numbers are left out.
+    /// The covariance of two expressions over a window, in one pass (Welford 1962). Documents in
+    /// which one of the values is not a number are skipped.
     ///
     /// # Errors
     /// Errors of expressions.
@@ -217,10 +217,10 @@ impl Series<'_> {
     }
 }
 
-/// The running state of a covariance. Means and products are decimals once a decimal was added.
+/// The running state of a covariance. After the first decimal, means and products are decimals.
 #[derive(Default)]
 struct Covariance {
-    /// Pairs of finite numbers.
+    /// Number of pairs of finite numbers.
     count: i64,
     x: NumberSum,
     y: NumberSum,
@@ -238,7 +238,7 @@ impl Covariance {
         self.count += 1;
         self.x.add(x);
         self.y.add(y);
-        // The first pair is its own mean.
+        // The means over the first pair are the numbers of the pair.
         if let (Some(before), Some(mean)) = (before, self.mean(&self.y)) {
             let product = x.subtract(before).multiply(y.subtract(mean));
             self.products.add(product);
@@ -266,8 +266,8 @@ impl Covariance {
     }
 }
 
-/// The contribution of a pair with NaN or an infinity to the products: NaN for NaN and for
-/// infinities of both signs, otherwise the infinity.
+/// What a pair with NaN or an infinity adds to the products: NaN if one number is NaN or the
+/// infinities have different signs, otherwise the infinity.
 fn extreme(x: Number, y: Number) -> Number {
     let infinite =
         |number: Number, negative: bool| number.is_infinite() && number.is_negative() == negative;

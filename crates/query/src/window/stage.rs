@@ -1,4 +1,4 @@
-//! One type for the three stages.
+//! One type for the stages `$setWindowFields`, `$fill` and `$densify`.
 
 use bson::Bson;
 
@@ -20,7 +20,7 @@ pub enum WindowStage {
 }
 
 impl WindowStage {
-    /// Parses the stage `name`; `None` when it is none of the three.
+    /// Parses the stage `name`; `None` for other stages.
     pub fn parse(name: &str, spec: &Bson, settings: &Settings) -> Result<Option<WindowStage>> {
         Ok(Some(match name {
             "$setWindowFields" => {
@@ -42,7 +42,7 @@ impl WindowStage {
         }
     }
 
-    /// How rows are parted and ordered; `None` where each row is computed by itself.
+    /// How rows are partitioned and ordered; `None` when each row is computed by itself.
     pub(crate) fn partitioning(&self) -> Option<&Partitioning> {
         match self {
             WindowStage::SetFields(stage) => Some(&stage.by),
@@ -52,13 +52,13 @@ impl WindowStage {
     }
 }
 
-/// A stage that runs: partitions go in, in their order, and rows come out.
+/// The execution of a stage: the caller adds partitions in order and gets rows.
 pub(crate) struct Run {
     stage: WindowStage,
     variables: Variables,
     /// Documents that `$densify` has made.
     made: usize,
-    /// Partitions of a stage that needs all of them before the first row.
+    /// Partitions held back because the stage needs all of them before its first row.
     waiting: Vec<Partition>,
 }
 
@@ -76,15 +76,15 @@ impl Run {
         &self.stage
     }
 
-    /// Whether all partitions are held until the last one has come.
+    /// Whether the stage returns no row before the last partition was added.
     pub(crate) fn waits(&self) -> bool {
         matches!(&self.stage, WindowStage::Densify(stage) if stage.needs_all())
     }
 
-    /// The rows that can be given once the next partition has come.
+    /// Adds the next partition, and returns the rows that are complete.
     ///
     /// # Errors
-    /// Errors of expressions, and of values that a function does not take.
+    /// Errors of expressions, and of values that a function does not accept.
     pub(crate) fn add(&mut self, partition: Partition) -> Result<Vec<Row>> {
         let _scope = meter::scope();
         if self.waits() {
@@ -101,7 +101,7 @@ impl Run {
         }
     }
 
-    /// The last rows, after the last partition.
+    /// Returns the remaining rows, after the last partition was added.
     ///
     /// # Errors
     /// As [`Run::add`].

@@ -1,4 +1,4 @@
-//! Stages over small inputs; moving windows against windows computed anew.
+//! Stages over small inputs; moving windows are compared with windows computed from scratch.
 
 use bson::{Bson, DateTime, Document, bson, doc};
 
@@ -9,7 +9,8 @@ fn apply(stage: &str, spec: Document, input: &[Document]) -> Result<Vec<Document
     Memory::default().run(parse(&bson!([{ stage: spec }]))?, input)
 }
 
-/// The values of field `f`, null when missing, after computing it over documents in order of `x`.
+/// The values of the field `f`, null when missing, after `function` computed it over `input` in the
+/// order of `x`.
 #[track_caller]
 fn column(function: Document, input: &[Document]) -> Bson {
     let spec = doc! { "sortBy": { "x": 1 }, "output": { "f": function } };
@@ -149,7 +150,8 @@ fn decimal(text: &str) -> Bson {
 
 #[test]
 fn slopes_over_dates_keep_all_digits() {
-    // Seconds apart in 2024: as a fraction of hours since 1970 they would have five digits.
+    // Dates a second apart in 2024: a double of hours since 1970 has only five digits left for
+    // their difference.
     let at = |seconds: i64| DateTime::from_millis(1_709_600_000_000 + seconds * 1000);
     let input = [
         doc! { "x": at(0), "y": 0 },
@@ -430,7 +432,7 @@ fn shift_refuses_distances_beyond_32_bits() {
     }
 }
 
-/// Documents of a few hundred bytes: partitions `p` with `x` in disorder, some of it null.
+/// Documents of a few hundred bytes in partitions `p`, with `x` in no order and sometimes null.
 fn disordered(count: u64) -> Vec<Document> {
     let mut rng = stdx::Rng::new(5);
     let mut document = |id: u64| {

@@ -1,9 +1,10 @@
-//! Numbers at the edges of their types in every place where the language takes a number: errors are
-//! answers, a panic is a server that a client stops.
+//! Numbers at the edges of their types in every place where the query language takes a number. An
+//! error is a correct result; a panic would let a client stop the server.
 //!
-//! Every word of the vocabulary has a sound operand: written down in [`super::samples`], or found
-//! by trying plain arguments. Each value in it is then replaced by each extreme one, and each two
-//! by pairs of the worst. Arithmetic is checked in the builds of tests and of releases alike.
+//! Every name of the vocabulary has a valid operand: either listed in [`super::samples`], or found
+//! by trying plain arguments. The test replaces each value in the operand by each extreme value,
+//! and each pair of values by pairs of the worst ones. Overflow checks of arithmetic are on in test
+//! and release builds.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +23,7 @@ fn decimal(text: &str) -> Bson {
     Bson::Decimal128(text.parse().unwrap())
 }
 
-/// The values that are tried in pairs.
+/// The values that are combined in pairs.
 fn worst() -> Vec<Bson> {
     vec![
         Bson::Int32(i32::MIN),
@@ -34,7 +35,7 @@ fn worst() -> Vec<Bson> {
     ]
 }
 
-/// All of them.
+/// All extreme values.
 fn extremes() -> Vec<Bson> {
     let mut all = worst();
     all.extend([0, -1].map(Bson::Int32));
@@ -79,7 +80,7 @@ fn extremes() -> Vec<Bson> {
     all
 }
 
-/// Documents whose fields `a` and `n` hold what is extreme, `t` dates, `l` arrays.
+/// Documents with extreme values in the fields `a` and `n`, dates in `t`, arrays in `l`.
 fn documents() -> Vec<Document> {
     let plain = (0..4).map(|n| {
         let day = DateTime::from_millis(i64::from(n) * 86_400_000);
@@ -105,8 +106,8 @@ fn extreme_documents() -> Vec<Document> {
     .collect()
 }
 
-/// How many values there are below `value`, itself included when it is none of documents and
-/// arrays.
+/// Number of values in `value` that are neither documents nor arrays, at any depth; a scalar counts
+/// itself.
 fn leaves(value: &Bson) -> usize {
     match value {
         Bson::Document(inner) => inner.values().map(leaves).sum(),
@@ -115,7 +116,8 @@ fn leaves(value: &Bson) -> usize {
     }
 }
 
-/// `value` with the leaf number `at` replaced; `at` counts down as leaves are passed.
+/// `value` with one leaf replaced: the leaf number `at`, which counts down with each leaf before
+/// it.
 fn replace(value: &Bson, at: &mut usize, with: &Bson) -> Bson {
     match value {
         Bson::Document(inner) => {
@@ -134,7 +136,7 @@ fn replace(value: &Bson, at: &mut usize, with: &Bson) -> Bson {
     }
 }
 
-/// Prints the operand when the test panics.
+/// Prints the operand if the test panics.
 struct Shown<'a>(&'a str, &'a Bson);
 
 impl Drop for Shown<'_> {
@@ -145,7 +147,7 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// Call `one` with every variant of a sound operand; returns how many there were.
+/// Calls `one` with every variant of a valid operand; returns the number of variants.
 fn vary(name: &str, sound: &Bson, one: &dyn Fn(&Bson) -> Result<()>) -> usize {
     let attempt = |operand: &Bson| {
         let shown = Shown(name, operand);
@@ -160,7 +162,8 @@ fn vary(name: &str, sound: &Bson, one: &dyn Fn(&Bson) -> Result<()>) -> usize {
             tried += 1;
         }
     }
-    // More pairs than this are of samples with many alike places.
+    // Only the first five leaves are combined in pairs: operands with more have many similar
+    // places.
     for first in 0..count.min(5) {
         for second in first + 1..count.min(5) {
             for one in worst() {
@@ -180,7 +183,7 @@ fn pipeline(stage: Document, documents: Vec<Document>) -> Result<()> {
     run(Pipeline::parse(&stages, &Settings::default())?, documents)
 }
 
-/// Every name has a sample, and every sample is sound.
+/// Checks that every name has a valid sample.
 fn complete(names: &[&str], found: &BTreeSet<&str>) {
     let missing: Vec<&&str> = names
         .iter()
@@ -189,7 +192,7 @@ fn complete(names: &[&str], found: &BTreeSet<&str>) {
     assert!(missing.is_empty(), "no sound operand for {missing:?}");
 }
 
-/// Plain arguments.
+/// Plain arguments, for finding valid operands.
 fn pool() -> Vec<Bson> {
     vec![
         Bson::Int32(3),
@@ -205,7 +208,7 @@ fn pool() -> Vec<Bson> {
     ]
 }
 
-/// Sound operands among plain arguments: at most two of each count of arguments.
+/// Valid operands made of plain arguments: at most two for each number of arguments.
 fn plain_operands(name: &str, sound: &dyn Fn(&Bson) -> bool) -> Vec<Bson> {
     let mut rows: Vec<Vec<Bson>> = vec![Vec::new()];
     let mut found = Vec::new();
@@ -221,7 +224,7 @@ fn plain_operands(name: &str, sound: &dyn Fn(&Bson) -> bool) -> Vec<Bson> {
         let fits = rows.iter().map(|row| Bson::Array(row.clone()));
         found.extend(fits.filter(|operand| sound(operand)).take(2));
     }
-    // Optional numbers behind two or three arguments.
+    // Optional numbers after two or three arguments.
     if let Some(Bson::Array(longest)) = found.last().cloned()
         && 2 < longest.len()
     {
@@ -334,7 +337,8 @@ fn stages_take_extreme_numbers() {
         if !names.contains(name) {
             continue;
         }
-        // Some need a server, or their own place in a pipeline; their operands are parsed anyway.
+        // Some stages need a server, or must be first or last in a pipeline; their operands are
+        // parsed anyway.
         let _ = pipeline(doc! {*name: sample}, documents());
         let _ = pipeline(doc! {*name: sample}, extreme_documents());
         found.insert(*name);
@@ -392,7 +396,7 @@ fn updates_and_projections_take_extreme_numbers() {
         let spec = bson::RawBsonRef::Document(&spec);
         let update = Update::parse(spec, &[], &Settings::default())?;
         for document in &inputs {
-            // A value of another type is refused.
+            // The update may refuse a value of another type.
             let _ = update.apply(document, &Position::default());
         }
         Ok(())

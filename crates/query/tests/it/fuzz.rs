@@ -1,4 +1,5 @@
-//! Random specifications, thrown at every parser and evaluator: errors are answers, panics are not.
+//! Random specifications for every parser and evaluator: errors are correct results, panics are
+//! failures.
 //!
 //! `ROMANESCO_SEEDS=n` runs `n` seeds of each test instead of a few hundred, and a failure prints
 //! its seed, which `ROMANESCO_SEED=n` replays.
@@ -22,13 +23,13 @@ use stdx::Tape;
 
 use super::generate::{Kind, fields, operators, stored, value};
 
-/// Default number of runs of each test: a second or two in all.
+/// Default number of runs of each test, which take a second or two in total.
 const SEEDS: u64 = 400;
-/// Choices for one run.
+/// Number of random choices of one run.
 const TAPE: usize = 600;
 const DEPTH: usize = 4;
 
-/// Says the seed when the test panics.
+/// Prints the seed if the test panics.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -44,7 +45,8 @@ fn number(name: &str) -> Option<u64> {
     Some(text.parse().expect("a number"))
 }
 
-/// Runs `one` on every seed, with `salt` to make the tests differ; counts what was no error.
+/// Runs `one` for every seed. `salt` makes the runs of different tests differ. Checks that some
+/// specifications were valid.
 fn each(salt: u64, one: impl Fn(&mut Tape) -> Result<()>) {
     let seeds = match number("ROMANESCO_SEED") {
         Some(seed) => seed..seed + 1,
@@ -58,7 +60,7 @@ fn each(salt: u64, one: impl Fn(&mut Tape) -> Result<()>) {
         sound += u64::from(one(&mut tape).is_ok());
         drop(shown);
     }
-    // Otherwise the generator makes nothing that gets past the parser.
+    // If none is valid, the generator makes nothing that the parser accepts.
     assert!(!many || sound > 0, "every specification was refused");
 }
 
@@ -75,7 +77,7 @@ fn filters() {
             fields(tape, Kind::Filter, DEPTH)
         };
         let filter = Filter::parse(&raw(&spec), &Settings::default())?;
-        // What is shown of it is BSON, whatever it was made from.
+        // The filter can always be shown as BSON.
         let _ = raw(&filter.to_document());
         for _ in 0..4 {
             let document = raw(&stored(tape));
@@ -192,7 +194,7 @@ fn pipelines() {
         let documents: Vec<Document> = (0..5).map(|_| stored(tape)).collect();
         run(pipeline, documents)
     });
-    // A stage alone on what it mostly wants: more of them get past the parser.
+    // A single stage with the kind of operand that it needs: the parser accepts more of these.
     each(8, |tape| {
         let spec = match tape.index(5) {
             0 => doc! {"$group": {"_id": value(tape, Kind::Expression, 1),
@@ -209,7 +211,7 @@ fn pipelines() {
     });
 }
 
-/// Run a pipeline over documents in memory; a thousand rows of its result are looked at.
+/// Runs a pipeline over documents in memory, and reads at most a thousand rows of its result.
 pub(crate) fn run(pipeline: Pipeline, documents: Vec<Document>) -> Result<()> {
     let mut host = Memory {
         left: 3_000,
@@ -229,7 +231,7 @@ pub(crate) fn run(pipeline: Pipeline, documents: Vec<Document>) -> Result<()> {
     Ok(())
 }
 
-/// A host in memory: every collection has the same documents; the number of steps is limited.
+/// A host in memory: every collection has the same documents, and the number of steps is limited.
 struct Memory {
     left: u32,
     random: u64,

@@ -1,11 +1,11 @@
-//! Random specifications: trees of known words in places where they may or may not belong.
+//! Random specifications: trees of known names, in places where they may or may not be valid.
 
 use bson::{Bson, Document};
 use stdx::Tape;
 
 use super::words::{EXPRESSIONS, FIELDS, FILTERS, STAGES, UPDATES};
 
-/// What a tree is meant to be; one in eight of its names is of another kind.
+/// The kind of specification that a tree represents; one in eight of its names is of another kind.
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
     Filter,
@@ -61,7 +61,7 @@ fn word(tape: &mut Tape, kind: Kind) -> &'static str {
     pick(tape, words)
 }
 
-/// A scalar; whole numbers stay small but for the edges of their types.
+/// A scalar; integers are small, or at the edges of their types.
 pub(crate) fn scalar(tape: &mut Tape) -> Bson {
     match tape.byte() % 16 {
         0..=3 => Bson::from(pick(tape, &STRINGS)),
@@ -94,7 +94,7 @@ pub(crate) fn scalar(tape: &mut Tape) -> Bson {
     }
 }
 
-/// A value for a place of `kind`, nested at most `depth` levels.
+/// A value for a place in a specification of `kind`, nested at most `depth` levels.
 pub(crate) fn value(tape: &mut Tape, kind: Kind, depth: usize) -> Bson {
     if depth == 0 || tape.is_empty() {
         return scalar(tape);
@@ -118,7 +118,7 @@ pub(crate) fn operators(tape: &mut Tape, kind: Kind, depth: usize) -> Document {
         .collect()
 }
 
-/// What stands below an operator: often the same again, often an expression.
+/// The operand of an operator: often of the same kind again, often an expression.
 fn inside(tape: &mut Tape, kind: Kind, depth: usize) -> Bson {
     let below = match kind {
         Kind::Stage | Kind::Update => [Kind::Expression, Kind::Plain, Kind::Filter][tape.index(3)],
@@ -138,7 +138,7 @@ pub(crate) fn fields(tape: &mut Tape, kind: Kind, depth: usize) -> Document {
         .collect()
 }
 
-/// A document as collections hold them.
+/// A document as it is stored in a collection.
 pub(crate) fn stored(tape: &mut Tape) -> Document {
     let mut document = bson::doc! {"_id": i32::from(tape.byte())};
     for name in ["a", "b", "c"] {

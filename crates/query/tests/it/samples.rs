@@ -1,5 +1,5 @@
-//! A sound operand for every operator that does not take plain arguments by position: the numbers
-//! in it are what [`super::extremes`] replaces.
+//! A valid operand for every operator that does not take plain arguments by position;
+//! [`super::extremes`] replaces the numbers in it.
 
 use bson::{Bson, DateTime, Document, bson, doc};
 
@@ -300,7 +300,7 @@ pub(crate) fn stages() -> Vec<(&'static str, Bson)> {
     ]
 }
 
-/// Filters, by the operator that each is about.
+/// Filters, each with the operator that it tests.
 pub(crate) fn filters() -> Vec<(&'static str, Document)> {
     let mut all = vec![
         ("$mod", doc! {"a": {"$mod": [4, 1]}}),
@@ -344,7 +344,7 @@ pub(crate) fn filters() -> Vec<(&'static str, Document)> {
     all
 }
 
-/// Updates, by the operator that each is about.
+/// Updates, each with the operator that it tests.
 pub(crate) fn updates() -> Vec<(&'static str, Document)> {
     let mut all = vec![
         ("$bit", doc! {"$bit": {"a": {"and": 5}}}),

@@ -1,4 +1,4 @@
-//! The words that specifications are made of.
+//! The names of which random specifications are made.
 
 /// Operators of expressions, and accumulators.
 pub(crate) const EXPRESSIONS: &[&str] = &[

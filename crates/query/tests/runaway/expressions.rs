@@ -1,4 +1,4 @@
-//! Operators of expressions.
+//! Forms of the operators of expressions.
 
 use bson::{Bson, Document, bson};
 use query::Result;
@@ -13,7 +13,7 @@ const ARGUMENTS: &str = "it reads its arguments, whose number the request bounds
 const ONE: &str = "it gives a value that is there, without a copy";
 const DATE: &str = "it reads and gives a date, a number or an object of a few of them";
 
-/// Two thousand copies of something.
+/// An expression for an array of two thousand copies of `of`.
 fn copies(of: Bson) -> Bson {
     bson!({"$map": {"input": {"$range": [0, 2_000]}, "in": of}})
 }
@@ -368,7 +368,7 @@ fn operators_stay_within_the_memory_limit() {
             Bounded(_) => continue,
         };
         let expr = Expr::parse(&form, &Scope::new()).unwrap();
-        // Its value is dropped before the next one.
+        // The value is dropped before the next form is evaluated.
         let outcome = limited(name, || evaluate(&expr, &document)).map(drop);
         if !grows {
             continue;
@@ -388,7 +388,7 @@ fn operators_end_when_interrupted() {
         let (Grows(form) | Works(form)) = entry else {
             continue;
         };
-        // Often, so that what is done at once works long enough for a look.
+        // Evaluated often, so that even a form that takes few steps reaches a check of the watch.
         let often = bson!({"$map": {"input": {"$range": [0, 2_000]}, "in": {"$size": [[form]]}}});
         let expr = Expr::parse(&often, &Scope::new()).unwrap();
         stopped(name, || evaluate(&expr, &document));

@@ -1,4 +1,5 @@
-//! A host in memory that holds a stage to the small limit, and the rows it reads.
+//! A host in memory that applies the small memory limit to a stage, and the rows that the stage
+//! reads.
 
 use std::collections::VecDeque;
 
@@ -11,10 +12,10 @@ use query::{Namespace, Result, Row, meter};
 
 use super::LIMIT;
 
-/// Rows of the input, and of the other collection.
+/// Number of rows of the input, and of the other collection.
 const ROWS: i32 = 6_000;
 
-/// See above. Its other collection has the same documents as the input.
+/// The host. Its other collection has the same documents as the input.
 pub(super) struct Memory {
     /// Whether stages may spill.
     pub(super) disk: bool,
@@ -38,7 +39,7 @@ fn listed(documents: &[Document]) -> Box<dyn Rows> {
     Box::new(Listed::new(rows.collect()))
 }
 
-/// The rows of some stages over the documents, not yet pulled.
+/// The rows of `stages` over the documents; no row is pulled yet.
 pub(super) fn open(stages: &Bson, documents: &[Document]) -> Result<Box<dyn Rows>> {
     let stages = stages.as_array().unwrap();
     let pipeline = Pipeline::parse(stages, &Settings::default())?;
@@ -54,7 +55,7 @@ pub(super) fn drain(mut rows: Box<dyn Rows>, host: &mut Memory) -> Result<usize>
     Ok(count)
 }
 
-/// Records on a disk that takes no memory of the process: their order is all that is kept.
+/// A spill file, kept in memory.
 #[derive(Default)]
 struct Records(VecDeque<Vec<u8>>);
 
@@ -69,7 +70,7 @@ impl Spill for Records {
     }
 }
 
-/// The other collection, row by row.
+/// The rows of the other collection.
 struct Others(i32, Vec<Document>);
 
 impl Rows for Others {

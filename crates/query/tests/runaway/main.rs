@@ -1,9 +1,9 @@
-//! Runaway queries: for each operator, accumulator, function of windows and stage that there is, a
-//! form that would take memory or time without end, or the reason why it cannot.
+//! Runaway queries: for each operator, accumulator, window function and stage, a form that would
+//! use memory or time without limit, or the reason why it cannot.
 //!
-//! A word of the vocabulary without an entry fails the test. Each form is run under a small limit
-//! of memory, where the allocator reports what it really took, and with a watch that interrupts it,
-//! after which it must end within a few steps. Neither reads a clock.
+//! The test fails if a name of the vocabulary has no entry. Each form runs twice: with a small
+//! memory limit, while the allocator measures the memory really used; and with a watch that
+//! interrupts it, after which it must end within a few steps. Neither run reads a clock.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod expressions;
@@ -24,28 +24,30 @@ use stdx::sync::Mutex;
 #[global_allocator]
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
-/// The allocator counts for the whole process: one test at a time.
+/// The allocator measures the whole process, so tests run one at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Bytes that an operation may hold here.
+/// Memory limit of an operation, in bytes.
 const LIMIT: usize = 4 << 20;
-/// How often the limit may really be allocated: charges are estimates, vectors grow by doubling,
-/// and one value may be copied before the copy is refused.
+/// The memory really used may exceed the limit by this factor: charges are estimates, vectors grow
+/// by doubling, and one value may be copied before the copy is refused.
 const FACTOR: usize = 5;
-/// Steps that an operation may make after it was interrupted.
+/// Maximum number of checks after the operation was interrupted.
 const FURTHER: usize = 16;
 
-/// What a table says of a word.
+/// The entry of a name in a table.
 enum Entry {
-    /// It must be refused for its memory, or have a result: its output or its scratch grows.
+    /// Its output or temporary data grows: it must either be refused for its memory, or have a
+    /// result.
     Grows(Bson),
-    /// It works in proportion to the fields of the document: a watch must be able to end it.
+    /// Its time is proportional to the fields of the document: a watch must be able to interrupt
+    /// it.
     Works(Bson),
-    /// It can do neither, for this reason.
+    /// It does neither, for this reason.
     Bounded(&'static str),
 }
 
-/// Interrupts from a certain check on, and counts the checks.
+/// A watch that interrupts from the check with a given number on, and counts the checks.
 struct Stop {
     after: usize,
     looks: AtomicUsize,
@@ -63,7 +65,7 @@ impl Stop {
         self.looks.load(Ordering::Relaxed)
     }
 
-    /// Checks after the first that failed.
+    /// Number of checks after the first one that interrupted.
     fn further(&self) -> usize {
         self.looks().saturating_sub(self.after.saturating_add(1))
     }
@@ -78,7 +80,7 @@ impl Watch for Stop {
     }
 }
 
-/// What a form did under the small limit.
+/// Runs a form with the small memory limit; checks the memory used, and the code of an error.
 fn limited<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     ALLOCATOR.reset_peak_usage();
     let before = ALLOCATOR.current_usage();
@@ -90,8 +92,8 @@ fn limited<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     if let Err(error) = &outcome {
         let refused = [
             Code::EXCEEDED_MEMORY_LIMIT,
-            // A string beyond 64 MiB, an array in $lookup, the document of $facet, $graphLookup,
-            // and too many documents in $densify have codes of their own.
+            // These have codes of their own: a string above 64 MiB, an array in $lookup, the
+            // document of $facet, $graphLookup, and too many documents in $densify.
             Code(13_548),
             Code(4_568),
             Code(4_031_700),
@@ -104,7 +106,7 @@ fn limited<T>(what: &str, run: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome
 }
 
-/// Runs a form that is interrupted at its first look, which must end it.
+/// Runs a form with a watch that interrupts at the first check, which must end it.
 fn stopped<T>(what: &str, run: impl FnOnce() -> Result<T>) {
     let watch = Stop::after(0);
     let entered = Meter::default().with_watch(watch.clone()).enter();
@@ -118,7 +120,7 @@ fn stopped<T>(what: &str, run: impl FnOnce() -> Result<T>) {
     assert!(further <= FURTHER, "{what} made {further} steps more");
 }
 
-/// Every word has its entry, and every entry is of a word.
+/// Checks that every name has an entry, and that every entry has a known name.
 #[track_caller]
 fn complete(words: &[&str], entries: &[(&'static str, Entry)]) {
     let mut named: Vec<&str> = entries.iter().map(|(name, _)| *name).collect();
@@ -137,8 +139,9 @@ fn complete(words: &[&str], entries: &[(&'static str, Entry)]) {
     }
 }
 
-/// A document whose fields are worth at least a look each: `a` numbers in disorder, `d` documents,
-/// `s` a long text, `p` parts of one, `o` an object of many fields, `n` nulls, `e` pairs.
+/// A document in which each field takes enough steps for a check of the watch: `a` unsorted
+/// numbers, `d` documents, `s` a long text, `p` parts of a text, `o` an object of many fields, `n`
+/// nulls, `e` pairs.
 fn large() -> Document {
     let mut rng = stdx::Rng::new(1);
     let count = 4_000;

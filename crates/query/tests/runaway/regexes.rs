@@ -1,4 +1,5 @@
-//! Regular expressions that PCRE2 alone would run for minutes or hours, within all that matches.
+//! Regular expressions for which PCRE2 alone would run for minutes or hours, in every operator that
+//! matches.
 
 use bson::{Bson, Document, bson, doc};
 use query::expr::{Env, Expr, Scope, Variables};
@@ -10,18 +11,18 @@ use query::{Code, Result};
 
 use super::{ALONE, FURTHER, Stop};
 
-/// Looks before the stop: enough that it comes within the match.
+/// Number of checks before the watch interrupts: enough that it happens during the match.
 const ALLOWED: usize = 4;
 
 const PATTERNS: &[&str] = &[
-    // Each start reads to the end.
+    // Linear in the text for each start position.
     "(?:a|x)?a*[b-c]",
     "(?:a*)[b-c]",
-    // The square of the text from each start.
+    // Quadratic in the text for each start position.
     "a?a*a*[b-c]",
     "a*?a*?b",
     "(?:(?:a*+)b|a)*c",
-    // More than the square, within groups, lookaheads and recursion.
+    // More than quadratic, within groups, lookaheads and recursion.
     "(a*)*b",
     "(?=(?:a*+b|a)*c)a",
     "(?>(?:a*+b|a)*)c",
@@ -30,11 +31,11 @@ const PATTERNS: &[&str] = &[
     "(?<x>a(?&x)?a|a)b",
 ];
 
-/// Those that nothing but the watch ends.
+/// The patterns that only the watch can end.
 const SURE: &[&str] = &["(?:a|x)?a*[b-c]", "a?a*a*[b-c]"];
 
-/// Stopped within the match, it must end; PCRE2 may find out before that nothing can match, or that
-/// it lacks stack.
+/// Checks that a match ends when the watch interrupts it. Instead, PCRE2 may report earlier that no
+/// match is possible, or that its stack is exhausted.
 fn stops<T>(pattern: &str, what: &str, run: impl FnOnce() -> Result<T>) {
     let watch = Stop::after(ALLOWED);
     let entered = Meter::default().with_watch(watch.clone()).enter();
@@ -124,6 +125,6 @@ fn the_matches_of_a_long_text_take_time_in_its_length() {
     let found = expr.evaluate(&Env::new(&document, &Variables::default()));
     drop(entered);
     assert_eq!(found.unwrap(), Some(Bson::Int32(1024)));
-    // A thousand matches that each counted the rest of the text would be 130 000 steps.
+    // If each of the thousand matches counted the rest of the text, there would be 130 000 steps.
     assert!(watch.looks() < 64, "{} looks", watch.looks());
 }

@@ -1,4 +1,4 @@
-//! Stages of pipelines.
+//! Forms of the stages of pipelines.
 
 use bson::{Bson, bson};
 use query::vocabulary;
@@ -139,7 +139,7 @@ fn stages_stay_within_the_memory_limit() {
         };
         let rows = open(&stages, &documents).unwrap();
         let mut host = Memory { disk: false };
-        // The count of rows, or the refusal.
+        // The result is a number of rows, or an error.
         drop(limited(name, || drain(rows, &mut host)));
     }
 }

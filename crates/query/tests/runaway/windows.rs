@@ -1,4 +1,4 @@
-//! Accumulators and functions of windows.
+//! Forms of the accumulators and window functions.
 
 use bson::{Bson, Document, bson, doc};
 use query::vocabulary;
@@ -70,7 +70,7 @@ fn functions() -> Vec<(&'static str, Entry)> {
     all
 }
 
-/// A pipeline of one stage in which the function stands.
+/// A pipeline of one stage that uses the function.
 fn grouped(name: &str, operand: &Bson) -> Bson {
     bson!([{"$group": {"_id": null, "x": {name: operand.clone()}}}])
 }
@@ -86,7 +86,7 @@ fn windowed(name: &str, operand: &Bson) -> Bson {
     bson!([{"$setWindowFields": {"sortBy": {"_id": 1}, "output": {"y": output}}}])
 }
 
-/// All forms: accumulators in groups and in windows, functions of windows there alone.
+/// All forms: accumulators in groups and in windows, window functions in windows only.
 fn forms() -> Vec<(String, Bson)> {
     let mut forms = Vec::new();
     for (name, entry) in accumulators() {

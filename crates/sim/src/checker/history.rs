@@ -1,4 +1,4 @@
-//! The history of a workload: commits in order, and the outcome of each.
+//! The history of a workload: its commits in order, with their outcomes.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use super::search::search;
 use super::verdict::{Counterexample, Match};
 use super::{Change, State, UNKNOWN_LIMIT};
 
-/// A commit of a history: its number, from 1, in the order of starting.
+/// A commit, by its number in the history; numbers start at 1, in the order in which commits start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitId(pub usize);
 
 /// The outcome of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// In progress, without an answer.
+    /// The commit is in progress.
     Started,
-    /// It happened; a crash may lose it, together with all later ones.
+    /// The commit happened; a crash may lose it, together with all later ones.
     Visible,
-    /// It happened and survives a crash.
+    /// The commit happened and survives a crash.
     Durable,
-    /// It did not happen.
+    /// The commit did not happen.
     Aborted,
-    /// It failed; it may have happened.
+    /// The commit failed; it may have happened.
     Unknown,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Commit {
     pub(super) end: End,
 }
 
-/// An initial state and the commits since.
+/// An initial state, and the commits since then.
 pub struct History {
     pub(super) initial: State,
     pub(super) commits: Vec<Commit>,
@@ -43,8 +43,8 @@ impl Default for History {
 }
 
 impl History {
-    /// A history without commits on top of `initial`: empty, or the state found after the last
-    /// crash.
+    /// A history without commits. `initial` is the state of the store: empty, or as found after the
+    /// last crash.
     #[must_use]
     pub fn new(initial: State) -> History {
         History {
@@ -53,27 +53,27 @@ impl History {
         }
     }
 
-    /// A commit starts. To be called in commit order.
+    /// Record the start of a commit. Must be called in the order of the commits.
     pub fn begin(&mut self, changes: Vec<Change>) -> CommitId {
         let end = End::Started;
         self.commits.push(Commit { changes, end });
         CommitId(self.commits.len())
     }
 
-    /// It was acknowledged; `durable`: with the promise that it survives every crash.
+    /// Record that a commit was acknowledged; if `durable`, it must survive every crash.
     pub fn acknowledge(&mut self, id: CommitId, durable: bool) {
         self.finish(id, if durable { End::Durable } else { End::Visible });
     }
 
-    /// It was rolled back or refused, and must never be visible.
+    /// Record that a commit was rolled back or refused: it must never be visible.
     pub fn abort(&mut self, id: CommitId) {
         self.finish(id, End::Aborted);
     }
 
-    /// It failed with an error that leaves unknown whether it happened.
+    /// Record that a commit failed with an error that leaves its outcome unknown.
     ///
     /// # Panics
-    /// Beyond [`UNKNOWN_LIMIT`] of them.
+    /// If the history has more than [`UNKNOWN_LIMIT`] such commits.
     pub fn unknown(&mut self, id: CommitId) {
         self.finish(id, End::Unknown);
         let unknown = self.commits.iter().filter(|c| c.end == End::Unknown);
@@ -83,7 +83,8 @@ impl History {
         );
     }
 
-    /// All acknowledged commits became durable: a sync of the log or a checkpoint returned.
+    /// Record that a sync of the log or a checkpoint returned: all acknowledged commits are
+    /// durable.
     pub fn synced(&mut self) {
         for commit in &mut self.commits {
             if commit.end == End::Visible {
@@ -99,7 +100,7 @@ impl History {
         commit.end = end;
     }
 
-    /// How many commits have started.
+    /// Number of commits that have started.
     #[must_use]
     pub fn started(&self) -> usize {
         self.commits.len()
@@ -112,7 +113,7 @@ impl History {
         last.map_or(0, |i| i + 1)
     }
 
-    /// The state of a run without crashes: all commits except the aborted and unknown ones.
+    /// The state if no crash happens: with all commits except the aborted and unknown ones.
     #[must_use]
     pub fn expected(&self) -> State {
         let mut state = self.initial.clone();
@@ -125,7 +126,7 @@ impl History {
         state
     }
 
-    /// Judge the state found after reopening.
+    /// Check the state found after reopening.
     ///
     /// # Errors
     /// The broken law, and the differences from the nearest allowed state.

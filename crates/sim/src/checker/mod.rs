@@ -1,17 +1,17 @@
-//! The prefix checker: do the promises allow the state found after a crash?
+//! The prefix checker: may the store have the state found after a crash?
 //!
 //! A [`History`] records each commit when it starts, in commit order, and its outcome. The state
 //! found after reopening must be the initial state with the commits up to some point applied (each
 //! of them whole: law L3, none that was rolled back: law L6). That point must be between the last
 //! commit acknowledged as durable (law L1) and the last one started (law L2).
 //!
-//! A failed commit of which it is unknown whether it happened ([`History::unknown`]) may be in that
-//! prefix or missing from it, as a whole. Each of them doubles the number of states to consider, so
-//! there may be at most [`UNKNOWN_LIMIT`] of them: a workload should reopen the store after such an
-//! error anyway.
+//! A failed commit of unknown outcome ([`History::unknown`]) may be part of the state or missing
+//! from it, as a whole. Each such commit doubles the number of possible states, so a history may
+//! have at most [`UNKNOWN_LIMIT`] of them: a workload should reopen the store after such an error
+//! anyway.
 //!
-//! The cost is one step per change and candidate: the number of keys that differ from the state
-//! found is updated, not recomputed.
+//! The cost is one step per change and candidate state: the number of keys in which a candidate
+//! differs from the state found is updated, not recomputed.
 
 pub mod append;
 mod history;
@@ -32,7 +32,7 @@ pub type TreeState = BTreeMap<Vec<u8>, Vec<u8>>;
 /// All trees by name.
 pub type State = BTreeMap<String, TreeState>;
 
-/// How many commits of one history may have an unknown end.
+/// Maximum number of commits of unknown outcome in one history.
 pub const UNKNOWN_LIMIT: usize = 8;
 
 /// One change of a commit.
@@ -42,10 +42,10 @@ pub enum Change {
     CreateTree(String),
     /// Drop the tree and its content.
     DropTree(String),
-    /// Set the value of a key. The tree exists.
+    /// Set the value of a key. The tree must exist.
     Put(String, Vec<u8>, Vec<u8>),
-    /// Delete a key. The tree exists.
+    /// Delete a key. The tree must exist.
     Delete(String, Vec<u8>),
-    /// Delete the keys from the first bound to the second. The tree exists.
+    /// Delete the keys between two bounds. The tree must exist.
     DeleteRange(String, Bound<Vec<u8>>, Bound<Vec<u8>>),
 }

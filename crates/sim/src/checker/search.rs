@@ -9,7 +9,7 @@ use super::history::{Commit, CommitId, End, History, apply};
 use super::verdict::{Counterexample, Law, Match, differences};
 use super::{Change, State};
 
-/// One possible outcome of the commits so far.
+/// One possible state after the commits so far.
 #[derive(Clone)]
 struct Candidate {
     state: State,
@@ -18,7 +18,7 @@ struct Candidate {
     skipped: Vec<CommitId>,
 }
 
-/// The candidate that is nearest to the state found, at some point of the history.
+/// The candidate that differs least from the state found, over all prefixes.
 struct Nearest {
     wrong: usize,
     prefix: usize,
@@ -42,7 +42,7 @@ impl Candidate {
         }
     }
 
-    /// Number of trees and keys of `change` in which this differs from `found`.
+    /// Number of trees and keys changed by `change` in which the candidate differs from `found`.
     fn touched(&self, change: &Change, found: &State) -> usize {
         let (name, mine, theirs) = match change {
             Change::CreateTree(tree)
@@ -80,7 +80,7 @@ fn count(state: &State, found: &State) -> usize {
     differences(state, found).len()
 }
 
-/// See [`History::check`].
+/// Implements [`History::check`].
 pub(super) fn search(history: &History, found: &State) -> Result<Match, Box<Counterexample>> {
     let lowest = history.durable();
     let mut candidates = vec![Candidate::new(history.initial.clone(), found)];
@@ -126,7 +126,7 @@ pub(super) fn search(history: &History, found: &State) -> Result<Match, Box<Coun
     Err(Box::new(explain(history, found, &nearest, too_old)))
 }
 
-/// Every candidate after one more commit.
+/// Replaces the candidates by those after one more commit.
 fn step(candidates: &mut Vec<Candidate>, commit: &Commit, id: CommitId, found: &State) {
     match commit.end {
         End::Aborted => {}
@@ -172,8 +172,8 @@ fn explain(
     }
 }
 
-/// Whether the state found is strictly between the nearest one and the next: it has a part of the
-/// next commit, or lacks a part of the last.
+/// Whether the state found is between the nearest prefix and the next one: it has a part of the
+/// next commit, or lacks a part of the last one.
 fn torn(history: &History, nearest: &Nearest, found: &State) -> bool {
     let next = history.commits.get(nearest.prefix);
     let last = nearest.prefix.checked_sub(1);

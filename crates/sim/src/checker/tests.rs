@@ -1,4 +1,4 @@
-//! Small histories with known verdicts, and long ones against the naive algorithm.
+//! Small histories with known results, and long random ones, compared with a naive algorithm.
 
 use std::ops::Bound;
 
@@ -20,7 +20,7 @@ fn state(pairs: &[(&str, &str)]) -> State {
     State::from([("t".to_owned(), tree.collect())])
 }
 
-/// Commits a=1 (durable), {b=1, c=1} (visible), a=2 aborted, a=3 (started).
+/// A history of the commits a=1 (durable), {b=1, c=1} (visible), a=2 (aborted), a=3 (started).
 fn history() -> History {
     let mut history = History::new(state(&[]));
     let one = history.begin(vec![put("a", "1")]);
@@ -184,7 +184,7 @@ fn random_change(rng: &mut Rng) -> Change {
     }
 }
 
-/// Every prefix is found, and the updated count agrees with a comparison of whole states.
+/// Every prefix is found, and the updated count of differences equals a complete comparison.
 #[test]
 fn random_histories_agree_with_comparing_every_prefix() {
     for seed in 0..40 {

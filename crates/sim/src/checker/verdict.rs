@@ -8,30 +8,30 @@ use super::history::{CommitId, End, History};
 use super::search::writes;
 use super::{Change, State};
 
-/// How many differences are printed.
+/// Maximum number of differences that are printed.
 const SHOWN: usize = 8;
 
-/// A prefix explains the state found.
+/// The state found is that of an allowed prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Match {
-    /// The shortest prefix that gives the state: its number of commits.
+    /// Number of commits of the shortest prefix with this state.
     pub first: usize,
-    /// The longest such prefix.
+    /// Number of commits of the longest prefix with this state.
     pub last: usize,
-    /// Commits of unknown outcome that did not happen, in the shortest prefix.
+    /// Commits of unknown outcome that are missing from the shortest prefix.
     pub skipped: Vec<CommitId>,
 }
 
 /// The broken law.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Law {
-    /// L1: commits acknowledged as durable exist.
+    /// L1: a commit acknowledged as durable is missing.
     Durable,
-    /// L2: the state is that of a prefix of the commits.
+    /// L2: the state is not that of any prefix of the commits.
     Prefix,
-    /// L3: a commit exists as a whole or not at all.
+    /// L3: a commit exists in part.
     Atomic,
-    /// L6: no change of an aborted commit exists.
+    /// L6: a change of an aborted commit exists.
     Aborted,
 }
 
@@ -40,7 +40,7 @@ pub enum Law {
 pub struct Difference {
     /// The tree.
     pub tree: String,
-    /// The key; `None`: the tree itself exists wrongly or is missing.
+    /// The key; `None` if the tree itself is missing or should not exist.
     pub key: Option<Vec<u8>>,
     /// The expected value.
     pub expected: Option<Vec<u8>>,
@@ -50,18 +50,18 @@ pub struct Difference {
     pub author: Option<CommitId>,
 }
 
-/// No allowed prefix explains the state found.
+/// The state found is not that of any allowed prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
     /// The broken law, as far as it can be determined.
     pub law: Law,
-    /// The last commit acknowledged as durable.
+    /// The number of the last commit acknowledged as durable.
     pub durable: usize,
-    /// The last commit started.
+    /// The number of the last commit that started.
     pub started: usize,
-    /// The nearest allowed prefix.
+    /// The number of commits of the nearest allowed prefix.
     pub nearest: usize,
-    /// A prefix that explains the state but is too short to be allowed.
+    /// The number of commits of a prefix that has the state found, but is too short to be allowed.
     pub explained_by: Option<usize>,
     /// The differences from the nearest prefix.
     pub differences: Vec<Difference>,

@@ -1,9 +1,9 @@
-//! Locks, atomics and threads. The whole workspace uses those of this module, so that a model
-//! checker can replace them in one place, and so that the thread sanitizer (which does not
-//! understand the standard library's locks) sees locks it understands.
+//! Locks, atomics and threads for the whole workspace. They are defined in one place so that a
+//! model checker can replace them, and so that the thread sanitizer works: it does not support the
+//! standard library's locks.
 //!
-//! With the feature `shuttle` (for tests only) they are those of the `shuttle` crate: at every use
-//! of one, the test's scheduler may switch to another thread. They then work only inside a
+//! With the feature `shuttle` (for tests only) they are types of the `shuttle` crate: whenever one
+//! is used, the scheduler of the test may switch to another thread. These types work only inside a
 //! `shuttle` run.
 //!
 //! Statistics may use the atomics of the standard library, because no decision depends on them.

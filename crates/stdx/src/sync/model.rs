@@ -1,5 +1,5 @@
-//! Locks of the `shuttle` crate behind the interface of the real ones: no poisoning, guards that
-//! can be released for a while, waits with a timeout.
+//! Locks of the `shuttle` crate with the interface of the real locks: no poisoning, guards that can
+//! be released temporarily, waits with a timeout.
 //!
 //! - I1. A guard holds its lock, except inside [`MutexGuard::unlocked`] and the waits of a
 //!   [`Condvar`], which borrow the guard exclusively.
@@ -17,7 +17,7 @@ pub use shuttle::sync::atomic;
 pub use shuttle::thread::JoinHandle;
 pub use sync::{RwLockReadGuard, RwLockWriteGuard};
 
-/// Start a thread of the run. See the real one.
+/// Start a thread of the `shuttle` run; the interface is that of the real `spawn`.
 ///
 /// # Errors
 /// None.
@@ -46,7 +46,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Lock it.
+    /// Lock the mutex.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         MutexGuard {
             mutex: &self.0,
@@ -54,7 +54,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Lock it unless it is locked.
+    /// Lock the mutex; `None` if it is locked.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         let held = match self.0.try_lock() {
             Ok(held) => held,
@@ -67,7 +67,7 @@ impl<T: ?Sized> Mutex<T> {
         })
     }
 
-    /// Whether a guard holds it.
+    /// Whether a guard holds the lock.
     pub fn is_locked(&self) -> bool {
         self.try_lock().is_none()
     }
@@ -134,12 +134,12 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Lock it for reading.
+    /// Lock for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lock it for writing.
+    /// Lock for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,9 +176,9 @@ impl Condvar {
         guard.held = Some(held);
     }
 
-    /// Wait until notified or until the timeout. A run has no clock: the timeout elapses as soon as
-    /// other threads had a chance to run, however long it is. So a test finds code that needs a
-    /// notification although it waits with a timeout.
+    /// Wait until notified, or until the timeout. A `shuttle` run has no clock: whatever its
+    /// length, the timeout elapses as soon as other threads had a chance to run. So a test finds
+    /// code that relies on a notification although its wait has a timeout.
     pub fn wait_for<T>(
         &self,
         guard: &mut MutexGuard<'_, T>,
@@ -188,12 +188,12 @@ impl Condvar {
         WaitTimeoutResult(true)
     }
 
-    /// Wake one that waits.
+    /// Wake one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wake all that wait.
+    /// Wake all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

@@ -1,8 +1,8 @@
 //! A cell that is set once and shared after that: `std::sync::OnceLock` on top of a lock that the
 //! thread sanitizer understands.
 //!
-//! - I1: `value` is written by the one call that `once` admits, before `once` is done; after that
-//!   it does not change while the cell is shared.
+//! - I1: `value` is written by the only call that `once` executes, before `once` is done; after
+//!   that it does not change while the cell is shared.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -15,8 +15,8 @@ pub struct OnceLock<T> {
     value: UnsafeCell<Option<T>>,
 }
 
-// SAFETY: I1: the value is handed from the thread that sets it to those that read it, which needs
-// both traits, and is shared unchanged after that.
+// SAFETY: I1: the value moves from the thread that sets it to threads that read it, which needs
+// both `Send` and `Sync`; after that it is shared and does not change.
 unsafe impl<T: Send + Sync> Sync for OnceLock<T> {}
 
 impl<T> OnceLock<T> {
@@ -39,17 +39,17 @@ impl<T> OnceLock<T> {
         unsafe { &*self.value.get() }.as_ref()
     }
 
-    /// Set the value, unless there is one.
+    /// Set the value, unless it was set before.
     ///
     /// # Errors
-    /// The value, when there was one.
+    /// Returns `value` if the cell was set before.
     pub fn set(&self, value: T) -> Result<(), T> {
         let mut value = Some(value);
         self.init(|| value.take().expect("called once"));
         value.map_or(Ok(()), Err)
     }
 
-    /// The value; if it was not set, `make` makes it. Other callers wait meanwhile.
+    /// The value. If it was not set, `make` makes it; other callers wait meanwhile.
     #[inline]
     pub fn get_or_init(&self, make: impl FnOnce() -> T) -> &T {
         if self.once.state() != OnceState::Done {
@@ -62,7 +62,7 @@ impl<T> OnceLock<T> {
     fn init(&self, make: impl FnOnce() -> T) {
         self.once.call_once(|| {
             let value = make();
-            // SAFETY: I1: `once` admits one call, and no thread reads before it is done.
+            // SAFETY: I1: `once` executes one call only, and no thread reads before it is done.
             unsafe { *self.value.get() = Some(value) };
         });
     }

@@ -1,11 +1,13 @@
-//! Comparing a state with the history.
+//! Compares a state with the history.
 //!
-//! 1. The ledger shows each writer's last surviving commit; the ones before it survived too.
-//! 2. It must not be older than the last promised commit (L1), and must not be an aborted one (L3).
+//! 1. The ledger shows each writer's last surviving commit; all earlier commits of the writer
+//!    survived, too.
+//! 2. This commit must not be older than the writer's last promised commit (L1), and must not be an
+//!    aborted one (L3).
 //! 3. No surviving commit began after a lost one was acknowledged (L2).
-//! 4. Each key must show the value of a surviving commit, and not of one that is known to be older
-//!    than another surviving commit that wrote it (L3, L4); no key shows a value that no writer
-//!    wrote there (L5).
+//! 4. Each key must have the value of a surviving commit that wrote it, and this commit must not be
+//!    known to be older than another surviving commit that wrote the key (L3, L4). No key has a
+//!    value that no writer wrote there (L5).
 //! 5. All keys together must allow one order of the commits ([`super::order`], L4).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,8 @@ use super::history::{Commit, Oracle, Outcome, State};
 use super::order;
 use super::violation::{Law, Violation};
 
-/// Maximum number of writes to a key that a story lists, the newest last.
+/// Maximum number of writes to a key that a description of a violation lists; the newest is the
+/// last.
 const STORY_WRITES: usize = 12;
 
 /// The counts of a check without violations.
@@ -26,15 +29,15 @@ const STORY_WRITES: usize = 12;
 pub struct Verdict {
     /// Entries compared.
     pub entries: u64,
-    /// Commits since the last check that survived.
+    /// Surviving commits since the last check.
     pub survived: u64,
-    /// Of those, the commits whose outcome was not reported.
+    /// Surviving commits whose outcome was not reported.
     pub unreported: u64,
-    /// Lost commits that were acknowledged without a promise.
+    /// Lost commits that were acknowledged without a promise of survival.
     pub lost_unpromised: u64,
 }
 
-/// The state of a key after a surviving commit: an entry, or absent.
+/// The state of a key after a surviving commit: an entry, or no entry.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Left<'a> {
     pub(super) commit: &'a Commit,
@@ -43,7 +46,7 @@ pub(super) struct Left<'a> {
 
 impl Oracle {
     /// Compare `found`, the content of a reopened store, with all commits since the last check. If
-    /// it is right, the next check starts from it.
+    /// it is correct, the next check starts from `found`.
     ///
     /// # Errors
     /// The first broken law, with a counterexample.
@@ -75,7 +78,7 @@ impl Oracle {
         Ok(verdict)
     }
 
-    /// The counter of `writer`'s last surviving commit, from the ledger.
+    /// The counter of `writer`'s last surviving commit, as the ledger shows it.
     fn last_of(&self, writer: u32, found: &State) -> Result<u64, Violation> {
         let key = Key::ledger(writer);
         let counter = |state: &State| state.get(&key).map_or(0, |stamp| stamp.counter);
@@ -122,7 +125,7 @@ impl Oracle {
         }
     }
 
-    /// No surviving commit began after a lost commit was acknowledged.
+    /// Check that no surviving commit began after a lost commit was acknowledged.
     fn no_holes(&self, found: &State, survived: &[&Commit]) -> Result<(), Violation> {
         let lost = |c: &&Commit| {
             let last = found.get(&Key::ledger(c.intent.writer));
@@ -139,7 +142,7 @@ impl Oracle {
         Err(Violation::new(Law::Prefix, story))
     }
 
-    /// The state of each changed key after each surviving commit, in the order of the intents.
+    /// For each changed key, its state after each surviving commit, in the order of the intents.
     fn left<'a>(&self, survived: &[&'a Commit]) -> BTreeMap<Key, Vec<Left<'a>>> {
         let mut known: BTreeSet<Key> = self.base.keys().copied().collect();
         for change in survived.iter().flat_map(|c| &c.intent.changes) {
@@ -156,7 +159,7 @@ impl Oracle {
         all
     }
 
-    /// Every key shows an allowed value.
+    /// Check that every key has an allowed value.
     fn compare(&self, found: &State, left: &BTreeMap<Key, Vec<Left<'_>>>) -> Result<(), Violation> {
         let keys: BTreeSet<&Key> = found
             .keys()
@@ -191,7 +194,7 @@ impl Oracle {
         Violation::new(law, story)
     }
 
-    /// Whether `shown` may be the value of `key` after `writes`.
+    /// Check that `shown` may be the value of `key` after `writes`.
     fn explain(
         &self,
         key: Key,
@@ -228,7 +231,7 @@ impl Oracle {
         Violation::new(law, story)
     }
 
-    /// The author of the shown value, if it was written since the last check.
+    /// The author of the value, if it was written since the last check; for messages.
     fn author(&self, shown: Option<Stamp>) -> String {
         let Some(stamp) = shown else {
             return String::new();
@@ -247,7 +250,8 @@ fn last_begun(writes: &[Left<'_>]) -> u64 {
     writes.iter().map(|w| w.commit.begun).max().unwrap_or(0)
 }
 
-/// The state after `commit` of each key it changes, among the `known` ones and its own.
+/// The state after `commit` of each key that it changes. A range delete changes those of the
+/// `known` keys that it covers.
 fn effect(commit: &Commit, known: &BTreeSet<Key>) -> BTreeMap<Key, Option<Stamp>> {
     let mut effect = BTreeMap::new();
     for &change in &commit.intent.changes {

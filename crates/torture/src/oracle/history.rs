@@ -26,9 +26,9 @@ pub type State = BTreeMap<Key, Stamp>;
 pub(super) enum Outcome {
     /// Not reported.
     Unknown,
-    /// It was acknowledged.
+    /// The commit was acknowledged.
     Acked,
-    /// It was rolled back or refused.
+    /// The commit was rolled back or refused.
     Aborted,
 }
 
@@ -37,13 +37,13 @@ pub(super) enum Outcome {
 pub(super) struct Commit {
     pub(super) intent: Intent,
     pub(super) begun: u64,
-    /// The time of the outcome; the maximum without one.
+    /// The time of the outcome; `u64::MAX` without one.
     pub(super) ended: u64,
     pub(super) outcome: Outcome,
 }
 
 impl Commit {
-    /// Its name in a story.
+    /// The commit as messages name it.
     pub(super) fn name(&self) -> String {
         let Intent {
             writer,
@@ -88,7 +88,7 @@ pub struct Oracle {
     pub(super) kept: Durability,
     /// The state at the last successful check.
     pub(super) base: State,
-    /// The commits since, in the order of their intents.
+    /// The commits since the last check, in the order of their intents.
     pub(super) commits: Vec<Commit>,
     /// Each writer's commit in progress: its index in `commits`.
     under_way: BTreeMap<u32, usize>,
@@ -104,7 +104,8 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// An oracle of an empty store. Acknowledgements at `kept` and above promise survival.
+    /// An oracle for an empty store. Acknowledged commits at `kept` and stronger levels must
+    /// survive.
     #[must_use]
     pub fn new(kept: Durability) -> Oracle {
         Oracle {
@@ -121,13 +122,13 @@ impl Oracle {
         }
     }
 
-    /// Counts so far.
+    /// The counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// A counter no writer has used.
+    /// A counter that no writer has used.
     #[must_use]
     pub fn next_counter(&self) -> u64 {
         self.counter_max + 1
@@ -136,7 +137,7 @@ impl Oracle {
     /// Record `event` from the worker.
     ///
     /// # Errors
-    /// When it reports a violation, or contradicts earlier events.
+    /// A violation that `event` reports, or that follows from a contradiction with earlier events.
     pub fn observe(&mut self, event: &Event) -> Result<(), Violation> {
         self.moment += 1;
         match event {
@@ -215,19 +216,19 @@ impl Oracle {
         Ok(())
     }
 
-    /// The store was closed in order: all acknowledged commits must exist.
+    /// Record that the store was closed in order: all acknowledged commits must exist.
     pub fn closed(&mut self) {
         for (&writer, &counter) in &self.acked {
             promise(&mut self.promised, writer, counter);
         }
     }
 
-    /// The next worker gets a new store.
+    /// Record that the next worker gets a new store.
     pub fn forget(&mut self) {
         self.rebase(State::new());
     }
 
-    /// `found` is right: the next check starts from it.
+    /// Make `found`, which passed the check, the base of the next check.
     pub(super) fn rebase(&mut self, found: State) {
         self.base = found;
         self.commits.clear();
@@ -239,7 +240,7 @@ impl Oracle {
     }
 }
 
-/// I3.
+/// Record that the commit must survive (I3).
 fn promise(promised: &mut BTreeMap<u32, u64>, writer: u32, counter: u64) {
     let last = promised.entry(writer).or_insert(counter);
     *last = (*last).max(counter);

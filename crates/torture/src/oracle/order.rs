@@ -1,10 +1,11 @@
 //! Finds one order of the commits that explains the values of all keys.
 //!
-//! A graph: each surviving commit is a node, and so is each time at which one began or ended. Time
-//! gives edges (from each time to the next, intent to commit, commit to outcome); each key gives an
-//! edge from every commit that wrote it to the commit whose value it shows. An order exists exactly
-//! when there is no cycle (Kahn's algorithm, linear in nodes and edges). If a key is absent and
-//! several overlapping commits deleted it, it is unknown which was last: it gives no edges.
+//! In a graph, each surviving commit is a node, and so is each time at which a commit began or
+//! ended. Time gives edges (from each time to the next, intent to commit, commit to outcome); each
+//! key gives an edge from every commit that wrote it to the commit whose value was found. An order
+//! exists exactly when there is no cycle (Kahn's algorithm, linear in nodes and edges). If a key
+//! was not found and several overlapping commits deleted it, the last of these is unknown, so the
+//! key gives no edges.
 //!
 //! I1: an edge holds in every order that explains the state, so a cycle is a proof of a violation.
 
@@ -16,20 +17,21 @@ use super::check::Left;
 use super::history::{Commit, State};
 use super::violation::{Law, Violation};
 
-/// Maximum number of commits in a story.
+/// Maximum number of commits in a description of a violation.
 const STORY_COMMITS: usize = 10;
 
 struct Graph<'a> {
     commits: &'a [&'a Commit],
-    /// Edges out of each node: commits first, then times.
+    /// The edges that leave each node; the nodes are first the commits, then the times.
     next: Vec<Vec<usize>>,
-    /// How many edges lead into each node.
+    /// Number of edges that enter each node.
     before: Vec<usize>,
-    /// Why one commit is before another: the key that shows the value of the latter.
+    /// The key that gives an edge from one commit to another: it has the value of the latter.
     keys: BTreeMap<(usize, usize), Key>,
 }
 
-/// Find an order of `survived`, sorted by intent, that ends in `found`.
+/// Find an order of `survived`, which is sorted by intent, after which the store has the state
+/// `found`.
 pub(super) fn explain(
     survived: &[&Commit],
     left: &BTreeMap<Key, Vec<Left<'_>>>,
@@ -98,7 +100,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Remove nodes without predecessors until there are none. The remaining nodes contain a cycle.
+    /// Remove nodes without predecessors until none is left. If nodes remain, they contain a cycle.
     fn check(mut self) -> Result<(), Violation> {
         let free = self.before.iter().enumerate().filter(|(_, n)| **n == 0);
         let mut free: Vec<usize> = free.map(|(node, _)| node).collect();
@@ -120,7 +122,7 @@ impl<'a> Graph<'a> {
         Err(Violation::new(Law::Order, self.story()))
     }
 
-    /// The commits of the cycle.
+    /// Describe the commits of the cycle.
     fn story(&self) -> String {
         let stuck = |node: usize| self.before.get(node).is_some_and(|n| 0 < *n);
         let mut story = "no order of the commits gives this state; among these:".to_owned();

@@ -1,4 +1,4 @@
-//! Small histories with known verdicts.
+//! Small histories with known results.
 //!
 //! A history is a line of words: `+w:n` announces a commit, `.w:n` acknowledges and `!w:n` aborts
 //! it, `(` and `)` begin and end a sync. Each commit writes its ledger entry and the changes in
@@ -37,7 +37,7 @@ fn pair(word: &str) -> (u32, u64) {
     (writer.parse().unwrap(), counter.parse().unwrap())
 }
 
-/// Tell `oracle` the `history`; commits are at `level`.
+/// Report the events of `history` to `oracle`; commits have the durability `level`.
 fn tell(oracle: &mut Oracle, level: Durability, history: &str, writes: Writes<'_>) {
     for word in history.split_whitespace() {
         let (sign, rest) = word.split_at(1);
@@ -184,7 +184,8 @@ fn two_keys_must_agree_on_the_order() {
 
 #[test]
 fn an_order_may_not_go_around_through_time() {
-    // 0:1 is over 1:1 on A; 1:2, which is after 1:1, is under 0:1's B; but 0:1 ended before 1:2.
+    // By A, commit 0:1 is after 1:1; by B, commit 1:2 is before 0:1. But 0:1 ended before 1:2
+    // began.
     let writes: Writes<'_> = &[
         (0, 1, &[put(A), put(B)]),
         (1, 1, &[put(A)]),

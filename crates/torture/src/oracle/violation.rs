@@ -14,14 +14,14 @@ pub enum Law {
     Atomic,
     /// L4: one order explains the state.
     Order,
-    /// L5: the bytes are right, and the engine's own check passes.
+    /// L5: all bytes are as a writer wrote them, and the engine's own check passes.
     Bytes,
     /// The engine returns wrong results, fails, hangs, or does not end in order.
     Behaviour,
 }
 
 impl Law {
-    /// Its name.
+    /// The name of the law.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -35,10 +35,10 @@ impl Law {
     }
 }
 
-/// A broken law and the counterexample.
+/// A broken law, with a counterexample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The broken law.
     pub law: Law,
     /// The found and the expected state, and the history of the key; several lines.
     pub story: String,

@@ -1,9 +1,9 @@
 //! Transactions on lists while the server is killed, judged by the list-append checker.
 //!
 //! Clients append numbers to lists and read lists, in transactions over two collections. A commit
-//! without an answer is sent again to the next server, which must know whether it happened. The
-//! whole history, including kills, must satisfy snapshot isolation and real time; at the end every
-//! list is read once more, so that a lost acknowledged append is found.
+//! without an answer is sent again to the restarted server, which must know whether it happened.
+//! The whole history, including kills, must satisfy snapshot isolation and real time; at the end
+//! every list is read again, so that a lost acknowledged append is found.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,35 +23,35 @@ use super::report::Failure;
 
 const DATABASE: &str = "torture";
 
-/// Number of lists in use, and number of transactions after which a new list replaces the oldest,
-/// so that lists stay short.
+/// Number of lists in use at a time. After the same number of transactions, a new list replaces the
+/// oldest, so that lists stay short.
 const LISTS: u64 = 8;
 const TRANSACTIONS_PER_LIST: u64 = 30;
 
-/// The error code of an unknown commit.
+/// The error code for a transaction that the server does not know.
 const NO_SUCH_TRANSACTION: i32 = 251;
 
-/// Shortest and longest time between kills, in milliseconds.
+/// Minimum and maximum time between kills, in milliseconds.
 const LIFE_MS: (u64, u64) = (300, 3_000);
 
-/// The result of a run of lists.
+/// The result of a run with lists.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// The engine below the server.
+    /// The server's storage engine.
     pub engine: String,
     /// The seed.
     pub seed: u64,
-    /// Transactions judged.
+    /// Transactions that the checker judged.
     pub transactions: usize,
-    /// Of them, committed.
+    /// Committed transactions among them.
     pub committed: usize,
-    /// Of them, rolled back.
+    /// Rolled back transactions among them.
     pub aborted: usize,
-    /// Dependencies between them.
+    /// Dependencies between transactions.
     pub edges: usize,
     /// Kills during the run.
     pub kills: u64,
-    /// Commits whose outcome the next server reported.
+    /// Commits without an answer whose outcome the restarted server reported.
     pub resolved_later: u64,
     /// Write skews, which snapshot isolation allows.
     pub skews: usize,
@@ -82,7 +82,7 @@ impl fmt::Display for Lists {
 
 /// State shared by all clients.
 struct Shared {
-    /// The clock: each reading is larger.
+    /// The logical clock: each reading is greater than the previous one.
     clock: AtomicU64,
     begun: AtomicU64,
     value: AtomicU64,
@@ -91,13 +91,13 @@ struct Shared {
     keys: Mutex<BTreeSet<u64>>,
 }
 
-/// A client of lists.
+/// A client that runs transactions on lists.
 struct Client {
     number: u64,
     rng: Rng,
     lsid: Document,
     txn_number: i64,
-    /// A commit without an answer, and its transaction.
+    /// The commit command without an answer, and its transaction.
     open: Option<(Document, Txn)>,
     lie: Option<Lie>,
 }
@@ -143,8 +143,8 @@ pub fn run(config: &Config, wanted: u64, note: &mut dyn FnMut(&str)) -> Result<L
     Ok(lists)
 }
 
-/// One server after the other, until enough transactions were executed; the last one reads every
-/// list.
+/// Run one server after the other, until enough transactions were executed; on the last one, read
+/// every list.
 fn lives(
     config: &Config,
     shared: &Shared,
@@ -209,7 +209,7 @@ fn create(port: u16) -> Result<(), String> {
     Ok(())
 }
 
-/// Read every list that was used, each in a separate transaction.
+/// Read every list that was used, each in a transaction of its own.
 fn last_reads(port: u16, shared: &Shared) -> Result<(), String> {
     let mut link = Link::to(port).map_err(|_| "the server does not answer".to_owned())?;
     let keys = shared.keys.lock().clone();
@@ -278,7 +278,7 @@ fn read_of(key: u64) -> Document {
     doc! { "find": collection(key), "filter": { "_id": id(key) } }
 }
 
-/// The list of a document; a list without appends has no document.
+/// The numbers in a list's document; empty without a document.
 fn values(document: Option<&Document>) -> Vec<u64> {
     let list = document.and_then(|d| d.get_array("list").ok());
     let numbers = list.into_iter().flatten().filter_map(Bson::as_i64);
@@ -289,7 +289,7 @@ fn values(document: Option<&Document>) -> Vec<u64> {
 enum End {
     Committed,
     Aborted,
-    /// This commit has no answer.
+    /// The commit command was sent, but has no answer.
     Open(Document),
     /// The server ended before the commit was sent.
     CutShort,
@@ -332,7 +332,7 @@ impl Client {
             match end {
                 End::Committed => txn.outcome = Outcome::Committed,
                 End::Aborted | End::CutShort => {
-                    // Its reads do not count.
+                    // The reads of a transaction that did not commit are not judged.
                     txn.ops.retain(|op| matches!(op, Op::Append(..)));
                 }
                 End::Open(commit) => {
@@ -349,7 +349,7 @@ impl Client {
         Ok(())
     }
 
-    /// A command of the open transaction.
+    /// Add the fields of the open transaction to a command.
     fn part(&self, mut command: Document, first: bool) -> Document {
         command.insert("lsid", self.lsid.clone());
         command.insert("txnNumber", self.txn_number);
@@ -409,7 +409,8 @@ impl Client {
         }
     }
 
-    /// Ask the next server for the outcome of the open commit. Returns the number of such commits.
+    /// Send the open commit to the restarted server, which reports its outcome. Returns 1 if there
+    /// was an open commit, else 0.
     fn resolve(&mut self, port: u16, shared: &Shared) -> Result<u64, String> {
         let Some((commit, mut txn)) = self.open.take() else {
             return Ok(0);
@@ -439,7 +440,7 @@ fn first_of(reply: &Document) -> Option<&Document> {
     batch.first()?.as_document()
 }
 
-/// Accept a refusal that only requires a retry; any other error is a violation.
+/// Accept an error that requires only a retry; any other error is a violation.
 fn refused(command: &Document, reply: &Document) -> Result<End, String> {
     match has_label(reply, "TransientTransactionError") {
         true => Ok(End::Aborted),

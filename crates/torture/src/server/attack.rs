@@ -1,11 +1,12 @@
 //! An attack by clients that never authenticate on a server that requires it.
 //!
-//! Each attacker holds one connection and does one thing that costs the server more than the
+//! Each attacker has one connection, on which it does something that costs the server more than the
 //! attacker ([`Way`]). Meanwhile a witness repeatedly connects and sends `hello`, and must get an
 //! answer. The law:
 //!
-//! - W6. Clients without a password cannot end the server, cannot keep it from answering others,
-//!   and cannot make it use more memory than a bound that is independent of what they send.
+//! - W6. Clients without a password cannot stop the server, cannot prevent it from answering other
+//!   clients, and cannot make it use more memory than a bound that is independent of the bytes they
+//!   send.
 
 use std::fmt;
 use std::fs;
@@ -24,24 +25,25 @@ use wire::{Compressor, Header, OpCode, Parts};
 use super::link::{Link, is_ok};
 use super::process::Process;
 
-/// Rounds that a connection is silent after it has sent everything, before it restarts.
+/// Number of rounds for which a connection is silent after it has sent everything; then it is
+/// replaced.
 const SILENT: u64 = 8;
 
-/// Threads that attack.
+/// Number of threads that attack.
 pub(super) const THREADS: usize = 4;
 
 /// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Attack {
-    /// The program whose `serve --auth` is attacked.
+    /// The program that is attacked, run with `serve --auth`.
     pub program: PathBuf,
-    /// The engine.
+    /// The server's storage engine.
     pub engine: String,
     /// The directory of the store.
     pub directory: PathBuf,
-    /// Connections of attackers.
+    /// Number of attackers' connections.
     pub connections: usize,
-    /// Minimum number of pieces that each of them sends.
+    /// Minimum number of pieces that each attacker sends.
     pub rounds: u64,
     /// Minimum number of the witness's `hello` commands, each over a new connection.
     pub greetings: u64,
@@ -56,7 +58,7 @@ pub struct Attack {
 pub struct Outcome {
     /// Peak memory of the server before the attack, in bytes.
     pub memory_before: u64,
-    /// Peak memory of the server after it, in bytes.
+    /// Peak memory of the server at the end of the attack, in bytes.
     pub memory_peak: u64,
     /// Bytes that the attackers sent.
     pub sent: u64,
@@ -84,12 +86,12 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What an attacker sends.
+/// How an attacker uses its connection.
 #[derive(Clone)]
 enum Way {
-    /// All bytes, and then nothing for some rounds; answers are never read.
+    /// Send all bytes, then nothing for some rounds; replies are never read.
     Whole(Arc<Vec<u8>>),
-    /// A byte at a time.
+    /// Send one byte at a time.
     Dribble(Arc<Vec<u8>>),
 }
 
@@ -123,7 +125,7 @@ fn bomb(command: &Document, compressor: Compressor) -> Result<Vec<u8>, String> {
     compress(&message(command)?, compressor).map_err(|e| e.to_string())
 }
 
-/// All ways. `version` is the server's `topologyVersion`.
+/// All kinds of attacks; `version` is the server's `topologyVersion`.
 fn ways(version: &Document) -> Result<Vec<Way>, String> {
     let waiting = |pad: usize| {
         doc! {"hello": 1, "topologyVersion": version, "maxAwaitTimeMS": 60_000,
@@ -142,22 +144,22 @@ fn ways(version: &Document) -> Result<Vec<Way>, String> {
     let greetings = message(&doc! {"hello": 1})?.repeat(500);
     let whole = |bytes: Vec<u8>| Way::Whole(Arc::new(bytes));
     Ok(vec![
-        // `hello` commands that wait, with data that the server keeps meanwhile.
+        // `hello` commands that wait, with data that the server must keep meanwhile.
         whole(message(&waiting(60_000))?),
         whole(bomb(&waiting(8 << 20), Compressor::Zlib)?),
         whole(bomb(&waiting(8 << 20), Compressor::Zstd)?),
         whole([message(&waiting(0))?, message(&waiting(0))?.repeat(200)].concat()),
-        // Lists, and names that errors repeat.
+        // Long lists, and long names that error messages repeat.
         whole(bomb(&doc! {"endSessions": sessions}, Compressor::Zstd)?),
         whole(bomb(&doc! {"x".repeat(8 << 20): 1}, Compressor::Snappy)?),
         whole(message(&doc! {"x".repeat(50_000): 1})?.repeat(20)),
-        // Messages that do not end.
+        // Messages that never end.
         whole(announced.encode().to_vec()),
         whole(unfinished.clone()),
         Way::Dribble(Arc::new(unfinished)),
-        // Answers that are not read.
+        // Commands whose replies the attacker does not read.
         whole(greetings),
-        // A TLS handshake for a server without TLS, and nothing at all.
+        // A TLS handshake to a server without TLS, and an empty connection.
         whole(vec![22, 3, 1, 2, 0]),
         whole(Vec::new()),
     ])
@@ -173,7 +175,7 @@ impl Attacker {
         }
     }
 
-    /// Send the next piece. A connection that ended is replaced in the next round.
+    /// Send the next piece. If the connection has ended, the next round opens a new one.
     fn step(&mut self, port: u16, counts: &Counts) {
         let Some(stream) = &mut self.stream else {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port));
@@ -189,7 +191,7 @@ impl Attacker {
         let piece = rest.get(..rest.len().min(most)).unwrap_or_default();
         if piece.is_empty() {
             self.silent += 1;
-            // Read a byte of the answer, which shows whether the connection has ended.
+            // Reading a byte of the reply shows whether the connection has ended.
             let hung_up = match stream.read(&mut [0]) {
                 Ok(read) => read == 0,
                 Err(error) => error.kind() != ErrorKind::WouldBlock,
@@ -224,7 +226,7 @@ impl Counts {
     }
 }
 
-/// The attackers of a server, one list per thread; the ways are assigned in turn.
+/// The attackers of a server, one list per thread; the kinds of attacks are assigned in turn.
 pub(super) fn attackers(
     port: u16,
     connections: usize,
@@ -280,7 +282,7 @@ fn greet(port: u16) -> Result<Document, String> {
 /// Start a server, attack it, and end it in order.
 ///
 /// # Errors
-/// The server cannot be started, does not answer the witness, or ended.
+/// The server cannot be started, does not answer the witness, or stops.
 pub fn attack(run: &Attack) -> Result<Outcome, String> {
     let mut server = Process::start(&run.program, &run.engine, &run.directory, &["--auth"])?;
     let port = server.port()?;

@@ -1,4 +1,4 @@
-//! Repeatedly builds and drops an index while the clients write, and records the server's answers.
+//! Repeatedly builds and drops an index while clients write, and records the server's replies.
 
 use bson::{Document, doc};
 use stdx::Rng;
@@ -10,18 +10,18 @@ use super::link::{Link, Lost, code, is_ok};
 use super::model::Side;
 use super::operation::DATABASE;
 
-/// The name of the index, on any field.
+/// The name of the index; its field varies.
 const NAME: &str = "passing";
 
-/// The builder, which continues over restarts of the server.
+/// Builds and drops an index; continues after a restart of the server.
 pub(super) struct Builder {
     rng: Rng,
     side: Side,
-    /// Whether the index exists; `None` when the server ended before it answered.
+    /// Whether the index exists; `None` when the server ended before it replied.
     there: Option<bool>,
-    /// Builds that were acknowledged.
+    /// Number of acknowledged builds.
     pub(super) built: u64,
-    /// Builds and drops without an answer.
+    /// Number of builds and drops without a reply.
     pub(super) cut: u64,
     lie: Option<Lie>,
 }
@@ -39,8 +39,8 @@ impl Builder {
         }
     }
 
-    /// Build and drop until stopped or until the server ends; `answers` counts acknowledged
-    /// commands.
+    /// Build and drop the index until stopped or until the server ends; `answers` counts
+    /// acknowledged commands.
     pub(super) fn operate(
         &mut self,
         port: u16,
@@ -92,7 +92,7 @@ impl Builder {
         doc! { "dropIndexes": self.side.name(), "index": NAME }
     }
 
-    /// After a restart: compare the existing index with the answers.
+    /// After a restart: check that the existing index agrees with the replies.
     pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
         let side = self.side.name();
         let there = names(link, self.side)?.iter().any(|name| name == NAME);
@@ -111,7 +111,7 @@ fn state(there: bool) -> &'static str {
     if there { "built" } else { "dropped" }
 }
 
-/// The indexes of a collection.
+/// The names of the indexes of a collection.
 pub(super) fn names(link: &mut Link, side: Side) -> Result<Vec<String>, String> {
     let command = doc! { "listIndexes": side.name() };
     let reply = link.command(DATABASE, &command);

@@ -10,7 +10,7 @@ use super::operation::{COUNTS, DATABASE};
 /// Documents in a batch of a read.
 const BATCH: i32 = 1000;
 
-/// Make the collections, their indexes and the counters, once.
+/// Create the collections, their indexes and the counters; called once.
 pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
     for side in Side::BOTH {
         ask(link, &doc! { "create": side.name() })?;

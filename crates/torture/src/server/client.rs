@@ -1,5 +1,5 @@
 //! A client: executes one operation after the other until its connection ends, and records the
-//! answers.
+//! replies.
 
 use bson::{Binary, Document, doc, spec::BinarySubtype};
 use stdx::Rng;
@@ -13,13 +13,13 @@ use super::operation::{Draw, IDS, Operation};
 /// The result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// It was acknowledged.
+    /// The operation was acknowledged.
     Acked,
-    /// It was rolled back.
+    /// The operation was rolled back.
     RolledBack,
-    /// The server ended before it was sent completely: it did not happen.
+    /// The server ended before the operation was sent completely, so it did not happen.
     CutShort,
-    /// The server ended during its last command: it is unknown whether it happened.
+    /// The server ended during the last command of the operation; it may have happened.
     Unknown,
 }
 
@@ -29,13 +29,13 @@ pub(super) struct Counts {
     pub(super) acked: u64,
     pub(super) transactions: u64,
     pub(super) rolled_back: u64,
-    /// Operations sent again, and answered as executed.
+    /// Number of operations that were sent again and had been executed.
     pub(super) done_again: u64,
-    /// Commits sent again, and answered as not executed.
+    /// Number of commits that were sent again and had not been executed.
     pub(super) never_done: u64,
 }
 
-/// A client, which continues over restarts of the server.
+/// A client; it continues after a restart of the server.
 pub(super) struct Client {
     pub(super) model: Model,
     pub(super) counts: Counts,
@@ -44,7 +44,7 @@ pub(super) struct Client {
     txn_number: i64,
     first: i64,
     next: i64,
-    /// The last operation, and whether it was acknowledged.
+    /// The last operation and its result.
     last: Option<(Operation, End)>,
     lie: Option<Lie>,
 }
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// Execute operations until stopped or until the server ends; `answers` counts acknowledged
-    /// ones.
+    /// operations.
     pub(super) fn operate(
         &mut self,
         port: u16,
@@ -127,7 +127,7 @@ impl Client {
         self.last = Some((operation, end));
     }
 
-    /// After a restart: send the last operation again, as a driver would, twice.
+    /// After a restart: send the last operation again, as a driver does, and then a second time.
     pub(super) fn resolve(&mut self, link: &mut Link) -> Result<(), String> {
         let Some((operation, end)) = self.last.take() else {
             return Ok(());
@@ -177,7 +177,7 @@ impl Client {
     }
 }
 
-/// Whether this is an error code of a server that is shutting down.
+/// Whether `code` is the error of a server that is shutting down.
 pub(super) fn is_ending(code: i32) -> bool {
     ENDING.contains(&code)
 }

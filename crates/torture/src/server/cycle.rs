@@ -19,39 +19,39 @@ use super::report::{Failure, Summary};
 /// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The engine below the server.
+    /// The server's storage engine.
     pub engine: String,
     /// Number of servers that are started and ended.
     pub cycles: u32,
     /// The seed of the operations and endings.
     pub seed: u64,
-    /// The directory of the store: empty or missing.
+    /// The directory of the store; empty or missing.
     pub directory: PathBuf,
-    /// The program whose `serve` is the server.
+    /// The program of the server, run with `serve`.
     pub program: PathBuf,
     /// Number of concurrent clients.
     pub clients: u32,
-    /// How this process cheats, in tests of itself.
+    /// How this process cheats; used in tests of the oracle.
     pub lie: Option<Lie>,
 }
 
-/// Ways to cheat: each must be caught.
+/// Ways in which this process cheats; the oracle must detect each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
     /// Sometimes count a write that was not sent as acknowledged.
     Skip,
-    /// Send a write again under a new number, so that the server cannot recognise it.
+    /// Repeat a write with a new `txnNumber`, so that the server cannot recognise the repetition.
     Anew,
     /// Count an index build that was not sent as acknowledged.
     Unbuilt,
 }
 
-/// Shortest and longest time in which clients write, in milliseconds.
+/// Minimum and maximum time for which clients write, in milliseconds.
 const WRITES_MS: (u64, u64) = (30, 700);
 
 /// Before a server is ended, clients must have one acknowledged operation, and the builder one
-/// acknowledged build or drop, per this number of the milliseconds above. So a life takes longer
-/// where syncs are slow, and tests as much.
+/// acknowledged build or drop, per this number of the milliseconds above. So a life is longer where
+/// syncs are slow, but has as many operations.
 const MS_PER_ANSWER: u64 = 40;
 const MS_PER_BUILD: u64 = 200;
 
@@ -64,7 +64,7 @@ const LOOK: Duration = Duration::from_millis(5);
 /// Maximum lifetime of a server that is killed while it starts, in milliseconds.
 const START_MS: u64 = 150;
 
-/// Clients, server and oracle of a run.
+/// The clients, the server and the oracle of a run.
 struct Run<'a> {
     config: &'a Config,
     rng: Rng,
@@ -130,7 +130,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
     Ok(run.summary)
 }
 
-/// Make the directory, or refuse one with something in it.
+/// Create the directory; refuse one that is not empty.
 pub(super) fn empty(directory: &Path) -> Result<(), String> {
     let text = |e: std::io::Error| format!("{}: {e}", directory.display());
     fs::create_dir_all(directory).map_err(text)?;
@@ -144,7 +144,8 @@ pub(super) fn empty(directory: &Path) -> Result<(), String> {
 }
 
 impl Run<'_> {
-    /// One life of the server; `last`: it is checked and ended in order. Returns a description.
+    /// One life of the server; returns a description. If `last`, the server is checked and then
+    /// stopped in order.
     fn life(&mut self, last: bool) -> Result<String, String> {
         let config = self.config;
         let mut server = Process::start(&config.program, &config.engine, &config.directory, &[])?;
@@ -169,7 +170,8 @@ impl Run<'_> {
         Ok(format!("{documents} documents, {ended} after {ms} ms"))
     }
 
-    /// Send open operations again, then compare everything. Returns the number of documents.
+    /// Repeat operations of unknown outcome, then compare all data. Returns the number of
+    /// documents.
     fn check(&mut self, port: u16) -> Result<u64, String> {
         let gone = |_| "the server listens and does not answer".to_owned();
         let mut link = Link::to(port).map_err(gone)?;
@@ -239,7 +241,8 @@ impl Run<'_> {
     }
 }
 
-/// Wait for `wanted` answers, but not if no more can come, and not longer than the limit.
+/// Wait until `came` reaches `wanted`; end early when all threads in `from` have ended, or after
+/// the maximum wait.
 fn await_answers<T>(came: &AtomicU64, wanted: u64, from: &[ScopedJoinHandle<'_, T>]) {
     let end = time::now() + ANSWERS_MAX;
     while came.load(Ordering::Relaxed) < wanted

@@ -1,5 +1,4 @@
-//! The server in a process of this program: a replacement of `romanesco serve` for tests without
-//! that program.
+//! The server as a process of this program, for tests without the program `romanesco serve`.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use clap::Args;
 use kv::Engine;
 use server::{Config, Running, Signals};
 
-/// The command line, as that of `romanesco serve`.
+/// The command line, a part of that of `romanesco serve`.
 #[derive(Args)]
 pub struct Host {
     #[arg(long)]
@@ -26,10 +25,10 @@ pub struct Host {
     cache_size_gb: Option<String>,
 }
 
-/// Serve until ended.
+/// Serve until the process is ended.
 ///
 /// # Errors
-/// A sentence.
+/// A description of the failure.
 pub fn host(line: &Host) -> Result<(), String> {
     let factory = lab::targets::factory(&line.storage_engine)?;
     let mut config = Config {

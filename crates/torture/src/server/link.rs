@@ -7,7 +7,7 @@ use std::time::Duration;
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use wire::{Decoder, Message, Parts};
 
-/// Maximum time of a reply; after that the server counts as hanging.
+/// Maximum time for a reply; after that the server counts as hanging.
 const REPLY_MAX: Duration = Duration::from_secs(120);
 
 /// The reason why there is no reply.
@@ -28,7 +28,7 @@ impl std::fmt::Display for Lost {
     }
 }
 
-/// The reply, which may be an error.
+/// A reply of the server, which may report an error.
 pub(super) type Reply = Result<Document, Lost>;
 
 /// A connection.
@@ -88,7 +88,7 @@ impl Link {
         }
     }
 
-    /// Every document a find gives, batch by batch.
+    /// All documents that a `find` returns, batch by batch.
     pub(super) fn all(&mut self, database: &str, find: &Document) -> Result<Vec<Document>, Lost> {
         let mut found = Vec::new();
         let mut reply = self.command(database, find)?;
@@ -116,7 +116,7 @@ fn nonsense(error: &dyn std::fmt::Display) -> Lost {
     Lost::Nonsense(error.to_string())
 }
 
-/// Whether a reply reports success: `ok`, and no write error.
+/// Whether a reply reports success: `ok: 1` and no write error.
 pub(super) fn is_ok(reply: &Document) -> bool {
     let ok = matches!(reply.get("ok"), Some(Bson::Double(n)) if *n > 0.5)
         || matches!(reply.get("ok"), Some(Bson::Int32(1)));
@@ -128,7 +128,7 @@ pub(super) fn code(reply: &Document) -> i32 {
     reply.get_i32("code").unwrap_or(0)
 }
 
-/// Whether a reply's error has a label.
+/// Whether the error of a reply has this label.
 pub(super) fn has_label(reply: &Document, label: &str) -> bool {
     let labels = reply.get_array("errorLabels").into_iter().flatten();
     labels.into_iter().any(|l| l.as_str() == Some(label))

@@ -10,8 +10,8 @@
 //!    kill -9, record what was acknowledged, repeat
 //! ```
 //!
-//! The clients implement the wire protocol instead of using a driver: a driver retries by itself,
-//! and retries are what is tested here. They send what a driver sends: `lsid` and `txnNumber` on
+//! The clients implement the wire protocol and do not use a driver: a driver retries by itself, but
+//! these tests must control the retries. They send what a driver sends: `lsid` and `txnNumber` on
 //! every write, transactions that begin with `startTransaction`.
 //!
 //! The laws, checked after every restart:
@@ -20,7 +20,7 @@
 //! - W2. A write sent again under its `lsid` and `txnNumber` gets the same answer and is executed
 //!   once; increments show that.
 //! - W3. A transaction over two collections exists as a whole or not at all; its commit, sent
-//!   again, returns which.
+//!   again, returns whether it exists.
 //! - W4. `validate` finds no error in any collection and index, and a scan of each index returns
 //!   every document.
 //! - W5. An index exists from the acknowledgement of its build until it is dropped; an interrupted

@@ -1,4 +1,4 @@
-//! The expected data: the documents by collection after the acknowledged writes.
+//! The expected data: the documents of each collection after the acknowledged writes.
 
 use std::collections::BTreeMap;
 
@@ -29,22 +29,22 @@ impl Side {
     }
 }
 
-/// The longest padding of a document, in bytes.
+/// Maximum length of a document's padding, in bytes.
 const PAD_MAX: i64 = 200;
 
-/// A document, apart from its `_id`.
+/// The fields of a document other than `_id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    /// The number of its last write: unique over all writes, and in a unique index.
+    /// The number of the document's last write; unique among all writes; has a unique index.
     pub(super) v: i64,
-    /// How often it was changed: this shows an update that was executed twice.
+    /// Number of changes of the document; shows whether an update was executed twice.
     pub(super) n: i64,
-    /// In two secondary indexes.
+    /// A field with two secondary indexes.
     pub(super) tag: i32,
 }
 
 impl Row {
-    /// Its padding, whose length follows from `v`.
+    /// The padding, whose length depends on `v`.
     pub(super) fn pad(&self) -> String {
         "x".repeat(usize::try_from(self.v % PAD_MAX).unwrap_or(0))
     }
@@ -53,7 +53,7 @@ impl Row {
         doc! { "_id": id, "v": self.v, "n": self.n, "tag": self.tag, "pad": self.pad() }
     }
 
-    /// The row of a document; none when it has another shape.
+    /// The id and the row of a document; `None` if it has other fields.
     pub(super) fn of(document: &Document) -> Option<(i64, Row)> {
         let row = Row {
             v: document.get_i64("v").ok()?,
@@ -66,7 +66,7 @@ impl Row {
     }
 }
 
-/// The change of a write.
+/// A change that a write makes.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Put(Side, i64, Row),
@@ -75,7 +75,7 @@ pub(super) enum Change {
     Count(Side),
 }
 
-/// All documents of one client, or of all.
+/// The expected documents of one client, or of all clients.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Model {
     rows: [BTreeMap<i64, Row>; 2],
@@ -124,7 +124,8 @@ impl Model {
         }
     }
 
-    /// Descriptions of the first differences between `found` and one side.
+    /// Descriptions of the first differences between `found` and the expected documents of a
+    /// collection.
     pub(super) fn differences(&self, side: Side, found: &[Document]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut there = BTreeMap::new();
@@ -158,7 +159,7 @@ impl Model {
     }
 }
 
-/// Whether the value of a reply to `findAndModify` is that row.
+/// Whether the value in a reply to `findAndModify` is the document with this id and row.
 pub(super) fn is_value(reply: &Document, id: i64, row: &Row) -> bool {
     let value = reply.get("value").and_then(Bson::as_document);
     value

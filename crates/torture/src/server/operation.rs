@@ -1,4 +1,4 @@
-//! The next operation of a client: random, with its changes and the required answers.
+//! Draws the next operation of a client: commands, their changes, and the required replies.
 
 use bson::{Bson, Document, doc};
 use stdx::Rng;
@@ -10,38 +10,38 @@ pub(super) const DATABASE: &str = "torture";
 /// The collection of the shared counters.
 pub(super) const COUNTS: &str = "counts";
 
-/// How many different tags there are.
+/// Number of different tags.
 const TAGS: u64 = 50;
 
-/// Ids of one client.
+/// Number of ids that each client has.
 pub(super) const IDS: i64 = 1 << 32;
 
-/// The required content of a reply besides `ok`.
+/// The required content of a reply, besides `ok: 1`.
 #[derive(Clone, Debug)]
 pub(super) enum Expect {
-    /// This number of documents was matched by the write.
+    /// The write matched this number of documents.
     Met(i32),
-    /// The changed document.
+    /// The reply has the document with this id and row, after the change.
     Value(i64, Row),
-    /// Any document: others change it too.
+    /// The reply has a document; its content is unknown, because other clients change it, too.
     SomeValue,
-    /// Nothing more.
+    /// No further content.
     Ok,
 }
 
 /// An operation: one write, or a transaction.
 #[derive(Clone, Debug)]
 pub(super) struct Operation {
-    /// The commands in order, each with its database and the required answer.
+    /// The commands in order, each with its database and the required reply.
     pub(super) commands: Vec<(&'static str, Document, Expect)>,
-    /// Whether they are a transaction, which ends with the last.
+    /// Whether the commands form a transaction, which the last command ends.
     pub(super) transaction: bool,
-    /// What it changes.
+    /// The changes that the operation makes.
     pub(super) changes: Vec<Change>,
 }
 
 impl Expect {
-    /// Whether a reply without error has this content.
+    /// Whether a successful reply has this content.
     pub(super) fn holds(&self, reply: &Document) -> bool {
         match self {
             Expect::Met(n) => reply.get_i32("n").is_ok_and(|met| met == *n),
@@ -58,11 +58,11 @@ pub(super) struct Draw<'a> {
     pub(super) model: &'a Model,
     /// The client's session.
     pub(super) lsid: &'a Document,
-    /// The number of this operation in the session; it grows with each.
+    /// The number of this operation in the session; each operation has a greater number.
     pub(super) txn_number: i64,
-    /// The client's first id; its documents are numbered from it.
+    /// The first of the client's ids.
     pub(super) first: i64,
-    /// The number of the client's next write; it grows with each document written.
+    /// The number of the client's last write; incremented for each written document.
     pub(super) next: &'a mut i64,
 }
 
@@ -104,7 +104,7 @@ impl Draw<'_> {
         command.insert("txnNumber", self.txn_number);
     }
 
-    /// A number no other write has.
+    /// A number that no other write has.
     fn fresh(&mut self) -> i64 {
         *self.next += 1;
         self.first + *self.next
@@ -114,7 +114,7 @@ impl Draw<'_> {
         i32::try_from(self.rng.below(TAGS)).unwrap_or(0)
     }
 
-    /// A document of this client that is not yet taken.
+    /// A random document of this client that is not in `taken`; adds it to `taken`.
     fn one_of(&mut self, side: Side, taken: &mut Vec<i64>) -> Option<(i64, Row)> {
         let rows = self.model.rows(side);
         let all = rows.len();
@@ -142,7 +142,7 @@ impl Draw<'_> {
         (command, Expect::Met(n), changes)
     }
 
-    /// Update or delete a document.
+    /// A command that updates or deletes a document, with its change.
     fn change(
         &mut self,
         side: Side,
@@ -159,7 +159,7 @@ impl Draw<'_> {
         Some((command, Expect::Met(1), vec![Change::Put(side, id, row)]))
     }
 
-    /// A row after an update, and the update.
+    /// A row after a random update, and the update.
     fn updated(&mut self, row: &Row) -> (Row, Document) {
         let row = Row {
             v: self.fresh(),
@@ -180,7 +180,7 @@ impl Draw<'_> {
         Some((command, Expect::Value(id, row), changes))
     }
 
-    /// Increment the shared counter.
+    /// An operation that increments the shared counter.
     fn counted(&mut self) -> Operation {
         let side = self.side();
         let mut command = doc! {
@@ -198,8 +198,8 @@ impl Draw<'_> {
         }
     }
 
-    /// Writes to both collections, and sometimes to the shared counter, which others may be
-    /// changing: then one of the two is rolled back.
+    /// A transaction that writes to both collections, and sometimes to the shared counter. Another
+    /// client may change the counter at the same time; then the server rolls one of the two back.
     fn transaction(&mut self) -> Operation {
         let mut taken = Vec::new();
         let mut parts = Vec::new();

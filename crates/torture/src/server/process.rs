@@ -9,27 +9,27 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::time;
 
-/// How long a server may take to open its store and listen.
+/// Maximum time for a server to open its store and listen.
 const START_MAX: Duration = Duration::from_secs(120);
 
-/// How long it may take to end in order.
+/// Maximum time for a server to stop in order.
 const STOP_MAX: Duration = Duration::from_secs(120);
 
 /// Interval of checks while waiting.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The id of the server's log message that it listens.
+/// The id of the log message that reports the port.
 const LISTENS: i64 = 23_016;
 
-/// A running server. Dropping it kills it.
+/// A running server. It is killed when dropped.
 pub(super) struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Start `program serve` over the store in `directory`, with its messages in `server.log`
-    /// beside it; `more` are further arguments.
+    /// Start `program serve` over the store in `directory`, with its log in `server.log` there;
+    /// `more` are further arguments.
     pub(super) fn start(
         program: &Path,
         engine: &str,
@@ -39,8 +39,8 @@ impl Process {
         Process::start_in(program, engine, directory, more, &|_| Ok(()))
     }
 
-    /// As [`Process::start`]. `admit` gets the process id before the program is executed, to put
-    /// the process into a group.
+    /// As [`Process::start`]. `admit` gets the process id before the program is executed, so that
+    /// it can put the process into a control group.
     pub(super) fn start_in(
         program: &Path,
         engine: &str,
@@ -52,7 +52,7 @@ impl Process {
         let log = directory.join("server.log");
         let errors = directory.join("server.err");
         fs::create_dir_all(&store).map_err(|e| format!("{}: {e}", store.display()))?;
-        // It has the port of the previous server.
+        // An old log has the port of the previous server.
         if log.exists() {
             fs::remove_file(&log).map_err(|e| format!("{}: {e}", log.display()))?;
         }
@@ -84,7 +84,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Wait until it listens; returns its port.
+    /// Wait until the server listens; returns its port.
     pub(super) fn port(&mut self) -> Result<u16, String> {
         let end = time::now() + START_MAX;
         loop {
@@ -106,28 +106,28 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it ended by itself.
+    /// How the server ended, if it ended by itself.
     pub(super) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(status.to_string())
     }
 
-    /// `kill -9`, and wait for its end.
+    /// `kill -9`, and wait until the process has ended.
     pub(super) fn kill(mut self) {
         self.end();
     }
 
     fn end(&mut self) {
-        // It may have ended by itself.
+        // The server may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// End it in order.
+    /// Stop the server in order.
     pub(super) fn stop(mut self) -> Result<(), String> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // Not reaped yet: the process id is still its own.
+            // The process is not reaped yet, so its id is not reused.
             let _ = kill_process(pid, Signal::TERM);
         }
         let end = time::now() + STOP_MAX;
@@ -149,7 +149,7 @@ impl Drop for Process {
     }
 }
 
-/// The port in the server's log, as soon as it is there.
+/// The port in the server's log, once it is logged.
 fn port_of(log: &str) -> Option<u16> {
     let mut whole = log.split_inclusive('\n').filter(|l| l.ends_with('\n'));
     whole.find_map(|line| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A run without violations.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// The engine below the server.
+    /// The server's storage engine.
     pub engine: String,
     /// The seed.
     pub seed: u64,
@@ -15,7 +15,7 @@ pub struct Summary {
     pub killed: u64,
     /// Servers killed while they started.
     pub killed_starting: u64,
-    /// Servers ended in order, clients writing or not.
+    /// Servers stopped in order, with or without clients that wrote.
     pub stopped: u64,
     /// Writes and transactions acknowledged.
     pub acked: u64,
@@ -23,7 +23,7 @@ pub struct Summary {
     pub transactions: u64,
     /// Transactions rolled back, by the client or by a conflict.
     pub rolled_back: u64,
-    /// Writes of unknown outcome that were sent again and executed, once.
+    /// Operations of unknown outcome that were sent again and had been executed, once.
     pub done_again: u64,
     /// Commits of unknown outcome that did not happen.
     pub never_done: u64,
@@ -31,16 +31,16 @@ pub struct Summary {
     pub built: u64,
     /// Index builds and drops that a kill interrupted.
     pub builds_cut: u64,
-    /// Complete checks.
+    /// Complete comparisons with the expected data.
     pub checks: u64,
-    /// Documents read by them.
+    /// Documents read in these comparisons.
     pub documents: u64,
     /// Time taken.
     pub elapsed: Duration,
 }
 
 impl Summary {
-    /// Kills survived.
+    /// Number of kills, all survived.
     #[must_use]
     pub fn kills(&self) -> u64 {
         self.killed + self.killed_starting
@@ -80,11 +80,11 @@ impl fmt::Display for Summary {
 /// A run with a violation, or one that could not start.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Whether a law was broken.
+    /// Whether a law was broken; if not, the run could not start.
     pub broken: bool,
     /// The explanation.
     pub story: String,
-    /// Where the store is.
+    /// The directory of the store.
     pub directory: PathBuf,
 }
 

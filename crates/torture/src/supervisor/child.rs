@@ -1,7 +1,8 @@
 //! A worker process, seen from the supervisor.
 //!
-//! A thread reads its pipe to the end, so no message is lost when it is killed. I1: after
-//! [`Child::reap`] the process has ended, and every complete message of it can still be received.
+//! A thread reads the worker's pipe to the end, so no message is lost when the worker is killed.
+//! I1: after [`Child::reap`] the process has ended, and all its complete messages can still be
+//! received.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -15,11 +16,11 @@ use stdx::{sync, time};
 
 use crate::protocol::{Event, Order};
 
-/// A message, with the bytes that follow it.
+/// A message from the worker, with the bytes that follow its line.
 pub(super) enum Message {
     /// An event without bytes.
     Event(Event),
-    /// An entry: tree, key, value.
+    /// An entry: the tree, the key and the value.
     Entry(u8, Vec<u8>, Vec<u8>),
     /// A line that is not a message.
     Noise(String),
@@ -29,9 +30,9 @@ pub(super) enum Message {
 pub(super) enum Received {
     /// A message.
     Message(Message),
-    /// No message in time.
+    /// The deadline passed without a message.
     Nothing,
-    /// The pipe ended: the worker has ended or is ending.
+    /// The pipe was closed: the worker has ended or is ending.
     End,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct Child {
 }
 
 impl Child {
-    /// Start a worker. What it prints as errors is appended to `log`.
+    /// Start a worker; its standard error is appended to `log`.
     pub(super) fn start(
         program: &Path,
         environment: &[(&str, &str)],
@@ -80,12 +81,12 @@ impl Child {
         })
     }
 
-    /// Send it a request. A worker that has ended does not receive it; its missing messages show
-    /// that.
+    /// Send a request to the worker. A request to a worker that has ended is ignored; the caller
+    /// notices the missing messages.
     pub(super) fn ask(&mut self, order: &Order) {
         let mut line = serde_json::to_vec(order).expect("orders are plain data");
         line.push(b'\n');
-        // See above.
+        // The worker may have ended.
         let _ = self.orders.write_all(&line);
     }
 
@@ -108,13 +109,13 @@ impl Child {
     pub(super) fn signal(&self, signal: Signal) {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
-            // It may have ended by itself; it is not reaped yet, so the process id is still its
-            // own.
+            // The worker may have ended by itself. It is not reaped yet, so its process id is not
+            // reused.
             let _ = kill_process(pid, signal);
         }
     }
 
-    /// Wait for its end, for at most `limit`.
+    /// Wait until the worker ends, for at most `limit`.
     pub(super) fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let end = time::now() + limit;
         loop {
@@ -126,7 +127,7 @@ impl Child {
         }
     }
 
-    /// Kill it, and wait for its end.
+    /// Kill the worker, and wait until it ends.
     pub(super) fn reap(&mut self) -> Option<ExitStatus> {
         self.signal(Signal::KILL);
         self.child.wait().ok()
@@ -139,7 +140,7 @@ impl Drop for Child {
     }
 }
 
-/// The next complete message; none when the pipe ends, even within a message.
+/// The next complete message; `None` when the pipe ends, even in the middle of a message.
 fn read(pipe: &mut impl BufRead) -> Option<Message> {
     let mut line = Vec::new();
     pipe.read_until(b'\n', &mut line).ok()?;

@@ -1,4 +1,4 @@
-//! One life of a worker.
+//! One life of a worker, from its start to its end.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
@@ -19,15 +19,15 @@ use crate::value::decode;
 /// Maximum time without an expected message; after that the worker counts as hanging.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// How long to wait for a worker to begin a sync; it syncs frequently.
+/// Maximum wait for a worker to start a sync, which workers do frequently.
 const SYNC_WAIT: Duration = Duration::from_millis(500);
 
-/// How long a worker may take to reach the call in which it ends.
+/// Maximum time in which a worker must reach the call in which it kills itself.
 const ABORT_WAIT: Duration = Duration::from_millis(1_500);
 
 type Result<T> = std::result::Result<T, Violation>;
 
-/// One life of a worker, and its parameters.
+/// One life of a worker: its parameters, the oracle, and the counts.
 pub(super) struct Life<'a> {
     pub(super) config: &'a Config,
     pub(super) factory: &'static dyn Factory,
@@ -36,13 +36,14 @@ pub(super) struct Life<'a> {
     pub(super) summary: &'a mut Summary,
 }
 
-/// A violation by a worker.
+/// A violation: the worker does not behave as required.
 fn wrong(story: impl Into<String>) -> Violation {
     Violation::new(Law::Behaviour, story)
 }
 
 impl Life<'_> {
-    /// Live, and end by `ending`; without one, close after the check.
+    /// Run the worker and end it as `ending` requires; without an ending, close the store after the
+    /// check.
     pub(super) fn live(mut self, ending: Option<&Ending>) -> Result<()> {
         let mut child = self.child()?;
         child.ask(&Order::Start(Box::new(self.start.clone())));
@@ -72,7 +73,7 @@ impl Life<'_> {
         Child::start(&self.config.program, environment, &log).map_err(wrong)
     }
 
-    /// The state that the worker sends after opening; none when it was killed at `limit`.
+    /// The state that the worker sends after opening; `None` when it was killed at `limit`.
     fn found(&mut self, child: &mut Child, limit: Option<Instant>) -> Result<Option<State>> {
         let mut found = State::new();
         loop {
@@ -109,7 +110,7 @@ impl Life<'_> {
         }
     }
 
-    /// End a worker that writes.
+    /// End a worker that is writing.
     fn end(&mut self, child: &mut Child, ending: Ending) -> Result<()> {
         match ending {
             Ending::Kill(after) | Ending::KillOpening(after) => self.listen(child, after)?,
@@ -148,7 +149,7 @@ impl Life<'_> {
                 self.summary.aborted += 1;
                 return Ok(());
             }
-            // It did not reach that call.
+            // The worker did not reach the chosen call: it is killed below.
             Ending::Abort => {}
         }
         child.reap();
@@ -156,7 +157,7 @@ impl Life<'_> {
         self.rest(child)
     }
 
-    /// Receive the worker's messages for `span`. It must not end.
+    /// Receive the worker's messages for `span`. The worker must not end meanwhile.
     fn listen(&mut self, child: &mut Child, span: Duration) -> Result<()> {
         let deadline = time::now() + span;
         loop {
@@ -165,14 +166,14 @@ impl Life<'_> {
                 Received::Nothing => return Ok(()),
                 Received::End => return Err(died(child, "wrote")),
             }
-            // A worker that sends messages without pause must be ended, too.
+            // Checked here, too, for a worker that sends messages without a pause.
             if deadline <= time::now() {
                 return Ok(());
             }
         }
     }
 
-    /// Receive the worker's messages until it kills itself. False when it does not.
+    /// Receive the worker's messages until it kills itself; returns false if it does not.
     fn listen_for_end(&mut self, child: &mut Child) -> Result<bool> {
         let deadline = time::now() + ABORT_WAIT;
         loop {
@@ -188,7 +189,7 @@ impl Life<'_> {
         }
     }
 
-    /// Receive the worker's messages until a sync begins, or the wait is over.
+    /// Receive the worker's messages until a sync starts, for at most `SYNC_WAIT`.
     fn listen_for_sync(&mut self, child: &mut Child) -> Result<()> {
         let deadline = time::now() + SYNC_WAIT;
         loop {
@@ -250,7 +251,7 @@ impl Life<'_> {
         self.finish(child)
     }
 
-    /// A worker that was asked to close must do so, and end with success.
+    /// Check that a worker that was asked to close ends with success.
     fn finish(&mut self, child: &mut Child) -> Result<()> {
         loop {
             match child.receive(time::now() + SILENCE_MAX) {
@@ -272,7 +273,7 @@ impl Life<'_> {
         Ok(())
     }
 
-    /// A second worker on a store that is open must be refused.
+    /// Check that a second worker cannot open a store that is open.
     fn rival(&mut self) -> Result<()> {
         let mut rival = self.child()?;
         rival.ask(&Order::Start(Box::new(self.start.clone())));
@@ -288,7 +289,7 @@ impl Life<'_> {
     }
 }
 
-/// Add an entry from the worker.
+/// Add an entry that the worker sent.
 fn entry(found: &mut State, tree: u8, key: &[u8], value: &[u8]) -> Result<()> {
     let bytes = |story: String| Violation::new(Law::Bytes, story);
     let name = TREES.get(usize::from(tree)).unwrap_or(&"?");
@@ -318,8 +319,8 @@ fn hangs(child: &mut Child, what: &str) -> Violation {
     ))
 }
 
-/// Whether the worker, whose pipe has ended, was ended by SIGKILL: its own, because no other
-/// process sends it.
+/// Whether SIGKILL ended the worker, whose pipe has ended. Only the worker itself sends this signal
+/// here.
 fn was_killed(child: &mut Child) -> bool {
     let status = child.wait(Duration::from_secs(5));
     status.and_then(|status| status.signal()) == Some(Signal::KILL.as_raw())

@@ -1,4 +1,4 @@
-//! How a worker's life ends, chosen before it begins.
+//! How a worker ends; chosen before it starts.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,44 +8,45 @@ use stdx::Rng;
 use crate::draw::pick;
 use crate::protocol::{Abort, Part};
 
-/// The shortest and longest mean delay of a kill, in milliseconds; between them it is drawn evenly
-/// by its logarithm, and the delay itself exponentially around it.
+/// The minimum and maximum mean delay of a kill, in milliseconds. The mean is drawn evenly on a
+/// logarithmic scale; the delay is drawn from an exponential distribution with this mean.
 const DELAY_MS: (f64, f64) = (1.0, 500.0);
 
-/// The longest delay, in milliseconds.
+/// The maximum delay, in milliseconds.
 const DELAY_MAX_MS: f64 = 1_500.0;
 
-/// The mean delay of a kill of a worker that opens or closes, in milliseconds.
+/// The mean delay of a kill while the worker opens or closes the store, in milliseconds.
 const AT_EDGE_MS: f64 = 6.0;
 
-/// The mean delay of a kill of a worker that syncs, in milliseconds.
+/// The mean delay of a kill during a sync, in milliseconds.
 const IN_SYNC_MS: f64 = 0.6;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// SIGKILL while it writes, this time after it began.
+    /// SIGKILL, this time after the worker started to write.
     Kill(Duration),
-    /// SIGKILL this time after its start: while it opens the store or sends entries.
+    /// SIGKILL, this time after the worker was started: while it opens the store or sends entries.
     KillOpening(Duration),
-    /// SIGKILL during a checkpoint or sync: the second time after it began, the first one that
-    /// begins after the first time.
+    /// SIGKILL during a sync: in the first sync that starts after the first time, when it has run
+    /// for the second time.
     KillSyncing(Duration, Duration),
-    /// It is asked to close after the first time, and killed after the second.
+    /// A request to close after the first time, and SIGKILL after the second.
     KillClosing(Duration, Duration),
     /// SIGSTOP, then SIGKILL while it is stopped.
     KillStopped(Duration, Duration),
     /// SIGSTOP, SIGCONT, then SIGKILL.
     KillContinued(Duration, Duration, Duration),
-    /// SIGTERM; it must end in order.
+    /// SIGTERM, on which the worker must close the store and exit.
     Terminate(Duration),
-    /// It kills itself by SIGKILL in a call that was chosen before ([`abort`]).
+    /// The worker sends itself SIGKILL in a call that was chosen before ([`abort`]).
     Abort,
     /// A second worker tries to open the same store and must be refused; then SIGKILL.
     Rival(Duration),
 }
 
 impl Ending {
-    /// Draw an ending. `young`: the store is new, and its creation should be interrupted, too.
+    /// Draw an ending. If `young`, the store is new, and the kill should often interrupt its
+    /// creation.
     pub(super) fn draw(rng: &mut Rng, young: bool) -> Ending {
         let (least, most) = DELAY_MS;
         let mean = least * (most / least).powf(rng.unit());
@@ -65,7 +66,8 @@ impl Ending {
     }
 }
 
-/// Sites of betree in which to end; the first means any call that changes a file.
+/// Sites of betree at which a worker may kill itself; the empty one means any call that changes a
+/// file.
 const SITES: [&str; 20] = [
     "",
     "create.",
@@ -89,15 +91,15 @@ const SITES: [&str; 20] = [
     "superblock.write",
 ];
 
-/// Probability that a plain kill becomes one in a chosen call, where supported.
+/// Probability that a plain kill is replaced by one in a chosen call, for engines that support it.
 const CHOSEN: f64 = 0.6;
-/// Probability of any site, and the largest number of a call then.
+/// Probability of the site that means any call, and the maximum number of the call in this case.
 const ANY: (f64, f64) = (0.4, 3_000.0);
-/// The mean number of a call at a site.
+/// Mean number of the call at other sites.
 const AT_SITE: f64 = 6.0;
 
-/// The call in which to end instead of `ending`; none for endings that are not plain kills, and
-/// sometimes for plain kills.
+/// The call in which the worker kills itself, instead of `ending`. `None` if the ending is not a
+/// plain kill, and sometimes for plain kills.
 pub(super) fn abort(rng: &mut Rng, ending: &Ending) -> Option<Abort> {
     let plain = matches!(ending, Ending::Kill(_) | Ending::KillOpening(_));
     if !plain || !rng.chance(CHOSEN) {
@@ -113,7 +115,7 @@ pub(super) fn abort(rng: &mut Rng, ending: &Ending) -> Option<Abort> {
     };
     Some(Abort {
         site: site.to_owned(),
-        // Small and positive: the fraction is dropped.
+        // A small positive number, truncated to an integer.
         nth: Duration::from_secs_f64(nth).as_secs(),
         part: pick(rng, &[Part::Before, Part::Half, Part::After]),
     })

@@ -1,9 +1,10 @@
 //! The supervisor: starts a worker, receives its messages, ends it, and starts the next one on the
-//! same store. The oracle is in this process, the engine is not.
+//! same store. The oracle runs in this process, the engine in the worker.
 //!
-//! A cycle is one life of a worker: it opens the store of the last one, is checked, writes, and is
-//! ended. After every `STORE_CYCLES` cycles, and after the last one, a worker only opens, is
-//! checked and closes in order, and the next cycle begins with a new store.
+//! A cycle is one life of a worker: it opens the store of the previous worker, the state is
+//! checked, the worker writes and is ended. After every `STORE_CYCLES` cycles, and after the last
+//! one, a worker only opens the store, and closes it after the check; the next cycle begins with a
+//! new store.
 
 mod child;
 mod cycle;
@@ -30,10 +31,11 @@ use report::Place;
 /// Maximum number of writers of a worker.
 const WRITERS_MOST: u64 = 5;
 
-/// Lives of workers on one store; then it is closed in order, and the next worker gets a new one.
+/// Number of lives on one store; then a worker closes it in order, and the next worker gets a new
+/// one.
 const STORE_CYCLES: u32 = 25;
 
-/// Number of first lives on a store, half of which are ended while they open it.
+/// Number of the first lives on a store; half of them are ended while they open the store.
 const YOUNG_CYCLES: u32 = 4;
 
 /// The parameters of a run.
@@ -41,29 +43,31 @@ const YOUNG_CYCLES: u32 = 4;
 pub struct Config {
     /// The engine.
     pub engine: String,
-    /// Lives of workers.
+    /// Number of lives of workers.
     pub cycles: u32,
     /// The seed of all random choices.
     pub seed: u64,
-    /// The directory of the store, the workers' log and copies; created if missing, and must be
-    /// empty.
+    /// The directory for the store, the workers' log and copies of the store. Created if missing;
+    /// must be empty.
     pub directory: PathBuf,
-    /// The program that runs as a worker when called with `worker`.
+    /// The program of the worker, executed with the argument `worker`.
     pub program: PathBuf,
     /// Copy the store before each check, so that a failure keeps the checked state.
     pub copy: bool,
-    /// The weakest durability whose acknowledgement promises survival of a kill: every engine must
-    /// keep `group`; engines with the capability `persistent` also keep `interval`.
+    /// The weakest durability whose acknowledged commits must survive a kill. Commits at `group`
+    /// must survive on every engine; those at `interval` on engines with the capability
+    /// `persistent`.
     pub kept: Durability,
-    /// Allow an engine that is not persistent, or a lie: for tests of the supervisor.
+    /// Allow an engine that is not persistent, or a worker that cheats; used in tests of the
+    /// supervisor.
     pub canary: bool,
     /// How the worker cheats.
     pub lie: Option<Lie>,
-    /// Every plain kill is one in this call, if the engine is betree.
+    /// The call in which workers kill themselves in every plain kill, if the engine is betree.
     pub abort: Option<Abort>,
 }
 
-/// Torture an engine. `note` is called for every cycle.
+/// Run the cycles on an engine. `note` is called for every cycle.
 ///
 /// # Errors
 /// A broken law, with the command to examine it, or the reason why the run could not start.
@@ -127,7 +131,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
     Ok(summary)
 }
 
-/// How the next worker starts; its counters begin with `first`.
+/// The parameters of the next worker; `first` is the counter of its first commits.
 fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> Start {
     Start {
         engine: config.engine.clone(),
@@ -141,15 +145,15 @@ fn start(config: &Config, factory: &dyn Factory, rng: &mut Rng, first: u64) -> S
     }
 }
 
-/// The call in which the worker of `cycle` ends itself, instead of `ending`.
+/// The call in which the worker of `cycle` kills itself; `None` if `ending` applies.
 fn choose(config: &Config, cycle: u32, ending: &Ending) -> Option<Abort> {
-    // A separate generator, so that other choices do not depend on it.
+    // A generator of its own, so that this choice does not affect other random choices.
     let mut rng = Rng::new(mix64(config.seed ^ u64::from(cycle) << 32 ^ 0xAB));
     let drawn = ending::abort(&mut rng, ending)?;
     (config.engine == "betree").then(|| config.abort.clone().unwrap_or(drawn))
 }
 
-/// Refuse invalid parameters; create the directory.
+/// Check the parameters, and create the directory.
 fn prepare(config: &Config) -> Result<&'static dyn Factory, String> {
     let factory = lab::targets::factory(&config.engine)?;
     if !factory.available() {

@@ -24,11 +24,11 @@ pub struct Summary {
     pub killed_closing: u64,
     /// Workers that closed the store in order.
     pub closed: u64,
-    /// Second workers that were refused.
+    /// Second workers that could not open the store.
     pub rivals: u64,
-    /// Checks of a whole state.
+    /// Comparisons of a whole state with the history.
     pub checks: u64,
-    /// Checks by the engine itself after opening.
+    /// Checks by the engine itself, after opening.
     pub verified: u64,
     /// Counts of the checks.
     pub verdict: Verdict,
@@ -70,13 +70,13 @@ impl Summary {
         self.counts = counts;
     }
 
-    /// All kills survived.
+    /// Number of kills of any kind, all survived.
     #[must_use]
     pub fn kills(&self) -> u64 {
         self.killed + self.aborted + self.killed_opening + self.killed_closing
     }
 
-    /// Kills survived per minute.
+    /// Number of kills per minute.
     #[must_use]
     pub fn kills_per_minute(&self) -> f64 {
         self.kills() as f64 * 60.0 / self.elapsed.as_secs_f64().max(1e-3)
@@ -114,12 +114,12 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Where a law was broken.
+/// The cycle in which a law was broken.
 pub(super) struct Place<'a> {
     pub(super) cycle: u32,
-    /// How the last worker ended, and its options.
+    /// How the previous worker ended, and its options.
     pub(super) before: &'a str,
-    /// How this one was going to end.
+    /// How the current worker was going to end.
     pub(super) ending: &'a str,
     pub(super) options: &'a str,
 }
@@ -127,11 +127,11 @@ pub(super) struct Place<'a> {
 /// A run with a violation, or one that could not start.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The broken law; none when the run could not start.
+    /// The broken law; `None` when the run could not start.
     pub violation: Option<Violation>,
     /// The explanation.
     pub story: String,
-    /// Where the store is.
+    /// The directory of the store.
     pub directory: PathBuf,
 }
 

@@ -1,5 +1,5 @@
-//! A file system that kills the process in a chosen call: earlier calls have taken effect, later
-//! calls are not made, and all other threads stop where they are.
+//! A file system that kills the process in a chosen call. Earlier calls have taken effect; later
+//! calls are not made, and all other threads stop wherever they are.
 
 use std::io;
 use std::path::Path;
@@ -12,20 +12,21 @@ use vfs::{File, Held, Open, RealVfs, Site, Vfs};
 
 use crate::protocol::{Abort, Part};
 
-/// Counts the calls at the chosen site.
+/// Counts the calls at the chosen site, to find the chosen call.
 struct Fuse {
     abort: Abort,
     calls: AtomicU64,
 }
 
 impl Fuse {
-    /// Whether this call at `site` is the last one.
+    /// Whether this call at `site` is the chosen one.
     fn burns(&self, site: Site) -> bool {
         site.0.starts_with(self.abort.site.as_str())
             && self.calls.fetch_add(1, Ordering::SeqCst) + 1 == self.abort.nth
     }
 
-    /// Execute `call`; for the last call execute only `half`, or nothing, and end.
+    /// Execute `call`. If it is the chosen call, execute all of it, only `half`, or nothing, and
+    /// kill the process.
     fn run<T>(
         &self,
         site: Site,
@@ -35,7 +36,7 @@ impl Fuse {
         if !self.burns(site) {
             return call();
         }
-        // Its result does not matter any more.
+        // The process ends, so the results of the calls are ignored.
         match self.abort.part {
             Part::Before => {}
             Part::Half => drop(half()),
@@ -48,20 +49,20 @@ impl Fuse {
 /// Kill this process, like a kill from outside.
 fn end() -> ! {
     loop {
-        // It cannot be refused; this thread waits until it arrives.
+        // SIGKILL cannot be refused; this thread waits until the signal arrives.
         let _ = kill_process(getpid(), Signal::KILL);
         std::thread::park();
     }
 }
 
-/// The operating system's file system, until the chosen call.
+/// The file system of the operating system, up to the chosen call.
 pub(super) struct AbortVfs {
     inner: RealVfs,
     fuse: Arc<Fuse>,
 }
 
 impl AbortVfs {
-    /// One that ends the process at `abort`.
+    /// A file system that kills the process in the call `abort`.
     pub(super) fn new(abort: Abort) -> AbortVfs {
         AbortVfs {
             inner: RealVfs::new(),

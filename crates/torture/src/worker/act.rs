@@ -12,13 +12,13 @@ use crate::key::Key;
 use crate::protocol::{Change, Event, Intent, Lie};
 use crate::value::{Stamp, encode};
 
-/// Share of the commits that are rolled back after their announcement.
+/// Probability that a commit is rolled back after its announcement.
 const ROLLBACK: f64 = 0.04;
 
-/// Share of the commits with which the lies cheat that do so sometimes.
+/// Probability that a commit is affected, for the ways of cheating that do not affect all commits.
 const CHEAT: f64 = 0.05;
 
-/// Executes a writer's commits; keeps its buffers from commit to commit.
+/// Executes the commits of a writer; reuses its buffers for all commits.
 pub(super) struct Actor<'a> {
     shared: &'a Shared<'a>,
     writer: u32,
@@ -68,7 +68,7 @@ impl<'a> Actor<'a> {
         self.say(Event::Aborted(intent.writer, intent.counter));
     }
 
-    /// The value of `key` in this commit, of `len` bytes, into `self.value`.
+    /// Put the value of `key` in this commit, of `len` bytes, into `self.value`.
     fn encode(&mut self, intent: &Intent, key: Key, len: u32) {
         let stamp = Stamp {
             writer: self.writer,
@@ -78,7 +78,7 @@ impl<'a> Actor<'a> {
         encode(key, stamp, &mut self.value);
     }
 
-    /// The first `count` changes of `intent`, into the batch.
+    /// Put the first `count` changes of `intent` into the batch.
     fn fill(&mut self, intent: &Intent, count: usize) {
         self.batch.clear();
         for &change in intent.changes.iter().take(count) {
@@ -114,7 +114,7 @@ impl<'a> Actor<'a> {
         for &change in &intent.changes {
             match self.change(transaction.as_mut(), intent, change, rng) {
                 Ok(()) => {}
-                // It was not announced, so it did not happen.
+                // The commit was not announced, so it must not have happened.
                 Err(e) if e.kind() == ErrorKind::Conflict => return Ok(()),
                 Err(e) => return Err(text("a change in a transaction")(e)),
             }
@@ -155,7 +155,7 @@ impl<'a> Actor<'a> {
                     0 => transaction.put(tree, &bytes, &self.value),
                     1 => transaction.put_blind(tree, &bytes, &self.value),
                     _ => match transaction.insert(tree, &bytes, &self.value) {
-                        // Then it must be replaced.
+                        // The key exists, so its value is replaced.
                         Err(e) if e.kind() == ErrorKind::Exists => {
                             transaction.put(tree, &bytes, &self.value)
                         }
@@ -165,8 +165,8 @@ impl<'a> Actor<'a> {
             }
             Change::Delete(key) => {
                 let (tree, bytes) = (store.tree(key.tree), key.bytes());
-                // It is the engine's choice whether deleting an absent key is a write: make it one,
-                // so that it has a place in the order of the commits.
+                // Whether deleting a missing key counts as a write depends on the engine. A blind
+                // delete always does, and so has a place in the order of the commits.
                 if rng.chance(0.5) && transaction.delete(tree, &bytes)? {
                     return Ok(());
                 }
@@ -180,7 +180,7 @@ impl<'a> Actor<'a> {
         }
     }
 
-    /// Cheat as in `lie`; returns false if this commit is executed honestly.
+    /// Cheat as `lie` requires; returns false if this commit must be executed normally.
     fn cheat(&mut self, lie: Lie, intent: &Intent, rng: &mut Rng) -> Result<bool, String> {
         match lie {
             Lie::Skip if rng.chance(CHEAT) => {

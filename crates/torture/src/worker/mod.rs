@@ -69,7 +69,7 @@ pub fn serve() -> u8 {
     }
 }
 
-/// Orders from standard input and from SIGTERM, which means `close`.
+/// Forward requests from standard input; SIGTERM is forwarded as `close`.
 fn listen() -> Result<Receiver<Order>, String> {
     let (send, orders) = channel();
     let text = |e: io::Error| format!("cannot listen: {e}");
@@ -77,7 +77,7 @@ fn listen() -> Result<Receiver<Order>, String> {
     let to_close = send.clone();
     sync::spawn("signals", move || {
         for _ in signals.forever() {
-            // There is no receiver when the worker is ending anyway.
+            // The receiver is gone if the worker is ending.
             let _ = to_close.send(Order::Close);
         }
     })
@@ -99,7 +99,7 @@ fn read_orders(send: &Sender<Order>) {
             return;
         }
     }
-    // The supervisor has closed the pipe: the same as a request to close.
+    // The supervisor has closed the pipe, which also means `close`.
     let _ = send.send(Order::Close);
 }
 
@@ -138,7 +138,7 @@ fn write(orders: &Receiver<Order>, voice: &Voice, start: &Start, store: &Store) 
         }
         scope.spawn(move || reader::run(shared));
         scope.spawn(move || upkeep::run(shared));
-        // Any next message ends it.
+        // Any further request ends the writing.
         let _ = orders.recv();
         shared.stop.store(true, Ordering::Relaxed);
     });

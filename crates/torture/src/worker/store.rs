@@ -1,4 +1,4 @@
-//! The worker's store: opening it, and sending its content.
+//! The worker's store: opens it, and sends its content.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(super) struct Store {
     pub(super) trees: [TreeId; TREES.len()],
 }
 
-/// An error of the engine as a sentence.
+/// Describes an error of the engine in `operation`.
 pub(super) fn text(operation: &str) -> impl Fn(kv::Error) -> String {
     move |e| format!("{operation}: {:?}: {e}", e.kind())
 }
@@ -40,13 +40,13 @@ impl Store {
         Ok(Store { engine, trees })
     }
 
-    /// The handle of tree `number`.
+    /// The handle of the tree `number`.
     pub(super) fn tree(&self, number: u8) -> TreeId {
         let tree = self.trees.get(usize::from(number));
         *tree.expect("keys name trees there are")
     }
 
-    /// Let the engine check itself; false when it cannot.
+    /// Run the engine's own check; false when the engine has none.
     pub(super) fn verify(&self) -> Result<bool, String> {
         match self.engine.verify() {
             Ok(()) => Ok(true),
@@ -55,8 +55,8 @@ impl Store {
         }
     }
 
-    /// Send every entry of every tree, and check that reading backwards and key by key gives the
-    /// same.
+    /// Send every entry of every tree, and check that a backward scan and lookups by key give the
+    /// same entries.
     pub(super) fn dump(&self, voice: &Voice, start: &Start) -> Result<(), String> {
         let snapshot = self.engine.begin_read().map_err(text("begin_read"))?;
         let hidden = match start.lie {
@@ -143,7 +143,7 @@ fn author(tree: u8, key: &[u8], value: &[u8]) -> Option<(u32, u64)> {
     Some((stamp.writer, stamp.counter))
 }
 
-/// The last commit of the writer that has one.
+/// The writer and the counter of the newest commit.
 fn newest(store: &Store, snapshot: &dyn Snapshot) -> Result<Option<(u32, u64)>, String> {
     for writer in 0..WRITERS_MAX {
         let key = Key::ledger(writer);

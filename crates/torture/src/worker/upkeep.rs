@@ -12,7 +12,7 @@ use crate::draw::pick;
 use crate::key::TREES;
 use crate::protocol::{Event, Lie};
 
-/// Time limit of a settle; it is called often.
+/// Time limit of a settle; short, because settles are frequent.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// Execute maintenance calls until stopped.
@@ -37,16 +37,16 @@ fn step(shared: &Shared<'_>, rng: &mut Rng) -> Result<(), String> {
         17..=18 => compact(shared, rng),
         _ => match engine.verify() {
             Ok(()) => Ok(()),
-            // The reader has a snapshot, or the engine has no such check.
+            // The reader holds a snapshot, or the engine has no such check.
             Err(e) if matches!(e.kind(), ErrorKind::Conflict | ErrorKind::Unsupported) => Ok(()),
             Err(e) => Err(text("verify")(e)),
         },
     }
 }
 
-/// Execute a call that makes all earlier commits durable.
+/// Execute a call that makes all earlier commits durable, and announce it.
 fn synced(shared: &Shared<'_>, call: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    // A worker that cheats with commits would be caught by this alone.
+    // Not announced if commits are held back: the sync alone would reveal the cheat.
     let announced = shared.start.lie != Some(Lie::Hold);
     if announced {
         shared.voice.say(&Event::SyncBegun);

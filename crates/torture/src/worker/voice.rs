@@ -10,7 +10,7 @@ use stdx::sync::Mutex;
 
 use crate::protocol::Event;
 
-/// The worker's output.
+/// The worker's output, for messages to the supervisor.
 pub(super) struct Voice {
     out: Mutex<File>,
 }
@@ -24,7 +24,7 @@ impl Voice {
         })
     }
 
-    /// Send `event`.
+    /// Send an event.
     pub(super) fn say(&self, event: &Event) {
         self.say_bytes(&line(event));
     }
@@ -44,7 +44,7 @@ impl Voice {
 
     fn say_bytes(&self, bytes: &[u8]) {
         if self.out.lock().write_all(bytes).is_err() {
-            // The supervisor has ended.
+            // The pipe is closed: the supervisor has ended.
             process::exit(1);
         }
     }

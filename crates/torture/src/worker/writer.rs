@@ -20,7 +20,7 @@ const KEPT_COMMITS: u64 = 120;
 
 /// The frequencies of the kinds of commits, drawn at each start.
 struct Mix {
-    /// Weights of the durabilities, in their order.
+    /// The weight of each durability, in the order of the enum.
     levels: [u64; 4],
     transactions: f64,
     large: f64,
@@ -128,7 +128,7 @@ fn key(mix: &Mix, rng: &mut Rng, writer: u32, counter: u64, index: u64) -> Key {
     }
 }
 
-/// The key to delete instead of `key`: an ascending key does not exist yet, so an older one is
+/// The key to delete in place of `key`: an ascending key does not exist yet, so an older one is
 /// used.
 fn older(key: Key, rng: &mut Rng, writer: u32, counter: u64) -> Key {
     if key != Key::ascending(key.tree, writer, counter, key.id % CHANGES_MAX) {
@@ -150,8 +150,8 @@ fn length(mix: &Mix, rng: &mut Rng) -> u32 {
     VALUE_MIN + u32::try_from(more).expect("below the longest value")
 }
 
-/// A range delete: the writer's oldest ascending keys or, in a batch (which has one place in the
-/// order of commits), some shared hot keys.
+/// A range delete: the writer's oldest ascending keys or, in a batch (whose range delete has a
+/// single place in the order of commits), some shared hot keys.
 fn trim(rng: &mut Rng, writer: u32, counter: u64, transaction: bool) -> Change {
     let tree = tree(rng);
     if !transaction && rng.chance(0.3) {

@@ -26,7 +26,7 @@ fn strangers_cost_little_memory_and_keep_nobody_out() {
     println!("{outcome}");
     let more = outcome.memory_peak.saturating_sub(outcome.memory_before);
     assert!(more < ALLOWED, "W6: {outcome}");
-    // Minimum counts, so that an attack without effect does not pass.
+    // Minimum counts, so that an attack without effect fails the test.
     assert!(5 << 20 < outcome.sent, "{outcome}");
     assert!(100 < outcome.closed, "{outcome}");
     assert!(200 <= outcome.answered, "{outcome}");

@@ -1,4 +1,4 @@
-//! Workers that cheat: each must be caught by the law it breaks, within a bounded number of lives.
+//! Workers that cheat: the law that each breaks must detect it, within a bounded number of lives.
 
 use torture::oracle::Law;
 use torture::protocol::Lie;
@@ -6,7 +6,7 @@ use torture::{Config, Failure, run};
 
 use crate::engines::config;
 
-/// The failure that catches `config`. A cheat lasts until it is caught, so this ends.
+/// The failure by which a run with a cheat is detected. A run lasts until then.
 fn caught(change: impl FnOnce(&mut Config)) -> Failure {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config("lmdb", 5, directory.path());
@@ -43,7 +43,7 @@ fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
 #[test]
 fn a_commit_that_was_never_made_is_missed() {
     let failure = lie(Lie::Skip);
-    // If it is the newest of its writer it is lost; otherwise later commits have a gap before them.
+    // The newest commit of a writer is found lost; another commit leaves a gap before later ones.
     let laws = [Law::Durable, Law::Atomic, Law::Order, Law::Prefix];
     assert!(laws.contains(&law(&failure)), "{failure}");
 }
@@ -60,7 +60,7 @@ fn a_commit_held_back_is_missed() {
 #[test]
 fn half_a_commit_is_noticed() {
     let failure = lie(Lie::Tear);
-    // The concurrent reader may be the first to see it.
+    // The concurrent reader may notice the half commit first.
     let seen = failure.story.contains("in a snapshot that ends with");
     let laws = [Law::Atomic, Law::Durable, Law::Order];
     assert!(seen || laws.contains(&law(&failure)), "{failure}");
@@ -69,7 +69,8 @@ fn half_a_commit_is_noticed() {
 #[test]
 fn a_rolled_back_commit_that_is_there_is_noticed() {
     let failure = lie(Lie::Leak);
-    // A leaked delete leaves no value with its author: then no order explains the missing entry.
+    // A leaked delete leaves no value that names its author; then no order explains the missing
+    // entry.
     let laws = [Law::Atomic, Law::Order];
     assert!(laws.contains(&law(&failure)), "{failure}");
 }

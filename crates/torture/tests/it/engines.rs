@@ -5,13 +5,13 @@ use std::path::Path;
 use kv::Durability;
 use torture::{Config, run};
 
-/// Cycles of a run: enough for every kind of ending.
+/// Number of cycles of a run: enough for every kind of ending.
 const CYCLES: u32 = 40;
 
-/// One that draws every kind of ending.
+/// A seed that draws every kind of ending.
 const SEED: u64 = 22;
 
-/// A run of `engine` in `directory`.
+/// The parameters of a run.
 pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
     Config {
         engine: engine.to_owned(),
@@ -27,8 +27,8 @@ pub(crate) fn config(engine: &str, seed: u64, directory: &Path) -> Config {
     }
 }
 
-/// Debian's WiredTiger (3.2.1) is not among them: if it is killed while it creates a store, it may
-/// refuse to open the store again ("the library has failed").
+/// WiredTiger 3.2.1 (Debian) is excluded: if it is killed while it creates a store, it may refuse
+/// to open the store again ("the library has failed").
 const ENGINES: &[&str] = &["betree", "lmdb", "rocksdb"];
 
 #[test]
@@ -41,8 +41,8 @@ fn nothing_acknowledged_is_lost() {
         let summary = summary.unwrap_or_else(|failure| panic!("{failure}"));
         println!("{summary}");
         assert_eq!(notes, CYCLES + 1, "{summary}");
-        // Minimum counts, so that a run without effect does not pass. LMDB closes within a
-        // millisecond, mostly before the kill.
+        // Minimum counts, so that a run without effect fails the test. LMDB closes within a
+        // millisecond, so a kill mostly comes too late.
         let ended = summary.kills() + summary.closed;
         let over = if *engine == "lmdb" { summary.closed } else { 0 };
         assert!(1 <= summary.killed_closing + over, "{summary}");

@@ -1,4 +1,4 @@
-//! Command lines in; a line, messages and exit codes out.
+//! Command lines: their output, messages and exit codes.
 
 use std::process::{Command, Output};
 

@@ -1,4 +1,4 @@
-//! The document server, killed under clients; and clients that cheat, which must be caught.
+//! The document server is killed while clients write; and clients that cheat must be detected.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn acknowledged_writes_are_there_once() {
     let config = config("betree", 11, 12, directory.path());
     let summary = server::run(&config, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{summary}");
-    // Minimum counts, so that a run without effect does not pass.
+    // Minimum counts, so that a run without effect fails the test.
     assert!(7 <= summary.kills(), "{summary}");
     assert!(8 <= summary.checks, "{summary}");
     assert!(50 <= summary.acked, "{summary}");
@@ -33,7 +33,7 @@ fn acknowledged_writes_are_there_once() {
     assert!(3 <= summary.built, "{summary}");
 }
 
-/// The same on an engine with one writer and without a log, in a few seconds.
+/// The same test, shorter, on an engine with a single writer and without a log.
 #[test]
 fn acknowledged_writes_are_there_once_on_lmdb() {
     let directory = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn hostile_clients_take_neither_memory_nor_answers() {
     let plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
     let figures = hostile::run(&plan, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{figures}");
-    // Minimum counts, so that a run without effect does not pass.
+    // Minimum counts, so that a run without effect fails the test.
     assert!(1 << 20 <= figures.sent, "{figures}");
     assert!(20 <= figures.probes.count(), "{figures}");
     assert!(
@@ -106,7 +106,7 @@ fn hostile_clients_take_neither_memory_nor_answers() {
 fn a_server_that_takes_too_much_memory_is_noticed() {
     let directory = tempfile::tempdir().unwrap();
     let mut plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
-    // The program alone takes more.
+    // Less than the program itself needs.
     plan.memory = ByteSize::mib(4);
     let failure = hostile::run(&plan, &mut |_| ()).unwrap_err();
     let story = &failure.story;
@@ -114,7 +114,7 @@ fn a_server_that_takes_too_much_memory_is_noticed() {
     assert!(starts || failure.broken && story.contains("H"), "{story}");
 }
 
-/// The failure of a run that must not pass. It ends when the cheat is caught.
+/// The failure by which a run with a cheat is detected. A run lasts until then.
 fn caught(change: impl FnOnce(&mut Config)) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut config = config("betree", 13, 400, directory.path());
@@ -130,7 +130,7 @@ fn caught(change: impl FnOnce(&mut Config)) -> String {
 
 #[test]
 fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
-    // W1.
+    // Law W1.
     let story = caught(|config| config.engine = "memory".to_owned());
     for part in ["engine memory", "seed 13", "--server"] {
         assert!(story.contains(part), "no {part:?} in {story}");
@@ -139,7 +139,7 @@ fn an_engine_that_keeps_nothing_loses_what_it_acknowledged() {
 
 #[test]
 fn a_write_that_was_never_made_is_missed() {
-    // W1.
+    // Law W1.
     let story = caught(|config| config.lie = Some(Lie::Skip));
     let parts = ["is lost", "should", "was answered", "is unknown"];
     assert!(parts.iter().any(|part| story.contains(part)), "{story}");
@@ -147,7 +147,7 @@ fn a_write_that_was_never_made_is_missed() {
 
 #[test]
 fn an_index_that_was_never_built_is_missed() {
-    // W5.
+    // Law W5.
     let story = caught(|config| config.lie = Some(Lie::Unbuilt));
     let parts = "acknowledged that it is built, and it is dropped";
     assert!(story.contains(parts), "{story}");
@@ -155,7 +155,7 @@ fn an_index_that_was_never_built_is_missed() {
 
 #[test]
 fn a_write_sent_again_under_another_number_is_noticed() {
-    // W2.
+    // Law W2.
     let story = caught(|config| config.lie = Some(Lie::Anew));
     let parts = ["was answered", "should", "is unknown", "otherwise"];
     assert!(parts.iter().any(|part| story.contains(part)), "{story}");

@@ -1,35 +1,37 @@
 //! Aligned memory for direct input and output, kept for reuse.
 //!
-//! - I1: the bytes of [`Bounce::bytes`] begin at a multiple of [`BLOCK`] in memory, and their
-//!   length is a multiple of [`BLOCK`], with any allocator: one block more is allocated than is
-//!   used.
+//! - I1: the bytes of [`Bounce::bytes`] start at an address that is a multiple of [`BLOCK`], and
+//!   their length is a multiple of [`BLOCK`]. Any allocator will do, because one block more is
+//!   allocated than is used.
 //!
-//! A pool keeps at most [`SMALL_KEPT`] small and [`LARGE_KEPT`] large buffers: 4 MiB each. Any
-//! number may be in use at the same time; the pool's locks are held for a push or a pop only.
+//! A pool keeps at most [`SMALL_KEPT`] small and [`LARGE_KEPT`] large unused buffers, 4 MiB of
+//! each. Any number of buffers may be in use at the same time; the pool's locks are held only for a
+//! push or a pop.
 
 use std::mem;
 use std::sync::Arc;
 
 use stdx::sync::Mutex;
 
-/// Alignment of the offsets, lengths and addresses of direct requests: enough for every device with
-/// logical blocks of 512 to 4,096 bytes.
+/// Alignment of the offsets, lengths and addresses of direct requests: sufficient for every device
+/// with logical blocks of 512 to 4,096 bytes.
 pub(super) const BLOCK: usize = 4096;
-/// The largest direct request; longer ones are cut into pieces.
+/// Maximum size of a direct request; longer ones are split.
 pub(super) const LARGE: usize = 1 << 20;
-/// A little more than one page of an engine: random reads should not each take a large buffer.
+/// Size of a small buffer: somewhat more than a page of an engine, so that random reads do not need
+/// a large buffer.
 const SMALL: usize = 64 << 10;
 const SMALL_KEPT: usize = 64;
 const LARGE_KEPT: usize = 4;
 
-/// Unused buffers.
+/// A pool of unused buffers.
 #[derive(Default)]
 pub(super) struct Pool {
     small: Mutex<Vec<Vec<u8>>>,
     large: Mutex<Vec<Vec<u8>>>,
 }
 
-/// A buffer taken from a pool; dropping it returns it.
+/// A buffer taken from a pool; dropping it puts it back.
 pub(super) struct Bounce {
     pool: Arc<Pool>,
     memory: Vec<u8>,
@@ -38,7 +40,8 @@ pub(super) struct Bounce {
 }
 
 impl Pool {
-    /// A buffer for at least `length` bytes, at most [`LARGE`]. Its content is arbitrary.
+    /// Takes a buffer for at least `length` bytes, which must not exceed [`LARGE`]. Its content is
+    /// arbitrary.
     pub(super) fn take(self: &Arc<Self>, length: usize) -> Bounce {
         assert!(length <= LARGE, "direct requests are cut into pieces");
         let size = if length <= SMALL { SMALL } else { LARGE };
@@ -92,7 +95,7 @@ impl Drop for Bounce {
     }
 }
 
-/// Whether direct requests may use this memory directly.
+/// Whether direct requests may use this memory without a bounce buffer.
 pub(super) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(BLOCK) == 0 && bytes.len().is_multiple_of(BLOCK)
 }

@@ -1,9 +1,9 @@
 //! An open file of the operating system, with direct input and output where it is supported.
 //!
-//! A file opened direct has two descriptors: requests of whole aligned blocks bypass the page cache
-//! (through a bounce buffer unless the caller's memory is aligned), reads of anything else are
-//! widened to whole blocks, and writes of anything else go through the second, buffered descriptor.
-//! The kernel keeps the two coherent as long as they do not write at the same moment, so:
+//! A file opened direct has two descriptors. Requests of whole aligned blocks use the first one and
+//! bypass the page cache, through a bounce buffer unless the caller's memory is aligned. Other
+//! reads are widened to whole blocks; other writes use the second, buffered descriptor. The kernel
+//! keeps the two descriptors coherent as long as they do not write at the same moment, so:
 //!
 //! - I1: a buffered write to a file opened direct excludes every direct write (`turns`, held across
 //!   the write; aligned writers share it and do not wait for each other).
@@ -12,11 +12,11 @@
 //! - I3: reads that must wait for a device, syncs and reservations are announced
 //!   (`stdx::blocking`). A read of cached pages is not, nor a write, mostly a copy into memory.
 //!
-//! Scattered reads of a file that is not direct use a separate descriptor, for which read-ahead is
-//! off. On the common descriptor, the kernel treats a read whose preceding pages happen to be
-//! cached as a part of a sequential scan, and reads up to the whole read-ahead of the device
-//! (usually 128 KiB, sometimes megabytes) for one page: additional input, which evicts useful pages
-//! from a small page cache.
+//! Scattered reads of a file that is not direct use a separate descriptor without read-ahead. On
+//! the common descriptor, the kernel treats a read as part of a sequential scan if the preceding
+//! pages happen to be cached. Then it reads up to the whole read-ahead of the device (usually 128
+//! KiB, sometimes megabytes) for one page. This input is useless, and evicts useful pages from a
+//! small page cache.
 
 use std::fs;
 use std::io::{self, IoSliceMut};
@@ -40,14 +40,14 @@ const BLOCK_BYTES: u64 = BLOCK as u64;
 pub(super) struct RealFile {
     buffered: fs::File,
     direct: Option<Direct>,
-    /// The path at which it was opened; it may have been renamed since.
+    /// The path at which the file was opened; it may have been renamed since.
     path: PathBuf,
-    /// Opened at the first scattered read; none if that fails.
+    /// The descriptor for scattered reads, opened at the first one; `None` inside if that failed.
     scattered: OnceLock<Option<fs::File>>,
     turns: RwLock<()>,
 }
 
-/// The descriptor that bypasses the page cache, and the memory for it.
+/// The descriptor that bypasses the page cache, and its bounce buffers.
 struct Direct {
     file: fs::File,
     pool: Arc<Pool>,
@@ -55,7 +55,7 @@ struct Direct {
 }
 
 impl RealFile {
-    /// `direct` is a second descriptor of the same file, opened `O_DIRECT`.
+    /// Makes a file; `direct` is a second descriptor of the same file, opened with `O_DIRECT`.
     pub(super) fn new(
         path: PathBuf,
         buffered: fs::File,
@@ -80,12 +80,12 @@ impl RealFile {
         (!direct.refused.load(Ordering::Relaxed)).then_some(direct)
     }
 
-    /// The descriptor for scattered reads.
+    /// The descriptor for scattered reads; the buffered one if there is none.
     fn scattered(&self) -> &fs::File {
         let open = || {
             let file = fs::File::open(&self.path).ok()?;
             let (ours, found) = (self.buffered.metadata().ok()?, file.metadata().ok()?);
-            // Another file may have this name by now.
+            // The path may belong to another file now.
             let same = (ours.dev(), ours.ino()) == (found.dev(), found.ino());
             let advised = same && fadvise(&file, 0, None, Advice::Random).is_ok();
             advised.then_some(file)
@@ -109,7 +109,7 @@ impl RealFile {
     }
 
     fn advise(&self, offset: u64, length: u64) {
-        // A hint: a failure affects only speed.
+        // This is only a hint: a failure affects only speed.
         if let Some(length) = NonZeroU64::new(length) {
             let _ = fadvise(&self.buffered, offset, Some(length), Advice::DontNeed);
         }
@@ -137,7 +137,7 @@ impl File for RealFile {
     fn write_at(&self, _site: Site, bytes: &[u8], offset: u64) -> io::Result<()> {
         let whole = offset.is_multiple_of(BLOCK_BYTES) && bytes.len().is_multiple_of(BLOCK);
         if let Some(direct) = self.direct().filter(|_| whole) {
-            // I1: held across the write, shared with other direct ones.
+            // I1: held during the write; direct writes share it.
             let _turn = self.turns.read();
             match direct.write(bytes, offset) {
                 Err(e) if refuses(&e) => direct.refused.store(true, Ordering::Relaxed),
@@ -159,8 +159,8 @@ impl File for RealFile {
         self.buffered.set_len(length)
     }
 
-    /// If the file system does not support it, only bytes beyond the end are reserved, by writing
-    /// zeros: holes within the file stay holes.
+    /// If the file system does not support reservation, only bytes after the end are reserved, by
+    /// writing zeros; holes within the file stay holes.
     fn allocate(&self, _site: Site, offset: u64, length: u64) -> io::Result<()> {
         if length == 0 {
             return Ok(());
@@ -183,8 +183,8 @@ impl File for RealFile {
         Ok(self.buffered.metadata()?.len())
     }
 
-    /// Linux writes dirty pages back when it is advised that they are not needed, and keeps them.
-    /// Direct writes have nothing to write back.
+    /// With the advice `DontNeed`, Linux starts to write dirty pages back, and keeps them cached.
+    /// Direct writes leave no dirty pages.
     fn start_writeback(&self, offset: u64, length: u64) {
         if self.direct().is_none() {
             self.advise(offset, length);
@@ -219,11 +219,12 @@ impl Direct {
         Ok(())
     }
 
-    /// Read until `bytes` is full or the file ends; returns the number of bytes read. All aligned.
+    /// Read until `bytes` is full or the file ends; returns the number of bytes read. Offset,
+    /// length and address must be aligned.
     fn fill(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while filled < bytes.len() {
-            // A short read may end inside a block: continue at the beginning of that block.
+            // A short read may end inside a block: continue at the start of this block.
             let from = filled - filled % BLOCK;
             let rest = bytes.get_mut(from..).expect("filled is below the length");
             let n = retry_on_intr(|| pread(&self.file, &mut *rest, offset + from as u64))?;
@@ -256,7 +257,7 @@ impl Direct {
         while done < bytes.len() {
             let rest = bytes.get(done..).expect("done is below the length");
             let n = retry_on_intr(|| pwrite(&self.file, rest, offset + done as u64))?;
-            // A short write may end inside a block: write that block again.
+            // A short write may end inside a block: write this block again.
             let whole = n - n % BLOCK;
             if whole == 0 {
                 return Err(io::ErrorKind::WriteZero.into());

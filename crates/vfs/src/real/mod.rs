@@ -22,15 +22,16 @@ use crate::directory::{PRIVATE_FILE, ensure_private_dir};
 use crate::lock::DirLock;
 use crate::storage::{File, Held, Open, Site, Vfs};
 
-/// Real files. Cheap; one per store is fine. Files and directories are created with access for
-/// their owner only (0600, 0700); existing ones keep their permissions.
+/// The file system of the operating system. A value is cheap, so every store may have its own.
+/// Files and directories are created for their owner only (0600, 0700); existing ones keep their
+/// permissions.
 pub struct RealVfs {
     pool: Arc<Pool>,
     origin: Instant,
 }
 
 impl RealVfs {
-    /// A view of the operating system's files; its clock begins now.
+    /// The file system, with a clock that starts now.
     #[must_use]
     pub fn new() -> RealVfs {
         RealVfs {
@@ -74,7 +75,7 @@ impl Vfs for RealVfs {
         fs::remove_file(path)
     }
 
-    /// The directories created are durable, without [`Vfs::sync_dir`].
+    /// Also makes the created directories durable, without [`Vfs::sync_dir`].
     fn create_dir(&self, _site: Site, directory: &Path) -> io::Result<()> {
         let mut missing: Vec<PathBuf> = Vec::new();
         let mut at = directory;
@@ -98,7 +99,7 @@ impl Vfs for RealVfs {
         let mut names = Vec::new();
         for entry in entries {
             let entry = entry?;
-            // All our names are UTF-8; skip others.
+            // The engine uses only UTF-8 names; other names are skipped.
             if let (true, Ok(name)) = (
                 entry.file_type()?.is_file(),
                 entry.file_name().into_string(),
@@ -127,7 +128,7 @@ impl Vfs for RealVfs {
     }
 }
 
-/// `None` where the file system has no direct input and output.
+/// Opens a file with `O_DIRECT`; `None` if the file system does not support it.
 fn open_direct(options: &mut OpenOptions, path: &Path) -> io::Result<Option<fs::File>> {
     let flag = i32::try_from(OFlags::DIRECT.bits()).expect("a flag of open(2) is an int");
     match options.custom_flags(flag).open(path) {

@@ -1,4 +1,4 @@
-//! The same laws for buffered and direct files, wherever the temporary directory is.
+//! The same tests for buffered and direct files, on the file system of the temporary directory.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,7 +17,8 @@ fn open(path: &Path, direct: bool) -> Box<dyn File> {
     RealVfs::new().open(SITE, path, how).unwrap()
 }
 
-/// Runs `law` on a fresh buffered file, a direct one, and a direct one on tmpfs (if there is one).
+/// Runs `law` on a new buffered file, on a direct file, and on a direct file on tmpfs if it is
+/// mounted.
 fn on_each_kind(law: impl Fn(&dyn File)) {
     for (direct, root) in [(false, None), (true, None), (true, Some("/dev/shm"))] {
         let dir = match root.filter(|root| Path::new(root).is_dir()) {
@@ -136,7 +137,8 @@ fn threads_write_aligned_and_unaligned_side_by_side() {
         std::thread::scope(|scope| {
             for writer in 0..4u8 {
                 scope.spawn(move || {
-                    // Aligned writers own whole blocks, unaligned ones the bytes between them.
+                    // Aligned writers write whole blocks, unaligned writers the bytes between these
+                    // blocks.
                     for i in 0..40 {
                         let base = (i * 4 + u64::from(writer)) * 8192;
                         let skew = u64::from(writer % 2) * 100;

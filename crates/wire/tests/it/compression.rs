@@ -73,7 +73,7 @@ fn a_lower_limit_and_a_disabled_compressor_refuse_before_expanding() {
             compressors: &[],
             ..Limits::PROTOCOL
         };
-        // The payload is missing: a decoder that read it would report another error.
+        // The payload is missing: a decoder that read the payload would report another error.
         let mut headed = squeezed[..25].to_vec();
         headed[0..4].copy_from_slice(&25_i32.to_le_bytes());
         let headed = frame(&headed);

@@ -1,4 +1,4 @@
-//! Accepted and refused BSON.
+//! BSON that is accepted, and BSON that is refused.
 
 use bson::{Bson, Document, RawDocument, doc};
 use wire::{Error, validate};

@@ -1,5 +1,6 @@
-//! Random damage to valid streams: every decoder returns an error or documents that can be walked,
-//! and never panics. `ROMANESCO_SEED` sets the seed of the damage; `WIRE_RUNS` the number of runs.
+//! Random damage to valid streams: every decoder returns an error or documents that can be iterated
+//! without an error, and never panics. `ROMANESCO_SEED` sets the seed of the damage; `WIRE_RUNS`
+//! sets the number of runs.
 
 use std::env;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,7 +57,7 @@ fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) {
             }
         }
     }
-    // Mostly the length is right, so that the decoder reaches the bytes after it.
+    // The length is mostly corrected, so that the decoder reaches the bytes after it.
     if rng.chance(0.9) && bytes.len() >= 16 {
         let length = i32::try_from(bytes.len()).unwrap();
         bytes[..4].copy_from_slice(&length.to_le_bytes());

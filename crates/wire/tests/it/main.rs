@@ -13,12 +13,12 @@ mod messages;
 use bson::{Document, RawDocumentBuf};
 use wire::{Decoder, Frame};
 
-/// A document, raw.
+/// A document as raw BSON.
 fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).unwrap()
 }
 
-/// The one frame these bytes are.
+/// The single frame in `bytes`.
 fn frame(bytes: &[u8]) -> Frame {
     let mut decoder = Decoder::new();
     decoder.push(bytes);

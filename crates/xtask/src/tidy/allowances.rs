@@ -1,11 +1,11 @@
-//! Allowances: what a check still accepts in one area, so that a new rule can hold for new text
-//! while old text is repaired.
+//! Allowances: the number of violations that a check still accepts in one area, so that a new rule
+//! can apply to new text before all old text is corrected.
 //!
-//! An area is a crate, or the documents outside of all crates. Its file `tidy.toml` lies in its
-//! folder (`crates/kv/tidy.toml`, `docs/tidy.toml`), so that people who repair different crates
-//! change different files. A count there is an upper limit: more is a finding, less is accepted,
-//! and `cargo xtask tighten` lowers the file to what is found. It never raises the sum over all
-//! areas; when code moves to another crate, it moves the allowance.
+//! An area is a crate, or the documents outside of all crates. Each area has a file `tidy.toml` in
+//! its folder (`crates/kv/tidy.toml`, `docs/tidy.toml`), so that people who correct different
+//! crates change different files. A count in this file is an upper limit: more violations are a
+//! finding, fewer are accepted. `cargo xtask tighten` lowers the counts to the numbers found. It
+//! never raises the sum over all areas; when code moves to another crate, it moves the allowance.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,14 +15,14 @@ use super::Finding;
 use super::repository::{File, Repository};
 use super::{circles, invariants, words};
 
-/// The area of documents that belong to no crate.
+/// The area of the documents outside of all crates.
 const DOCUMENTS: &str = "docs";
 const HEADER: &str = "\
 # What `cargo xtask tidy` still accepts in this area. Counts only fall: after a repair run
 # `cargo xtask tighten`, which lowers them to what is found.
 ";
 
-/// Where something was found.
+/// The place of a violation.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     /// The file, relative to the root.
@@ -31,30 +31,30 @@ pub(super) struct Place {
     pub(super) line: usize,
 }
 
-/// What was found: by area, then by what is counted there.
+/// The places of all violations: by area, then by word or invariant.
 pub(super) type Found = BTreeMap<String, BTreeMap<String, Vec<Place>>>;
 
-/// Modules that may import one another, and why.
+/// Modules that may import one another in a circle, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Circle {
     /// Their names.
     pub(super) modules: BTreeSet<String>,
-    /// Why they may.
+    /// Why they may import one another.
     pub(super) reason: String,
 }
 
 /// The allowances of one area.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Allowances {
-    /// Words of the dialect: how often each may occur.
+    /// The number of times that each word of the dialect may occur.
     pub(super) words: BTreeMap<String, usize>,
-    /// Invariants without a citation: how many of each code.
+    /// The number of invariants without a citation, by code.
     pub(super) invariants: BTreeMap<String, usize>,
-    /// Circles of modules.
+    /// The allowed circles of modules.
     pub(super) circles: Vec<Circle>,
 }
 
-/// The area a file belongs to: the folder of its `tidy.toml`.
+/// The area of a file: the folder of the area's `tidy.toml`.
 pub(super) fn area(file: &File) -> String {
     file.crate_name()
         .map_or_else(|| DOCUMENTS.to_owned(), |name| format!("crates/{name}"))
@@ -65,7 +65,8 @@ fn file_of(area: &str) -> String {
 }
 
 impl Allowances {
-    /// Those of `area`; none when it has no file or one that cannot be read ([`readable`]).
+    /// The allowances of `area`; empty when it has no file, or one that cannot be parsed
+    /// ([`readable`]).
     pub(super) fn of(repository: &Repository, area: &str) -> Allowances {
         repository
             .file(&file_of(area))
@@ -145,7 +146,7 @@ fn circle(value: &toml::Value) -> Result<Circle, String> {
     }
 }
 
-/// Every file of allowances can be read, and belongs to an area.
+/// Checks that every file of allowances can be parsed and belongs to an area.
 pub(super) fn readable(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in files(repository) {
@@ -165,8 +166,8 @@ fn files(repository: &Repository) -> impl Iterator<Item = &File> {
     repository.files().iter().filter(is_file)
 }
 
-/// The findings for what was found beyond the allowance of its area. `advice` says what to do
-/// about a key.
+/// The findings for violations beyond the allowance of their area. `advice` is the advice for a
+/// key, such as a word.
 pub(super) fn beyond(
     repository: &Repository,
     found: &Found,
@@ -203,8 +204,8 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// The files of allowances that change when they are tightened, with their new content; `None`
-/// where nothing is left to allow.
+/// The files of allowances that [`tighten`] changes, with their new content; `None` if nothing is
+/// allowed any more.
 pub(super) fn tighter(repository: &Repository) -> Vec<(String, Option<String>)> {
     let before = all(repository);
     let words = moved(&before, |a| &a.words, &words::found(repository));
@@ -231,15 +232,15 @@ pub(super) fn tighter(repository: &Repository) -> Vec<(String, Option<String>)> 
     changed
 }
 
-/// The allowances of all areas that have a file which can be read.
+/// The allowances of all areas whose file can be parsed.
 fn all(repository: &Repository) -> BTreeMap<String, Allowances> {
     let parsed = |file: &File| Some((area(file), Allowances::parse(&file.text).ok()?));
     files(repository).filter_map(parsed).collect()
 }
 
-/// New counts by area. Where the repository has no more of a key than is allowed in all areas
-/// together, each area is allowed what it has: code that moves to another crate takes its allowance
-/// along. Else no count rises.
+/// The new counts by area. If all areas together have no more of a key than they are allowed
+/// together, each area is allowed the number it has: code that moves to another crate takes its
+/// allowance along. Otherwise no count rises.
 fn moved(
     before: &BTreeMap<String, Allowances>,
     allowed: fn(&Allowances) -> &BTreeMap<String, usize>,
@@ -271,7 +272,8 @@ fn moved(
     counts
 }
 
-/// Lower every file of allowances below `root` to what is found; returns their paths.
+/// Lower the counts in every file of allowances below `root` to the numbers found; returns the
+/// paths of changed files.
 ///
 /// # Errors
 /// A file that cannot be written or removed.

@@ -1,15 +1,16 @@
-//! Required and forbidden parts of a Rust file: module docs, lint exceptions, unfinished work.
+//! Checks for required and forbidden parts of a Rust file: module docs, lint exceptions, unfinished
+//! code.
 
 use super::Finding;
 use super::repository::Repository;
 use super::scan::words;
 
-/// Macros of unfinished work.
+/// Macros for unfinished code.
 const UNFINISHED: &[&str] = &["dbg", "todo", "unimplemented"];
-/// Words that promise work in a comment; they need an issue.
+/// Words in a comment that promise later work; they must have the number of an issue.
 const PROMISES: &[&str] = &["FIXME", "TODO", "XXX"];
 
-/// Every file begins with a module doc.
+/// Checks that every file begins with a module doc.
 pub(super) fn module_docs(repository: &Repository) -> Vec<Finding> {
     repository
         .sources()
@@ -24,7 +25,7 @@ pub(super) fn module_docs(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// Exceptions to lints are expectations with a reason; no test is switched off.
+/// Checks that exceptions from lints are expectations with a reason, and that no test is disabled.
 pub(super) fn exceptions(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {
@@ -37,8 +38,8 @@ pub(super) fn exceptions(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// A macro cannot know whether the lint will be met where it is expanded, so it may allow, with a
-/// reason; an expectation there would often be wrong.
+/// The objection to an attribute, if any. A macro cannot know whether a lint applies where it is
+/// expanded, so it may use `allow` with a reason; `expect` would often fail there.
 fn objection(attribute: &str, in_macro: bool) -> Option<&'static str> {
     let has = |word| words(attribute).any(|(_, found)| found == word);
     let allows = has("allow") && attribute.contains("allow(");
@@ -54,7 +55,7 @@ fn objection(attribute: &str, in_macro: bool) -> Option<&'static str> {
     None
 }
 
-/// No macro of unfinished work, and no promise without an issue.
+/// Checks that no macro for unfinished code is used, and that every promise has an issue.
 pub(super) fn leftovers(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {

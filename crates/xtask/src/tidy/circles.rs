@@ -1,9 +1,9 @@
-//! Circles: inside a crate, top-level modules do not import one another in a circle.
+//! Checks that the top-level modules of a crate do not import one another in a circle.
 //!
-//! The graph has the top-level modules of a crate and an edge for each path that leaves one for
-//! another (`crate::b::X`, `super::` as far as it leaves the module, and names that the root of the
-//! crate exports for a module). Test code does not count. A circle that must stay, because its
-//! types are recursive, is in the `tidy.toml` of its crate with the reason.
+//! The nodes of the graph are the top-level modules of a crate. An edge is a path in one module
+//! that names an item of another: `crate::b::X`, a `super::` path that leaves the module, or a name
+//! that the crate root exports from a module. Test code is ignored. A circle that must stay,
+//! because its types are recursive, is listed in the crate's `tidy.toml` with the reason.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,10 +12,10 @@ use super::allowances::{Allowances, Circle, Place, area};
 use super::repository::{File, Repository};
 use super::uses::{module_of, named, root_names, test_files};
 
-/// Where a module first names another one.
+/// For each module, the other modules that it names, with the first place.
 type Edges = BTreeMap<String, BTreeMap<String, Place>>;
 
-/// No circle but the allowed ones, or parts of them.
+/// Checks that every circle is allowed, or is a part of an allowed one.
 pub(super) fn unlisted(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (area, edges) in graphs(repository) {
@@ -41,7 +41,7 @@ pub(super) fn unlisted(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The circles of `area` that are found and allowed, with the reasons they have.
+/// The circles of `area` that exist and are allowed, with their reasons.
 pub(super) fn still_there(repository: &Repository, area: &str, allowed: &[Circle]) -> Vec<Circle> {
     let graphs = graphs(repository);
     let found = graphs.get(area).map(circles).unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn still_there(repository: &Repository, area: &str, allowed: &[Circle
     found.into_iter().filter_map(keep).collect()
 }
 
-/// The graph of each crate, by its area.
+/// The graph of each crate, by area.
 fn graphs(repository: &Repository) -> BTreeMap<String, Edges> {
     let tests = test_files(repository);
     let mut modules: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -123,7 +123,7 @@ fn reachable(edges: &Edges, from: &str) -> BTreeSet<String> {
     seen
 }
 
-/// The sets of two or more modules of which each reaches each (strongly connected components).
+/// The sets of two or more modules that all reach one another (strongly connected components).
 fn circles(edges: &Edges) -> Vec<BTreeSet<String>> {
     let reached: BTreeMap<&str, BTreeSet<String>> = edges
         .keys()
@@ -144,7 +144,7 @@ fn circles(edges: &Edges) -> Vec<BTreeSet<String>> {
     found
 }
 
-/// A shortest way from the first module of a circle back to it: each step with its place.
+/// A shortest path from the first module of a circle back to it: each step with its place.
 fn way_round(edges: &Edges, circle: &BTreeSet<String>) -> Vec<(String, Place)> {
     let Some(first) = circle.first() else {
         return Vec::new();

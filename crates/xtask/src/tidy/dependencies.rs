@@ -1,4 +1,5 @@
-//! Third-party crates: pinned in the workspace, used, and with a decision.
+//! Checks that third-party crates are pinned in the workspace, used, and have a documented
+//! decision.
 
 use super::Finding;
 use super::manifest::Kind;
@@ -25,7 +26,7 @@ pub(super) fn inherited(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every entry of the workspace's table is used by a crate.
+/// Checks that a crate uses every entry of the workspace's table.
 pub(super) fn unused(repository: &Repository) -> Vec<Finding> {
     let used: Vec<&str> = repository
         .crates()
@@ -38,7 +39,7 @@ pub(super) fn unused(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// Every third-party crate has its row in the decision on dependencies.
+/// Checks that every third-party crate has a row in the decision on dependencies.
 pub(super) fn decisions(repository: &Repository) -> Vec<Finding> {
     let text = repository.file(DECISION).map_or("", |f| f.text.as_str());
     let missing = |name: &str, local: bool| !local && !text.contains(&format!("| `{name}` |"));

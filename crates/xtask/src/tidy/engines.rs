@@ -1,4 +1,5 @@
-//! Storage engines in other languages stay inside their adapters and out of the default build.
+//! Checks that storage engines in other languages are used only in their adapters, and are not in
+//! the default build.
 
 use toml::Value;
 
@@ -6,17 +7,17 @@ use super::Finding;
 use super::manifest::Manifest;
 use super::repository::Repository;
 
-/// The feature of each engine, and the only crate that may test for it.
+/// The feature of each engine, with the only crate that may test for it by `cfg`.
 const FEATURES: &[(&str, &str)] = &[
     ("lmdb", "kv-lmdb"),
     ("rocksdb", "kv-rocksdb"),
     ("wiredtiger", "kv-wiredtiger"),
 ];
 
-/// Features that bring C++ or a licence the default build must not have.
+/// Features that need C++ or have a licence that is not allowed in the default build.
 const NEVER_DEFAULT: &[&str] = &["all-engines", "rocksdb", "wiredtiger"];
 
-/// The third-party crates of the engines, and the only crate that may depend on them.
+/// The third-party crates of the engines, each with the only crate that may depend on it.
 const BINDINGS: &[(&str, &str)] = &[
     ("bindgen", "kv-wiredtiger"),
     ("heed", "kv-lmdb"),
@@ -24,7 +25,7 @@ const BINDINGS: &[(&str, &str)] = &[
     ("rocksdb", "kv-rocksdb"),
 ];
 
-/// Only the adapter of an engine depends on its bindings.
+/// Checks that only the adapter of an engine depends on the engine's bindings.
 pub(super) fn confined(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -39,7 +40,7 @@ pub(super) fn confined(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// No crate turns on an engine of [`NEVER_DEFAULT`] by default.
+/// Checks that no crate enables a feature of [`NEVER_DEFAULT`] by default.
 pub(super) fn default_features(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -54,7 +55,8 @@ pub(super) fn default_features(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The feature or dependency that `lab/rocksdb`, `kv-rocksdb?/rocksdb` or `dep:rocksdb` enables.
+/// The last part of `lab/rocksdb`, `kv-rocksdb?/rocksdb` or `dep:rocksdb`: the feature or
+/// dependency that is enabled.
 fn last_part(feature: &str) -> &str {
     feature.rsplit(['/', ':']).next().unwrap_or(feature)
 }
@@ -76,7 +78,8 @@ fn reached_by_default(manifest: &Manifest) -> Vec<String> {
     reached
 }
 
-/// Code outside an adapter asks the factory whether an engine is compiled in, not `cfg`.
+/// Checks that code outside an adapter asks the factory, not `cfg`, whether an engine is compiled
+/// in.
 pub(super) fn no_feature_tests_elsewhere(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {

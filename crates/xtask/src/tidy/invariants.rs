@@ -1,11 +1,13 @@
-//! Invariants: what a module's documentation numbers (`I1`, `W3`) is checked somewhere.
+//! Checks that an assert or a test cites every invariant that a module's documentation numbers
+//! (`I1`, `W3`).
 //!
 //! A statement is a numbered sentence of a `//!` doc: `- I1. Buffers do not overlap.`, `W2: ..`,
-//! `**I3** ..`. It is covered when the message of an assert (or another message of the product)
-//! cites its number, or a test of its crate does, in a comment or a message. A citation belongs to
-//! the nearest module that states the number: the file itself, else the modules around it. From
-//! elsewhere it belongs to the only module of the crate that states the number; among several the
-//! line, or the file of an integration test, must name the module (`// log: I3`).
+//! `**I3** ..`. It counts as cited if the message of an assert (or another message of the product)
+//! has its number, or a comment or message in a test of its crate. A citation belongs to the
+//! nearest module that states the number: the file itself, else the modules that contain it. A
+//! citation elsewhere belongs to the only module of the crate that states the number. If several
+//! modules state the number, the cited line, or the file name of the integration test, must name
+//! the module (`// log: I3`).
 
 use std::collections::BTreeSet;
 
@@ -15,7 +17,7 @@ use super::repository::{File, Repository};
 use super::scan::words;
 use super::uses::{module_of, test_files};
 
-/// A numbered sentence of a module.
+/// A numbered sentence in the documentation of a module.
 struct Statement {
     area: String,
     module: Vec<String>,
@@ -23,7 +25,7 @@ struct Statement {
     place: Place,
 }
 
-/// Every invariant is cited, but for as many as its crate allows.
+/// Checks that every invariant is cited, except the number that its crate allows.
 pub(super) fn cited(repository: &Repository) -> Vec<Finding> {
     let advice = |code: &str| {
         format!("{code} is stated, and no assert message and no test cites it (\"{code}: ..\")")
@@ -31,7 +33,7 @@ pub(super) fn cited(repository: &Repository) -> Vec<Finding> {
     beyond(repository, &found(repository), |a| &a.invariants, &advice)
 }
 
-/// The invariants nothing cites, by their codes.
+/// The invariants without a citation, by code.
 pub(super) fn found(repository: &Repository) -> Found {
     let tests = test_files(repository);
     let product = |file: &&File| !tests.contains(file.path.as_str());
@@ -57,7 +59,7 @@ pub(super) fn found(repository: &Repository) -> Found {
     found
 }
 
-/// What a file states at its top.
+/// The statements in the documentation of a file.
 fn statements(file: &File) -> Vec<Statement> {
     let Some(module) = module_of(file) else {
         return Vec::new();
@@ -91,7 +93,7 @@ fn statements(file: &File) -> Vec<Statement> {
     found
 }
 
-/// The code a statement begins with: `I1. ..`, `I1: ..` or `**I1** ..`.
+/// The code with which a statement begins: `I1. ..`, `I1: ..` or `**I1** ..`.
 fn stated_code(text: &str) -> Option<&str> {
     let bold = text.strip_prefix("**");
     let (_, code) = words(bold.unwrap_or(text))
@@ -107,7 +109,7 @@ fn stated_code(text: &str) -> Option<&str> {
     (ends && is_code(code)).then_some(code)
 }
 
-/// One or two capitals and one or two digits.
+/// Whether `word` is one or two capitals followed by one or two digits.
 fn is_code(word: &str) -> bool {
     let letters = word.bytes().take_while(u8::is_ascii_uppercase).count();
     let digits = word
@@ -118,7 +120,8 @@ fn is_code(word: &str) -> bool {
     (1..=2).contains(&letters) && (1..=2).contains(&digits) && letters + digits == word.len()
 }
 
-/// The codes a file cites, each with the text of its line: in messages, and in tests in comments.
+/// The codes that a file cites, each with the text of its line: in messages and, in tests, also in
+/// comments.
 fn citations(file: &File, is_test: bool) -> Vec<(String, &str)> {
     let Some(source) = &file.source else {
         return Vec::new();
@@ -136,13 +139,14 @@ fn citations(file: &File, is_test: bool) -> Vec<(String, &str)> {
     found
 }
 
-/// The codes in `text`, with their offsets.
+/// The codes in `text`, with their positions.
 fn codes(text: &str) -> Vec<(usize, &str)> {
     words(text).filter(|(_, word)| is_code(word)).collect()
 }
 
-/// Whether the code at `at` is a whole literal and not the last argument of a call, as the message
-/// of an assert is: `("R5", 5)` says nothing about an invariant, `assert!(x, "R5")` does.
+/// Whether the code at `at` is a whole string literal that is not the last argument of a call. The
+/// message of an assert is the last argument: `assert!(x, "R5")` cites an invariant, `("R5", 5)`
+/// does not.
 fn is_datum(line: &str, at: usize, code: &str) -> bool {
     let before = line.get(..at).and_then(|t| t.strip_suffix('"'));
     let after = line
@@ -156,7 +160,7 @@ fn is_datum(line: &str, at: usize, code: &str) -> bool {
     !is_last || !(before.is_empty() || before.ends_with(','))
 }
 
-/// The statement a citation belongs to.
+/// The index of the statement to which a citation belongs.
 fn owner(statements: &[Statement], file: &File, code: &str, line: &str) -> Option<usize> {
     let home = area(file);
     let same = |(_, s): &(usize, &Statement)| s.area == home && s.code == code;
@@ -166,7 +170,8 @@ fn owner(statements: &[Statement], file: &File, code: &str, line: &str) -> Optio
     let around = stated.iter().filter(|(_, s)| from.starts_with(&s.module));
     let nearest = around.max_by_key(|(_, s)| s.module.len());
     if let Some((at, statement)) = nearest {
-        // The root is around everything; a module named in the line is nearer.
+        // Every module is within the root, so a module that the line names has precedence over the
+        // root.
         if !statement.module.is_empty() || stated.len() == 1 {
             return Some(*at);
         }

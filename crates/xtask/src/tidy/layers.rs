@@ -1,14 +1,14 @@
-//! The layers: which crate may use which.
+//! The layers: which crates each crate may use.
 //!
-//! Arrows point down. Every crate names what it may use; a test proves that the table itself never
-//! points up, and that only the listed edges exist inside a layer. The table also has planned
-//! crates.
+//! A crate may use crates of lower layers. The table lists what each crate may use. A test checks
+//! that no entry of the table points to a higher layer, and that only the listed edges exist inside
+//! a layer. The table also has planned crates.
 
 use super::Finding;
 use super::manifest::Kind;
 use super::repository::Repository;
 
-/// The file to which to add a crate; the finding about an unknown crate names it.
+/// The file of this table, which the finding about an unknown crate names.
 const THIS_FILE: &str = "crates/xtask/src/tidy/layers.rs";
 
 /// How the package of a published part of betree begins; the rest is the name of its folder.
@@ -17,11 +17,11 @@ const PUBLISHED: &str = "betree-";
 /// A crate and its place.
 struct Place {
     name: &'static str,
-    /// 0 is the lowest; `None` is outside of the product.
+    /// The layer; 0 is the lowest. `None` for crates that are not part of the product.
     layer: Option<u8>,
-    /// Only tests use it, as a dev-dependency.
+    /// Whether only tests use the crate, as a dev-dependency.
     test_only: bool,
-    /// The crates of this workspace it may use in the product.
+    /// The crates of this workspace that its product code may use.
     may_use: &'static [&'static str],
 }
 
@@ -136,7 +136,7 @@ fn find(name: &str) -> Option<&'static Place> {
     PLACES.iter().find(|p| p.name == name)
 }
 
-/// Every crate is in the table, and its folder has its name.
+/// Checks that every crate is in the table, and that its folder has its name.
 pub(super) fn known(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -161,7 +161,7 @@ pub(super) fn known(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every dependency inside the workspace is one the table allows.
+/// Checks that the table allows every dependency inside the workspace.
 pub(super) fn edges(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for manifest in repository.crates() {
@@ -181,7 +181,7 @@ pub(super) fn edges(repository: &Repository) -> Vec<Finding> {
 }
 
 fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
-    // A crate for tests may depend on another one, where the table allows it.
+    // A crate for tests may depend on another such crate if the table allows it.
     let among_tests = from.test_only && from.may_use.contains(&to.name);
     if to.test_only && !among_tests {
         return match kind {
@@ -192,7 +192,7 @@ fn objection(from: &Place, to: &Place, kind: Kind) -> Option<String> {
             )),
         };
     }
-    // Tests may use all crates below; the product only those in the table.
+    // Tests may use all crates of lower layers; product code may use only those in the table.
     let below = to.layer.is_some() && to.layer < from.layer;
     if from.may_use.contains(&to.name) || (kind == Kind::Dev && below) {
         return None;
@@ -212,7 +212,7 @@ fn layer_name(place: &Place) -> String {
         .map_or_else(|| "none".to_owned(), |l| format!("L{l}"))
 }
 
-/// The map of the code names every crate.
+/// Checks that `ARCHITECTURE.md` names every crate.
 pub(super) fn named_in_architecture(repository: &Repository) -> Vec<Finding> {
     let text = repository
         .file("ARCHITECTURE.md")
@@ -231,7 +231,7 @@ pub(super) fn named_in_architecture(repository: &Repository) -> Vec<Finding> {
 mod tests {
     use super::*;
 
-    /// The edges inside a layer.
+    /// The allowed edges inside a layer.
     const BESIDE: &[(&str, &str)] = &[
         ("vfs", "stdx"),
         ("sim", "stdx"),

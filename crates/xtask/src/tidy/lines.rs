@@ -1,11 +1,12 @@
-//! Lines: not too wide, and in ASCII.
+//! Checks that lines are not too wide and are in ASCII.
 //!
-//! Vendored assets keep their own style; so does the lock file, which cargo writes.
+//! Vendored assets are excluded, because they keep their own style; so is the lock file, which
+//! cargo writes.
 
 use super::Finding;
 use super::repository::{File, Repository};
 
-/// Maximum columns of a line, as in `rustfmt.toml`.
+/// Maximum number of columns of a line, as in `rustfmt.toml`.
 const WIDTH_MAX: usize = 100;
 
 fn is_checked(file: &File) -> bool {
@@ -16,12 +17,13 @@ fn is_checked(file: &File) -> bool {
     (known || scripts) && !file.is_asset()
 }
 
-/// A long address cannot be broken, nor can a row of a table in Markdown.
+/// Whether a line may be too wide: a long address cannot be broken, nor can a row of a Markdown
+/// table.
 fn may_be_wide(file: &File, line: &str) -> bool {
     line.contains("://") || (file.has_extension("md") && line.trim_start().starts_with('|'))
 }
 
-/// No line is too wide.
+/// Checks that no line is too wide.
 pub(super) fn width(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files().iter().filter(|f| is_checked(f)) {
@@ -36,7 +38,7 @@ pub(super) fn width(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every character is ASCII.
+/// Checks that every character is ASCII.
 pub(super) fn ascii(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files().iter().filter(|f| is_checked(f)) {

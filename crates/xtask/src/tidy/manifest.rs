@@ -1,4 +1,4 @@
-//! `Cargo.toml` files, as far as the checks need them.
+//! `Cargo.toml` files: the parts that the checks need.
 
 use toml::{Table, Value};
 
@@ -13,14 +13,14 @@ pub(super) enum Kind {
     Dev,
 }
 
-/// One dependency of a crate.
+/// A dependency of a crate.
 #[derive(Debug)]
 pub(super) struct Dependency<'a> {
     /// The name of the dependency.
     pub(super) name: &'a str,
-    /// What it is for.
+    /// The kind of the dependency.
     pub(super) kind: Kind,
-    /// Whether it says `workspace = true`.
+    /// Whether the entry has `workspace = true`.
     pub(super) inherited: bool,
     /// Whether a feature turns it on.
     pub(super) optional: bool,
@@ -39,8 +39,8 @@ pub(super) struct Manifest {
 }
 
 impl Manifest {
-    /// The manifest in `file`, if it is one. Cargo reports a manifest that does not parse before
-    /// this program runs.
+    /// The manifest in `file`, if it is one. Cargo reports a manifest that cannot be parsed before
+    /// it runs this program.
     pub(super) fn of(file: &File) -> Option<Manifest> {
         let folder = match file.path.strip_suffix("Cargo.toml")? {
             "" => String::new(),
@@ -73,7 +73,7 @@ impl Manifest {
         self.table_at(&["package"])?.get("name")?.as_str()
     }
 
-    /// All dependencies, including those for one target.
+    /// All dependencies, including those for one target only.
     pub(super) fn dependencies(&self) -> Vec<Dependency<'_>> {
         let mut tables = vec![&self.table];
         if let Some(targets) = self.table_at(&["target"]) {
@@ -102,7 +102,7 @@ impl Manifest {
         found
     }
 
-    /// The line, from 1, where `key` is set in `[section]`; 1 when it cannot be found.
+    /// The line, from 1, on which `key` is set in `[section]`; 1 when it is not found.
     pub(super) fn line_of(&self, section: &str, key: &str) -> usize {
         let mut inside = false;
         for (number, line) in (1..).zip(self.text.lines()) {

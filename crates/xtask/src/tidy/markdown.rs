@@ -1,11 +1,11 @@
-//! Documents: one title each, valid links, unique numbers of decisions.
+//! Checks of documents: one title each, valid links, unique numbers of decisions.
 
 use std::collections::BTreeMap;
 
 use super::Finding;
 use super::repository::{File, Repository};
 
-/// Where decisions live, as `NNNN-name.md`.
+/// The folder of decisions, which are named `NNNN-name.md`.
 const DECISIONS: &str = "docs/decisions/";
 
 fn documents(repository: &Repository) -> impl Iterator<Item = &File> {
@@ -25,7 +25,7 @@ fn prose(file: &File) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The first line is the title, and the only one.
+/// Checks that the first line is a title, and that there is no other title.
 pub(super) fn titles(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in documents(repository) {
@@ -43,7 +43,7 @@ pub(super) fn titles(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every relative link leads to a file or directory of the repository.
+/// Checks that every relative link leads to a file or directory of the repository.
 pub(super) fn links(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in documents(repository) {
@@ -60,9 +60,9 @@ pub(super) fn links(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The relative targets of the links `[text](target#place)` in a line, without the place.
+/// The relative targets of the links `[text](target#place)` in a line, without `#place`.
 fn targets(line: &str) -> Vec<&str> {
-    // Every second part between backticks is code.
+    // Text at even positions is outside of backticks, text at odd positions is code.
     let outside = line.split('`').step_by(2);
     outside
         .flat_map(|part| part.split("](").skip(1))
@@ -73,7 +73,8 @@ fn targets(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The path that `target` means in the document at `from`; `None` when it leaves the repository.
+/// The path in the repository for `target` in the document `from`; `None` when it is outside of the
+/// repository.
 fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
@@ -87,7 +88,7 @@ fn resolve(from: &str, target: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Decisions are named `NNNN-name.md`, and no two have one number.
+/// Checks that decisions are named `NNNN-name.md`, and that no two have the same number.
 pub(super) fn decision_numbers(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();

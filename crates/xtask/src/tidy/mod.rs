@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules of the repository as a program.
 //!
-//! [`repository`] loads every text file once; each check is a pure function from the loaded files
-//! to findings, in a file of its own, tested on small inputs held in memory.
+//! [`repository`] loads every text file once. Each check is a pure function from the loaded files
+//! to findings; it has a file of its own, with tests on small inputs in memory.
 
 mod allowances;
 mod attributes;
@@ -36,7 +36,7 @@ struct Finding {
     path: String,
     /// The line, from 1.
     line: usize,
-    /// What is wrong and what to do.
+    /// What is wrong, and how to correct it.
     message: String,
 }
 
@@ -92,7 +92,7 @@ const CHECKS: &[Check] = &[
     words::dialect,
 ];
 
-/// Check the repository at `root` and print what was found. True when nothing was.
+/// Check the repository at `root` and print the findings. Returns true when there are none.
 ///
 /// # Errors
 /// A file or directory that cannot be read.
@@ -123,7 +123,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     Ok(findings.is_empty())
 }
 
-/// Lower the allowances of the repository at `root` to what is found, and print their files.
+/// Lower the allowances of the repository at `root` to the numbers found, and print the changed
+/// files.
 ///
 /// # Errors
 /// A file or directory that cannot be read or written.

@@ -1,18 +1,19 @@
-//! Engines by their names: the laboratory asks an engine's factory what it does.
+//! Checks that the laboratory does not decide by the names of engines: it asks an engine's factory.
 
 use super::Finding;
 use super::repository::Repository;
 
-/// The crates that know no engine by its name. The formats of files are known in `lab-map`.
+/// The crates that must not name an engine. `lab-map` is not among them, because it knows file
+/// formats.
 const CRATES: &[&str] = &["lab", "lab-host", "lab-report"];
 
-/// The engines' names as literals.
+/// The engines' names as string literals.
 const NAMES: &[&str] = &["\"betree\"", "\"lmdb\"", "\"rocksdb\"", "\"wiredtiger\""];
 
 /// The file that lists the engines of this project.
 const OURS: &str = "crates/lab/src/run/target_record.rs";
 
-/// Nothing of these crates but their tests decides by the name of an engine.
+/// Checks that these crates, except in tests, do not decide by the name of an engine.
 pub(super) fn of_engines(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {

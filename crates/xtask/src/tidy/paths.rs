@@ -1,20 +1,20 @@
-//! Paths: the repository works in any directory, so no file names a path of one machine.
+//! Checks that no file contains a path of one machine: the repository must work in any directory.
 
 use super::Finding;
 use super::repository::Repository;
 
-/// Beginnings of paths that exist on one machine only. (Put together here, so that this file does
-/// not report itself.)
+/// Beginnings of paths that exist on one machine only, concatenated here, so that this file does
+/// not report itself.
 const MACHINE: &[&str] = &[
     concat!("/", "home/"),
     concat!("/", "root/"),
     concat!("/", "work/"),
     concat!("/", "Users/"),
 ];
-/// The example a document may use.
+/// The path that documents may use as an example.
 const EXAMPLE: &str = concat!("/", "home/you/");
 
-/// No file names a path of one machine.
+/// Checks that no file contains a path of one machine.
 pub(super) fn machine_paths(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in repository.files() {
@@ -28,7 +28,7 @@ pub(super) fn machine_paths(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Whether an absolute path in `line` begins so; `a/home/` is not one.
+/// Whether `line` has an absolute path with this beginning; `a/home/` is not absolute.
 fn names_path(line: &str, beginning: &str) -> bool {
     line.match_indices(beginning).any(|(offset, _)| {
         let (before, path) = line.split_at(offset);

@@ -1,22 +1,22 @@
-//! Prose: the words of comments, messages and documents, without the code they quote.
+//! Prose: the words of comments, messages and documents, without the code that they quote.
 
 use super::repository::File;
 use super::scan::Source;
 
-/// What ends a clause: no phrase reaches across it.
+/// Characters that end a clause: a phrase is not searched across them.
 const BREAKS: &str = ".,;:?!()\"|";
 
-/// A word in lower case with its line; the text is empty where a clause ends.
+/// A word in lower case, with its line; its text is empty at the end of a clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     /// The line, from 1.
     pub(super) line: usize,
-    /// The word, or nothing at the end of a clause.
+    /// The word; empty at the end of a clause.
     pub(super) text: String,
 }
 
-/// The prose of a file: a document as a whole; of a Rust file its comments and, outside of tests,
-/// its string literals. Nothing for other files.
+/// The prose of a file: the whole text of a document; the comments of a Rust file and, outside of
+/// tests, its string literals; nothing for other files.
 pub(super) fn of_file(file: &File) -> Vec<Word> {
     if file.is_asset() {
         return Vec::new();
@@ -65,7 +65,7 @@ impl Reader {
             return;
         }
         if body.is_empty() {
-            // The end of a paragraph; a backtick without a partner reaches no further.
+            // A paragraph ends here; so does a quote whose closing backtick is missing.
             self.in_quote = false;
             self.push(line, String::new());
         }

@@ -1,6 +1,6 @@
 //! The files of the repository, loaded once.
 //!
-//! What the root `.gitignore` names, and `.git`, is not part of the repository.
+//! The directory `.git` and the files that the root `.gitignore` lists are not loaded.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl File {
         File { path, text, source }
     }
 
-    /// The crate the file belongs to, by its folder.
+    /// The crate that contains the file, by its folder.
     pub(super) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
@@ -35,12 +35,12 @@ impl File {
         ending.is_some_and(|(_, found)| found == extension)
     }
 
-    /// Whether this is a vendored or raw asset, which keeps its own style.
+    /// Whether the file is a vendored or raw asset, which keeps its own style.
     pub(super) fn is_asset(&self) -> bool {
         self.path.split('/').any(|part| part == "assets")
     }
 
-    /// Whether the whole file is test or benchmark code.
+    /// Whether all code in the file is test or benchmark code.
     pub(super) fn is_test(&self) -> bool {
         let folder = |name| self.path.split('/').any(|part| part == name);
         folder("tests") || folder("benches") || self.path.ends_with("/tests.rs")
@@ -68,7 +68,7 @@ impl Repository {
     /// Read the repository at `root`.
     ///
     /// # Errors
-    /// The path that cannot be read, and why.
+    /// The path that cannot be read, with the reason.
     pub(super) fn load(root: &Path) -> Result<Repository, String> {
         let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
         let mut skip: Vec<&str> = ignored
@@ -81,7 +81,7 @@ impl Repository {
         Ok(Repository::new(files))
     }
 
-    /// A repository of these paths and contents.
+    /// A repository with these paths and contents.
     #[cfg(test)]
     pub(super) fn of(files: &[(&str, &str)]) -> Repository {
         let file =

@@ -1,13 +1,14 @@
 //! A light scanner of Rust source: the positions of comments and literals, the extents of
 //! functions, and test code.
 //!
-//! It is not a parser. It knows the tokens that can hide other tokens (line and nested block
-//! comments, strings with escapes, raw strings, character literals as against lifetimes), and
-//! matches braces in what is left. That is exact for code that rustfmt accepts, macros aside.
+//! It is not a parser. It recognizes the tokens that can contain other tokens (line and nested
+//! block comments, strings with escapes, raw strings, and character literals, which it
+//! distinguishes from lifetimes), and matches braces in the remaining code. The result is exact for
+//! code that rustfmt accepts, except in macros.
 
 use std::iter;
 
-/// What a byte of the source belongs to.
+/// The kind of source text to which a byte belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Code,
@@ -15,13 +16,13 @@ enum Class {
     Comment,
 }
 
-/// A source file seen three ways. Each view has the length and the lines of the original, with
-/// spaces in place of what it leaves out.
+/// Views of a source file. Each has the length and the lines of the original, with spaces in place
+/// of the text that it omits.
 #[derive(Debug)]
 pub(super) struct Source {
-    /// Neither comments nor literals.
+    /// Only code, without comments and literals.
     pub(super) code: String,
-    /// Code and literals.
+    /// Code and literals, without comments.
     pub(super) bare: String,
     /// Comments only.
     pub(super) comments: String,
@@ -43,7 +44,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Whether the line is one of them.
+    /// Whether `line` is in this span.
     pub(super) fn contains(&self, line: usize) -> bool {
         self.first <= line && line <= self.last
     }
@@ -72,22 +73,22 @@ impl Source {
         }
     }
 
-    /// Whether `line` is inside an item that is compiled for tests only.
+    /// Whether `line` is in an item that is compiled only for tests.
     pub(super) fn is_test_line(&self, line: usize) -> bool {
         self.tests.iter().any(|span| span.contains(line))
     }
 
-    /// Whether `line` is inside a macro by example.
+    /// Whether `line` is in a `macro_rules!` definition.
     pub(super) fn is_macro_line(&self, line: usize) -> bool {
         self.macros.iter().any(|span| span.contains(line))
     }
 
-    /// The functions that have a body, from the line of `fn` to the closing brace.
+    /// The functions with a body; each span is from the line of `fn` to the closing brace.
     pub(super) fn functions(&self) -> Vec<Span> {
         self.with_body("fn")
     }
 
-    /// The modules that have their body here, outermost first.
+    /// The modules with a body in this file, outermost first.
     pub(super) fn inline_modules(&self) -> Vec<Span> {
         self.with_body("mod")
     }
@@ -116,7 +117,7 @@ impl Source {
         found
     }
 
-    /// The lines of `code` where `word` stands as a whole word.
+    /// The lines of `code` that contain `word` as a whole word.
     pub(super) fn lines_with_word(&self, word: &str) -> Vec<usize> {
         words(&self.code)
             .filter(|(_, found)| *found == word)
@@ -139,12 +140,12 @@ impl Source {
     }
 }
 
-/// The words (identifiers, keywords, numbers) of `text` with their offsets.
+/// The words (identifiers, keywords, numbers) in `text`, with their positions.
 pub(super) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut offset = 0;
     text.split(|c: char| !is_word(c)).filter_map(move |word| {
         let start = offset;
-        // What separates is one character, which may have more than one byte.
+        // The separator is one character, which may have several bytes.
         let after = text
             .get(start + word.len()..)
             .and_then(|r| r.chars().next());
@@ -162,12 +163,12 @@ fn first_word(text: &str) -> Option<&str> {
     text.get(..end).filter(|word| !word.is_empty())
 }
 
-/// The line of `offset`, from 1.
+/// The line, from 1, of the byte position `offset`.
 fn line_at(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|&b| b == b'\n').count()
 }
 
-/// The length of the attribute `text` begins with.
+/// The length of the attribute at the start of `text`.
 fn attribute_length(text: &str) -> usize {
     let mut depth = 0;
     for (offset, byte) in text.bytes().enumerate() {
@@ -181,7 +182,7 @@ fn attribute_length(text: &str) -> usize {
     text.len()
 }
 
-/// Where the item that continues at `from` ends, and whether it has a body in braces.
+/// The position where the item that continues at `from` ends, and whether it has a body in braces.
 fn item_end(code: &str, from: usize) -> Option<(usize, bool)> {
     let mut nested = 0_u32;
     let mut braces = 0_u32;
@@ -199,7 +200,7 @@ fn item_end(code: &str, from: usize) -> Option<(usize, bool)> {
     None
 }
 
-/// The items under `#[cfg(test)]` and `#[test]`; the whole file under `#![cfg(test)]`.
+/// The spans of items under `#[cfg(test)]` and `#[test]`; the whole file under `#![cfg(test)]`.
 fn test_spans(code: &str) -> Vec<Span> {
     let mut found = Vec::new();
     for mark in ["#[cfg(test)]", "#[cfg(all(test", "#[test]", "#![cfg(test)]"] {
@@ -219,7 +220,7 @@ fn test_spans(code: &str) -> Vec<Span> {
     found
 }
 
-/// The macros by example.
+/// The spans of `macro_rules!` definitions.
 fn macro_spans(code: &str) -> Vec<Span> {
     let mut found = Vec::new();
     for (offset, word) in words(code).filter(|(_, word)| *word == "macro_rules") {
@@ -255,7 +256,7 @@ impl<'a> Lexer<'a> {
         self.bytes.len() <= self.classes.len()
     }
 
-    /// The byte `ahead` of the current one, 0 beyond the end.
+    /// The byte `ahead` positions after the current one; 0 beyond the end.
     fn peek(&self, ahead: usize) -> u8 {
         let at = self.classes.len() + ahead;
         self.bytes.get(at).copied().unwrap_or(0)
@@ -314,7 +315,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A word, or the prefix of a literal: `b"`, `c"`, `r"`, `br#"`, `b'`.
+    /// Scans a word, or a literal with a prefix: `b"`, `c"`, `r"`, `br#"`, `b'`.
     fn word(&mut self) {
         let length = (0..).take_while(|&i| is_word_byte(self.peek(i))).count();
         let start = self.classes.len();
@@ -338,7 +339,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A character literal or the quote of a lifetime.
+    /// Scans a character literal, or the quote of a lifetime.
     fn quote(&mut self) {
         if self.peek(1) == b'\\' {
             self.take(3, Class::Literal);

@@ -1,16 +1,16 @@
-//! Sizes: a file is one noun or one verb, a function one thought.
+//! Checks the sizes of files and functions.
 
 use super::Finding;
 use super::repository::Repository;
 
-/// Lines of a file, test items not counted.
+/// Maximum number of lines of a file, without test items.
 const FILE_LINES_MAX: usize = 800;
-/// Lines of a function, from `fn` to the closing brace.
+/// Maximum number of lines of a function, from `fn` to the closing brace.
 const FUNCTION_LINES_MAX: usize = 60;
-/// Lines of the map of the code: what one reads in a sitting.
+/// Maximum number of lines of `ARCHITECTURE.md`, so that it can be read at one time.
 const ARCHITECTURE_LINES_MAX: usize = 250;
 
-/// No file of the product is too long.
+/// Checks that no file of the product is too long.
 pub(super) fn files(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources().filter(|(file, _)| !file.is_test()) {
@@ -27,7 +27,7 @@ pub(super) fn files(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// No function of the product is too long.
+/// Checks that no function of the product is too long.
 pub(super) fn functions(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources().filter(|(file, _)| !file.is_test()) {
@@ -45,7 +45,7 @@ pub(super) fn functions(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The map of the code stays a map.
+/// Checks that `ARCHITECTURE.md` is not too long.
 pub(super) fn architecture(repository: &Repository) -> Vec<Finding> {
     let path = "ARCHITECTURE.md";
     let count = repository.file(path).map_or(0, |f| f.lines().count());

@@ -1,5 +1,5 @@
-//! `unsafe`: only where the product must speak to the system or to another language, and never
-//! without its reason.
+//! Checks that `unsafe` is used only where the product calls the system or another language, and
+//! always with a reason.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::Finding;
 use super::repository::{File, Repository};
 use super::scan::words;
 
-/// Where `unsafe` may stand, by the beginning of the path.
+/// Where `unsafe` is allowed, by the beginning of the path.
 const PLACES: &[&str] = &[
     "crates/betree/src/arena",
     "crates/betree/src/page/view",
@@ -20,10 +20,10 @@ const PLACES: &[&str] = &[
     "crates/vfs/",
 ];
 
-/// How many lines of code may stand between the reason and the `unsafe`.
+/// Maximum number of lines of code between the reason and the `unsafe`.
 const REASON_DISTANCE: usize = 5;
 
-/// `unsafe` stands only in [`PLACES`].
+/// Checks that `unsafe` is used only in [`PLACES`].
 pub(super) fn places(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {
@@ -39,7 +39,7 @@ pub(super) fn places(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Every unsafe block and implementation says why it is sound.
+/// Checks that every unsafe block and implementation has a reason why it is sound.
 pub(super) fn explained(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, source) in repository.sources() {
@@ -57,8 +57,8 @@ pub(super) fn explained(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Whether a `SAFETY:` comment stands on `line` or above it. Comment lines are not counted, so that
-/// a long reason is welcome.
+/// Whether `line`, or a line shortly before it, has a `SAFETY:` comment. Lines of comments are not
+/// counted, so that a reason may be long.
 fn has_reason(file: &File, line: usize) -> bool {
     let above: Vec<&str> = file.text.lines().take(line).collect();
     let mut distance = 0;
@@ -76,7 +76,7 @@ fn has_reason(file: &File, line: usize) -> bool {
     false
 }
 
-/// How often each crate says `unsafe`: `kv-lmdb 3, vfs 1`.
+/// The number of uses of `unsafe` in each crate: `kv-lmdb 3, vfs 1`.
 pub(super) fn summary(repository: &Repository) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for (file, source) in repository.sources() {

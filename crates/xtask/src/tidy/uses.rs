@@ -1,15 +1,15 @@
-//! Uses: which module a file holds, which files are compiled for tests only, and which paths of its
-//! crate a file uses.
+//! Uses: the module of a file, the files that are compiled only for tests, and the paths within its
+//! crate that a file uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::repository::{File, Repository};
 use super::scan::{Source, words};
 
-/// The path of a module below its crate: `["log", "commit"]`; empty for the root.
+/// The path of a module within its crate: `["log", "commit"]`; empty for the root.
 pub(super) type ModulePath = Vec<String>;
 
-/// The module a file below `src` holds; `None` for other files and for further programs.
+/// The module of a file below `src`; `None` for other files and for additional programs.
 pub(super) fn module_of(file: &File) -> Option<ModulePath> {
     let name = file.crate_name()?;
     let inside = file.path.strip_prefix(&format!("crates/{name}/src/"))?;
@@ -22,8 +22,8 @@ pub(super) fn module_of(file: &File) -> Option<ModulePath> {
     (path.first().map(String::as_str) != Some("bin")).then_some(path)
 }
 
-/// The files that are compiled for tests only: by their place, or because the module above
-/// declares them under `#[cfg(test)]`.
+/// The files that are compiled only for tests: by their path, or because the parent module declares
+/// them under `#[cfg(test)]`.
 pub(super) fn test_files(repository: &Repository) -> BTreeSet<&str> {
     let mut modules: BTreeSet<(&str, ModulePath)> = BTreeSet::new();
     for (file, source) in repository.sources() {
@@ -49,7 +49,7 @@ pub(super) fn test_files(repository: &Repository) -> BTreeSet<&str> {
     tests.map(|file| file.path.as_str()).collect()
 }
 
-/// The modules in files of their own that a source declares for tests.
+/// The modules in other files that a source declares only for tests.
 fn test_children(source: &Source) -> Vec<&str> {
     let mut children = Vec::new();
     for (number, line) in (1..).zip(source.code.lines()) {
@@ -60,7 +60,7 @@ fn test_children(source: &Source) -> Vec<&str> {
     children
 }
 
-/// The name in a line that declares a module in another file.
+/// The name of the module in a line such as `mod name;`.
 fn declared(line: &str) -> Option<&str> {
     let line = line.trim().strip_suffix(';')?;
     let (before, name) = line.rsplit_once("mod ")?;
@@ -68,18 +68,18 @@ fn declared(line: &str) -> Option<&str> {
     plain.then_some(name.trim())
 }
 
-/// A path of the crate that a source names, from the root of the crate.
+/// A path within the crate that a source uses, from the root of the crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
     /// Its segments.
     pub(super) path: ModulePath,
-    /// The name an import gives it, if not the last segment.
+    /// The name that an import gives the item, if it is not the last segment.
     pub(super) alias: Option<String>,
     /// The line, from 1.
     pub(super) line: usize,
 }
 
-/// The paths that `source`, the file of `module`, names by `crate::` or `super::`, outside of test
+/// The paths with `crate::` or `super::` that `source`, the file of `module`, uses outside of test
 /// items.
 pub(super) fn named(source: &Source, module: &[String]) -> Vec<Named> {
     let code = &source.code;
@@ -91,7 +91,7 @@ pub(super) fn named(source: &Source, module: &[String]) -> Vec<Named> {
             continue;
         }
         let before = code.get(..offset).unwrap_or_default();
-        // A visibility is not a use.
+        // `pub(in path)` is not a use.
         if before.ends_with("(in ") || before.trim_end().ends_with("::") {
             continue;
         }
@@ -123,7 +123,7 @@ pub(super) fn named(source: &Source, module: &[String]) -> Vec<Named> {
     found
 }
 
-/// The names the root of a crate imports or exports from its modules: name to module.
+/// The names that the root of a crate imports or exports from its modules, each with its module.
 pub(super) fn root_names(source: &Source, modules: &BTreeSet<String>) -> BTreeMap<String, String> {
     let code = &source.code;
     let mut names = BTreeMap::new();
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
             return;
         }
         let Some(word) = self.word() else {
-            // A glob, or the arguments of a generic.
+            // Skips a glob, or the arguments of a generic type.
             self.eat("*");
             return self.end(prefix, line, None, found);
         };

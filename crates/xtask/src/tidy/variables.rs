@@ -1,4 +1,4 @@
-//! Documents name only environment variables that the code reads.
+//! Checks that documents name only environment variables that the code reads.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use super::Finding;
 use super::repository::Repository;
 use super::scan::words;
 
-/// How our own variables begin. (Put together here, so that this file does not count as a reader.)
+/// The prefix of this project's variables, concatenated here, so that this file does not count as
+/// code that reads one.
 const PREFIX: &str = concat!("ROMANESCO", "_");
 
-/// Every variable of ours in a document occurs in the code.
+/// Checks that the code contains every variable with this prefix that a document names.
 pub(super) fn documented_variables(repository: &Repository) -> Vec<Finding> {
     let code = repository.sources().map(|(_, source)| source.bare.as_str());
     let read: BTreeSet<&str> = code.flat_map(variables).collect();

@@ -1,7 +1,7 @@
-//! Words: comments, messages and documents use the words of the field.
+//! Checks that comments, messages and documents use the words of the field.
 //!
 //! `words.txt` lists words and phrases of a dialect that readers from outside do not understand,
-//! each with what to write instead.
+//! each with a replacement.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::repository::Repository;
 
 const LIST: &str = include_str!("words.txt");
 
-/// A phrase and what to write instead.
+/// A phrase, with its replacement.
 struct Entry {
     phrase: &'static str,
     words: Vec<&'static str>,
@@ -30,7 +30,7 @@ fn entries() -> Vec<Entry> {
     lines.filter_map(split).map(entry).collect()
 }
 
-/// No phrase of the list occurs more often than its area allows.
+/// Checks that no phrase of the list occurs more often than its area allows.
 pub(super) fn dialect(repository: &Repository) -> Vec<Finding> {
     let entries = entries();
     let instead: BTreeMap<&str, &str> = entries.iter().map(|e| (e.phrase, e.instead)).collect();
@@ -41,7 +41,7 @@ pub(super) fn dialect(repository: &Repository) -> Vec<Finding> {
     beyond(repository, &found(repository), |a| &a.words, &advice)
 }
 
-/// Every phrase of the list, where it occurs.
+/// The places of all phrases of the list.
 pub(super) fn found(repository: &Repository) -> Found {
     let entries = entries();
     let mut found = Found::new();

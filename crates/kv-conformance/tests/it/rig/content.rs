@@ -1,4 +1,5 @@
-//! The rig's file: all trees and their entries, each string after its length.
+//! The file in which the rig stores its content: all trees and their entries; each string follows
+//! its length.
 
 use std::fs;
 use std::path::Path;
@@ -21,8 +22,8 @@ fn pull<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     bytes
 }
 
-/// Write what `view` sees of the trees `names` to `directory`; entries that `keep` refuses are
-/// left out.
+/// Write the trees `names`, as `view` reads them, to a file in `directory`; entries for which
+/// `keep` is false are omitted.
 pub(crate) fn save(
     directory: &Path,
     engine: &dyn Engine,
@@ -37,7 +38,7 @@ pub(crate) fn save(
             let mut cursor = view.cursor(tree, KeyRange::ALL, Direction::Forward)?;
             while cursor.advance()? {
                 if keep(cursor.key()) {
-                    // A mark before each entry; the name of the next tree has none.
+                    // Each entry follows a mark byte, which the name of a tree does not.
                     out.push(1);
                     push(&mut out, cursor.key());
                     push(&mut out, cursor.value());

@@ -4,7 +4,7 @@ use kv::{Cursor, Direction, KeyRange, Result, Snapshot, TreeId};
 
 use super::plant::Plant;
 
-/// Where a cursor stands.
+/// The position of a cursor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Before,
@@ -12,7 +12,7 @@ enum Place {
     End,
 }
 
-/// Entries in the cursor's direction, and where it stands.
+/// Entries in the cursor's direction, and the position of the cursor.
 pub(crate) struct Copied {
     entries: Vec<(Vec<u8>, Vec<u8>)>,
     direction: Direction,
@@ -22,7 +22,7 @@ pub(crate) struct Copied {
 }
 
 impl Copied {
-    /// The entries of `range` as `view` sees them.
+    /// A cursor over a copy of the entries of `range` in `view`.
     pub(crate) fn of(
         view: &dyn Snapshot,
         tree: TreeId,

@@ -1,5 +1,5 @@
-//! The rig: the reference engine behind a wrapper that stores it in a file, limits it, and breaks
-//! it on request.
+//! The rig: the reference engine in a wrapper that stores its content in a file, limits its
+//! capabilities, and adds a bug on request.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ use super::view::{Txn, View};
 
 const NAME: &str = "memory";
 
-/// Opens rigs.
+/// The factory of rigs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RigFactory {
-    /// The bug, if any.
+    /// The planted bug, if any.
     pub(crate) plant: Option<Plant>,
-    /// Without the optional capabilities: one writer at a time, no empty keys, no compaction, no
-    /// backup.
+    /// Whether the rig lacks the optional capabilities: it has one writer at a time, no empty keys,
+    /// no compaction, no backup.
     pub(crate) plain: bool,
 }
 
 impl RigFactory {
-    /// A factory for the rest of the process.
+    /// A factory that lives until the process ends.
     pub(crate) fn leak(plant: Option<Plant>, plain: bool) -> &'static dyn Factory {
         Box::leak(Box::new(RigFactory { plant, plain }))
     }
@@ -54,7 +54,7 @@ pub(crate) struct Rig {
     calls: AtomicU64,
 }
 
-/// The right to write, for a rig with one writer at a time.
+/// The right to write, in a rig with one writer at a time.
 pub(crate) struct Turn<'e>(&'e Rig);
 
 impl Drop for Turn<'_> {
@@ -73,7 +73,7 @@ impl Rig {
         self.inner.as_deref().expect("open until it is closed")
     }
 
-    /// Refuse keys and values beyond the rig's own limits.
+    /// Refuse keys and values larger than the rig's limits.
     pub(crate) fn check(&self, key: &[u8], value: &[u8]) -> Result<()> {
         if self.has(Plant::LimitsIgnored) {
             return Ok(());
@@ -86,7 +86,7 @@ impl Rig {
         Ok(())
     }
 
-    /// Remember a commit that wrote `key` last.
+    /// Record a commit whose last write was of `key`.
     pub(crate) fn wrote(&self, key: Option<Vec<u8>>) {
         self.commits.fetch_add(1, Ordering::Relaxed);
         *self.last.lock() = key;
@@ -139,7 +139,7 @@ impl Rig {
         })
     }
 
-    /// `batch` with the effect of the bugs about batches.
+    /// `batch`, changed by the planted bug if it is about batches.
     fn twisted(&self, batch: &Batch) -> Result<Batch> {
         let mut twisted = Batch::new();
         let reordered = self.has(Plant::BatchReordered);
@@ -175,7 +175,7 @@ fn push(batch: &mut Batch, change: Change<'_>) {
 impl Drop for Rig {
     fn drop(&mut self) {
         if self.inner.is_some() && !self.has(Plant::DropStoresNothing) {
-            // Dropping hides the error, as the contract says.
+            // An error is ignored: by the contract, dropping reports none.
             let _ = self.store();
         }
     }

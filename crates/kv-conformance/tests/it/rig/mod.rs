@@ -16,7 +16,7 @@ use kv_conformance::{
 pub(crate) use engine::RigFactory;
 use plant::Plant;
 
-/// Number of seeds with which a bug is searched.
+/// Number of seeds of random runs that are tried to find a bug.
 const SEEDS: u64 = 24;
 
 fn law_that_catches(subject: &Subject, late: bool) -> Option<String> {
@@ -28,7 +28,7 @@ fn law_that_catches(subject: &Subject, late: bool) -> Option<String> {
             .is_none()
     };
     let broken = |law: &&Law| able(law) && breaks(law.run);
-    // The later bugs break later laws: searching from the nearer end saves most of the time.
+    // Later bugs in the list break later laws, so searching from the nearer end saves time.
     let found = match late {
         true => laws().iter().rev().find(broken),
         false => laws().iter().find(broken),
@@ -55,7 +55,7 @@ fn check(plants: &[Plant], late: bool) {
     assert!(missed.is_empty(), "no law catches {missed:?}");
 }
 
-// In four tests, so that they run in parallel.
+// The bugs are divided among four tests, which run in parallel.
 
 #[test]
 fn planted_bugs_are_caught_by_laws_1_of_4() {
@@ -92,7 +92,7 @@ fn a_report_accounts_for_every_law() {
 
 #[test]
 fn a_failing_run_shrinks_to_few_steps_and_replays() {
-    // I4.
+    // I4: the printed tape repeats the run.
     let factory = RigFactory::leak(Some(Plant::BatchReordered), false);
     let subject = Subject::new(factory, EngineOptions::default());
     let mut failures = (0..SEEDS).filter_map(|seed| check_seed(&subject, seed));

@@ -1,4 +1,4 @@
-//! The bugs that can be planted.
+//! The bugs that a rig can have.
 
 /// A bug, planted in an otherwise correct engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,13 +9,13 @@ pub(crate) enum Plant {
     DeleteAlwaysTrue,
     /// `insert` replaces an existing value.
     InsertOverwrites,
-    /// A refused insert makes the transaction fail.
+    /// After a refused insert, the transaction fails.
     ExistsSpoilsTransaction,
-    /// An empty value reads as absent.
+    /// An empty value is read as an absent key.
     EmptyValueAbsent,
     /// `get_into` keeps the old content of the buffer.
     BufferNotCleared,
-    /// Values beyond 60 KB are cut.
+    /// Values longer than 60 KB are truncated.
     LongValueCut,
     /// `get_many` returns values in the wrong order.
     ManyReversed,
@@ -25,25 +25,25 @@ pub(crate) enum Plant {
     ExcludedStartIncluded,
     /// An included end is excluded.
     IncludedEndExcluded,
-    /// `seek` goes beyond the key it finds.
+    /// `seek` skips a key that is equal to the sought one.
     SeekPassesEqual,
-    /// `seek` never goes back.
+    /// `seek` does not move backwards.
     SeekNeverBack,
-    /// A cursor that has ended restarts.
+    /// A cursor that has ended starts from the first entry again.
     EndWraps,
-    /// A cursor keeps its last key after its end.
+    /// A cursor that has ended still returns its last key.
     KeyAfterEnd,
     /// Point reads of a snapshot see later commits.
     SnapshotSeesLater,
     /// Cursors of a snapshot see later commits.
     CursorSeesLater,
-    /// Cursors of a transaction do not see its writes.
+    /// Cursors of a transaction do not see its own writes.
     OwnWritesHidden,
-    /// A transaction does not see its deletes by point reads.
+    /// Point reads of a transaction do not see its own deletes.
     OwnDeletesHidden,
     /// A transaction with a conflict is committed.
     ConflictMissed,
-    /// Any commit meanwhile is a conflict.
+    /// Every commit of another transaction counts as a conflict.
     ConflictInvented,
     /// Blind writes conflict.
     BlindConflicts,
@@ -55,29 +55,29 @@ pub(crate) enum Plant {
     BatchReordered,
     /// A range delete removes its excluded end.
     RangeDeleteTakesEnd,
-    /// A range delete of a batch leaves one key.
+    /// A range delete in a batch leaves one key of the range.
     RangeDeleteLeavesOne,
     /// A commit at `sync` is refused.
     SyncRefused,
-    /// The last key written is not stored at the close.
+    /// Closing does not store the last written key.
     LastWriteLost,
     /// Dropping the engine without closing it stores nothing.
     DropStoresNothing,
     /// A dropped tree exists again after reopening.
     DroppedTreeReturns,
-    /// A stale handle reads as an empty tree.
+    /// A handle of a dropped tree reads as an empty tree.
     StaleHandleRead,
-    /// The limits of keys and values are not enforced.
+    /// The maximum sizes of keys and values are not enforced.
     LimitsIgnored,
     /// The names of trees are listed in the wrong order.
     ListingUnsorted,
     /// Creating a tree that exists opens it.
     CreateOpens,
-    /// An exact count is off by one.
+    /// An exact count of entries is off by one.
     CountOff,
-    /// A counter falls.
+    /// A counter decreases.
     CounterFalls,
-    /// The storage map shows more used than allocated bytes.
+    /// The storage map shows more used bytes than allocated bytes.
     MapOverfull,
     /// A backup omits the last tree.
     BackupIncomplete,
@@ -89,12 +89,12 @@ pub(crate) enum Plant {
     CancelIgnored,
     /// Unknown options are ignored.
     OptionIgnored,
-    /// The store of another engine is taken over.
+    /// The store of another engine is opened.
     ForeignTaken,
 }
 
 impl Plant {
-    /// Every bug.
+    /// All bugs.
     pub(crate) const ALL: [Plant; 44] = [
         Plant::DeleteLost,
         Plant::DeleteAlwaysTrue,

@@ -22,9 +22,9 @@ pub(crate) struct View<'e> {
 pub(crate) struct Txn<'e> {
     pub(crate) rig: &'e Rig,
     pub(crate) inner: Option<Box<dyn Transaction + 'e>>,
-    /// The content when it began.
+    /// The content when the transaction began.
     pub(crate) base: Box<dyn Snapshot + 'e>,
-    /// Its writes, for the bugs that repeat them.
+    /// The writes of the transaction, for bugs that repeat them.
     pub(crate) log: Batch,
     pub(crate) commits: u64,
     pub(crate) spoilt: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Txn<'e> {
     pub(crate) _turn: Option<Turn<'e>>,
 }
 
-/// `range` with the effect of the bugs about bounds.
+/// `range`, changed by the planted bug if it is about bounds.
 fn bounds<'a>(rig: &Rig, range: KeyRange<'a>) -> KeyRange<'a> {
     let mut seen = range;
     if let (true, Bound::Excluded(start)) = (rig.has(Plant::ExcludedStartIncluded), range.start) {
@@ -72,7 +72,7 @@ fn many<V: Snapshot + ?Sized>(
     keys: &[&[u8]],
     visit: &mut dyn FnMut(usize, Option<&[u8]>),
 ) -> Result<()> {
-    // The handle must be valid even for an empty list of keys.
+    // An invalid handle is an error even for an empty list of keys.
     view.get(tree, b"k")?;
     for (index, key) in keys.iter().enumerate() {
         let value = view.get(tree, key)?;

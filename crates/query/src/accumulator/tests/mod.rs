@@ -1,11 +1,12 @@
-//! Accumulators over small groups, whole and in two parts merged.
+//! Accumulators over small groups: as a whole, and in two parts that are merged.
 
 use bson::{Bson, Document, bson, doc};
 
 use super::Accumulator;
 use crate::expr::{Env, Scope, Variables};
 
-/// The result over a group, checked to be the same however the group is cut in two.
+/// The result over a group; checks that it is the same for every division of the group in two
+/// parts.
 fn accumulate(name: &str, spec: impl Into<Bson>, group: &[Document]) -> Bson {
     let accumulator = Accumulator::parse(name, &spec.into(), &Scope::new()).unwrap();
     let vars = Variables::default();
@@ -83,7 +84,7 @@ fn doubles_add_to_decimals_without_more_digits() {
     assert_eq!(accumulate("$avg", "$x", &both), decimal("1.25"));
     let infinite = [doc! { "x": f64::INFINITY }, doc! { "x": decimal("1") }];
     assert_eq!(accumulate("$sum", "$x", &infinite), decimal("Infinity"));
-    // Nothing is added to it, which has an exponent of zero.
+    // The sum starts as zero with the exponent 0, so the result has the exponent 0.
     let thousand = [doc! { "x": decimal("1E+3") }];
     assert_eq!(accumulate("$sum", "$x", &thousand), decimal("1000"));
 }

@@ -23,7 +23,7 @@ fn sums_promote() {
     check(doc! { "$add": [] }, d.clone(), Bson::Int32(0));
     let back = doc! { "$add": ["$i", 1, -1] };
     check(back, d.clone(), Bson::Int32(i32::MAX));
-    // From left to right, without what rounding has lost.
+    // Added from left to right; digits lost by rounding do not come back.
     let rounded = doc! { "$add": [1e16, 1.0, -1e16] };
     check(rounded, d.clone(), Bson::Double(0.0));
     refuse(
@@ -95,7 +95,7 @@ fn operands_of_the_wrong_type_are_mismatches() {
     ] {
         refuse(expr, d.clone(), code, part);
     }
-    // What is missing or null before the wrong operand makes the whole null.
+    // A null or missing operand before the invalid one makes the result null.
     check(doc! { "$add": [null, "$t"] }, d.clone(), Bson::Null);
     check(doc! { "$multiply": ["$x", "$t"] }, d.clone(), Bson::Null);
     check(doc! { "$subtract": ["$t", "$x"] }, d, Bson::Null);
@@ -190,7 +190,7 @@ const ABOVE_ONE: &str = "1.000000000000000000000000000000001";
 /// `trigonometry`: T1, T2 and T3.
 #[test]
 fn trigonometry_of_decimals_has_34_digits() {
-    // By mpmath with 120 digits, 6400 for large exponents.
+    // Computed by mpmath with 120 digits, for large exponents with 6400.
     for (operator, argument, expected) in [
         ("$sin", "0.5", "0.4794255386042030002732879352155714"),
         ("$cos", "0.5", "0.8775825618903727161162815826038297"),

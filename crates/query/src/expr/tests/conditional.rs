@@ -1,4 +1,4 @@
-//! Truth, comparison and choice.
+//! Boolean operators, comparison and conditions.
 
 use bson::{Bson, bson, doc};
 
@@ -16,7 +16,7 @@ fn truth() {
         Bson::Boolean(false),
     );
     check(doc! { "$not": ["$x"] }, d.clone(), Bson::Boolean(true));
-    // What follows a decision is not evaluated.
+    // Arguments after the one that decides are not evaluated.
     check(
         doc! { "$and": ["$z", { "$divide": [1, "$z"] }] },
         d,

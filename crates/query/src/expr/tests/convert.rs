@@ -1,4 +1,4 @@
-//! The matrix of conversions.
+//! Conversions from each type to each type.
 
 use std::str::FromStr as _;
 
@@ -7,7 +7,7 @@ use bson::{Binary, Bson, DateTime, Decimal128, Timestamp, bson, doc};
 
 use super::{check, evaluate, refuse};
 
-/// What a value becomes in each of the types to which values are converted, `Err` for refusals.
+/// Checks the results of converting a value to each target type; `Err` for a refused conversion.
 #[track_caller]
 fn row(input: impl Into<Bson>, expected: [Option<Bson>; 8]) {
     let input = input.into();

@@ -1,4 +1,4 @@
-//! Dates: parts, zones, formats, parsing, steps.
+//! Dates: parts, zones, formats, parsing, arithmetic.
 
 use bson::{Bson, DateTime, bson, doc};
 
@@ -213,7 +213,7 @@ fn dates_are_read_in_the_forms_that_people_write() {
         ("2017-07-04 12:48:07 GMT-0200", "2017-07-04T14:48:07Z"),
         ("Tue, 04 Jul 2017 11:56:02 +0200", "2017-07-04T09:56:02Z"),
         ("Tue, 4 Jul 2017 11:56:02 GMT", "2017-07-04T11:56:02Z"),
-        // A day of the week moves the date on to it.
+        // The date moves forward to the day of the week.
         ("Thu, 4 Jul 2017", "2017-07-06T00:00:00Z"),
         ("04/Jul/2017:11:56:02 +0000", "2017-07-04T11:56:02Z"),
         ("2017-07-04T11:56.02.81", "2017-07-04T11:56:02.810Z"),
@@ -488,7 +488,7 @@ fn a_date_string_of_a_wrong_type_goes_to_on_error_before_null_options() {
             "be a string, found: int",
         );
     }
-    // A bad format is an error even of a null text.
+    // An invalid format is an error even if the text is null.
     for (format, code) in [("%Y-%q", 18_536), ("%Y-%", 18_535)] {
         let spec = doc! { "dateString": null, "format": format, "onNull": 1 };
         refuse(

@@ -1,4 +1,4 @@
-//! `$toHashedIndexKey` against hashes that MongoDB computes.
+//! `$toHashedIndexKey`, compared with hashes from MongoDB.
 
 use bson::oid::ObjectId;
 use bson::{Bson, DateTime, bson, doc};
@@ -14,7 +14,8 @@ fn hashes_are_those_of_mongodb() {
     };
     assert_eq!(hash("hello".into()), 5_347_277_839_332_858_538);
     assert_eq!(hash(42.into()), -944_302_157_085_130_861);
-    // Numbers are equal as integers, strings are not numbers, fields have names and an order.
+    // Numbers hash as integers; a string with digits has another hash; names and order of fields
+    // matter.
     assert_eq!(hash(42.75.into()), hash(42_i64.into()));
     assert_ne!(hash("42".into()), hash(42.into()));
     assert_eq!(hash(f64::NAN.into()), hash(0.into()));
@@ -23,7 +24,7 @@ fn hashes_are_those_of_mongodb() {
     assert_ne!(hash(bson!([1])), hash(bson!({"0": 1})));
     let missing = bson!({"$toHashedIndexKey": "$x"});
     check(missing, doc! {}, Bson::Int64(hash(Bson::Null)));
-    // Every type has a hash of its own.
+    // Values of different types have different hashes.
     let values = vec![
         Bson::MinKey,
         Bson::MaxKey,

@@ -1,4 +1,4 @@
-//! Tables of expressions, documents and values, one file per family.
+//! Tables of expressions, documents and results, one file per family.
 
 mod arithmetic;
 mod array;
@@ -20,7 +20,7 @@ fn evaluate(expr: impl Into<Bson>, document: &Document) -> Result<Option<Bson>> 
     expr.evaluate(&Env::new(document, &Variables::default()))
 }
 
-/// Checks a value, `None` for missing, type included.
+/// Checks the value and its type; `None` for a missing value.
 #[track_caller]
 fn check(expr: impl Into<Bson>, document: Document, expected: impl Into<Option<Bson>>) {
     let expr = expr.into();
@@ -28,7 +28,7 @@ fn check(expr: impl Into<Bson>, document: Document, expected: impl Into<Option<B
     assert_eq!(found, Ok(expected.into()), "{expr} over {document}");
 }
 
-/// Checks the code of a refusal and a part of its message.
+/// Checks the code of an error, and a part of its message.
 #[track_caller]
 fn refuse(expr: impl Into<Bson>, document: Document, code: i32, part: &str) {
     let expr = expr.into();
@@ -131,7 +131,7 @@ fn calls_of_constants_fail_before_there_are_documents() {
     fails(bson!({ "$cond": [true, 1, bad.clone()] }));
     fails(bson!({ "$and": [false, bad.clone()] }));
     fails(bson!({ "$map": { "input": "$a", "in": bad.clone() } }));
-    // These are evaluated only where they are reached.
+    // MongoDB's optimizer does not evaluate these, so they are accepted.
     for expr in [
         bson!({ "$ifNull": [1, bad.clone()] }),
         bson!({ "$switch": { "branches": [{ "case": "$a", "then": bad.clone() }], "default": 1 } }),
@@ -140,7 +140,8 @@ fn calls_of_constants_fail_before_there_are_documents() {
     ] {
         assert_eq!(parse(expr), Ok(()));
     }
-    // Outside nothing is recorded, and an error of parsing goes before.
+    // Outside of `refuse_failing` no error is recorded; an error of parsing comes before a recorded
+    // one.
     assert!(Expr::parse(&bad, &crate::expr::Scope::new()).is_ok());
     let (code, _) = parse(bson!([bad, { "$nonsense": 1 }])).unwrap_err();
     assert_eq!(code, 168);

@@ -19,7 +19,7 @@ fn parse(filter: &Document) -> Result<Filter> {
     Filter::parse(&raw(filter), &Settings::default())
 }
 
-/// The documents that match, and those that do not.
+/// Checks that the filter matches the documents `yes` and does not match the documents `no`.
 fn check(filter: Document, yes: &[Document], no: &[Document]) {
     let parsed = parse(&filter).unwrap();
     for document in yes {
@@ -521,7 +521,7 @@ fn samples_take_their_share() {
     };
     assert_eq!(share(0.into()), 0);
     assert_eq!(share(1.0.into()), 1000);
-    // Off by more than 10 standard deviations only when it is no even chance.
+    // With probability 1/2, the count is within 10 standard deviations of 500.
     let half = share(0.5.into());
     assert!((340..660).contains(&half), "{half}");
     for bad in [
@@ -554,7 +554,7 @@ fn fields_of_references_are_compared_without_a_path() {
         check(doc! {"a": {"$elemMatch": condition}}, &[yes], &[no]);
     }
     check(doc! {"$id": 1}, &[doc! {"$id": 1}], &[doc! {"$id": 2}]);
-    // The operand is a value, whatever it looks like.
+    // The operand is compared as a value, even if it looks like operators.
     check(
         doc! {"$id": {"$gt": 0}},
         &[doc! {"$id": {"$gt": 0}}],

@@ -1,11 +1,11 @@
-//! Filters by the book: straight from their documents, on owned documents, and slow. What the
-//! compiled ones are compared with.
+//! A slow reference evaluation of filters, directly from the filter's document on owned documents.
+//! Compiled filters are compared with it.
 
 use bson::{Bson, Document};
 
 use crate::value::{compare, rank};
 
-/// Whether `document` matches; `filter` uses only what [`super::random`] makes.
+/// Whether `document` matches; supports only the filters that [`super::random`] makes.
 pub(super) fn matches(filter: &Document, document: &Document) -> bool {
     filter.iter().all(|(name, value)| match name.as_str() {
         "$and" => clauses(value).all(|clause| matches(clause, document)),
@@ -59,7 +59,7 @@ fn operator(path: &str, name: &str, argument: &Bson, document: &Document) -> boo
     }
 }
 
-/// Every leaf of the path; `None` for a missing one.
+/// Collects every leaf of the path; `None` for a missing value.
 fn collect(document: &Document, path: &[&str], expand: bool, leaves: &mut Vec<Option<Bson>>) {
     let (first, rest) = path.split_first().unwrap();
     match (document.get(first), rest) {

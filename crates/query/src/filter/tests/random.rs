@@ -1,4 +1,4 @@
-//! Random filters on random documents, compared with the naive evaluation.
+//! Random filters on random documents, compared with the reference evaluation.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use stdx::Tape;
@@ -19,7 +19,8 @@ fn path(tape: &mut Tape) -> String {
     path
 }
 
-/// A value that equality takes: no undefined, and no pattern, which would be matched.
+/// A value for an equality: not undefined, which is refused, and not a regular expression, which
+/// would be matched.
 fn plain(tape: &mut Tape) -> Bson {
     loop {
         match random::value(tape, 1) {
@@ -108,7 +109,7 @@ fn compiled_filters_agree_with_naive_ones() {
             asked += 1;
         }
     }
-    // The generators must make both kinds often enough to mean something.
+    // Both results must be frequent enough for a meaningful test.
     assert!(
         asked / 10 < matched && matched < asked * 9 / 10,
         "{matched} of {asked}"

@@ -1,4 +1,4 @@
-//! Operators of arrays, and which elements are meant.
+//! Array operators, and which elements they change.
 
 use bson::rawdoc;
 
@@ -349,7 +349,7 @@ fn push_sorts_by_whole_arrays_and_indexes() {
         bson!([{"b": [5, 0]}, {"b": [1, 9]}]),
         bson!([{"b": [1, 9]}, {"b": [5, 0]}]),
     );
-    // The fields of its elements are not found by name, but by index.
+    // Without an index in the path, the fields of an array's elements are not found.
     sorted(
         doc! {"b.c": 1},
         bson!([{"b": {"c": 0}}, {"b": [{"c": 2}]}, {"b": [{"c": 1}]}]),

@@ -1,4 +1,4 @@
-//! Replacements, and operators of fields.
+//! Replacements, and operators on fields.
 
 use super::*;
 
@@ -145,7 +145,8 @@ fn arithmetic_keeps_and_widens_types() {
     check(bson!({"$mul": {"a": 2.5}}), doc! {"a": 2}, doc! {"a": 5.0});
     check(bson!({"$mul": {"a": 2i64}}), doc! {}, doc! {"a": 0i64});
     check(bson!({"$mul": {"a": 2}}), doc! {}, doc! {"a": 0});
-    // What equals the number and has its type leaves it as it is, with the sign of a zero.
+    // A product with the same value and type leaves the number unchanged, including the sign of a
+    // zero.
     unchanged(bson!({"$mul": {"a": -0.0}}), doc! {"a": -0.0});
     unchanged(bson!({"$mul": {"a": -1.0}}), doc! {"a": 0.0});
     check(
@@ -351,7 +352,7 @@ fn rename_moves_values() {
         2,
         "destination field cannot be an array",
     );
-    // The source is looked at before the destination.
+    // The source is checked before the destination.
     fails(
         bson!({"$rename": {"a.0": "b.x"}}),
         doc! {"a": [1], "b": 1},

@@ -29,7 +29,8 @@ fn apply(update: Bson, document: Document) -> Result<Option<Document>> {
     parse(&update, &[])?.apply(&document, &at())
 }
 
-/// The text of the result tells types and the order of fields apart, which equality does not.
+/// As text, documents with other types or another order of fields differ; with `==` they may be
+/// equal.
 fn text(document: &Document) -> String {
     document.to_string()
 }

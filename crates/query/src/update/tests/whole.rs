@@ -1,4 +1,4 @@
-//! Updates as wholes: which are understood, pipelines, upserts, paths, bytes of any kind.
+//! Updates as a whole: which forms are accepted, pipelines, upserts, paths, invalid bytes.
 
 use super::*;
 
@@ -105,7 +105,7 @@ fn pipelines_compute() {
         40_324,
         "Unrecognized pipeline stage name: '$foo'",
     );
-    // Nothing was sorted.
+    // Documents of an update have no sort key.
     let key = || bson!({"k": {"$meta": "sortKey"}});
     for stage in [bson!({"$set": key()}), bson!({"$replaceWith": key()})] {
         let message = "Unsupported argument to $meta";
@@ -206,7 +206,8 @@ fn random_bytes_of_updates_fail_cleanly() {
             for operand in &operands {
                 let update = bson!({ name: { path: operand.clone() } });
                 for document in &documents {
-                    // Whatever comes of it, it is no panic, and what changes differs.
+                    // An update may fail, but must not panic; a result that is not `None` differs
+                    // from the document.
                     if let Ok(Some(next)) = apply(update.clone(), document.clone()) {
                         assert!(!identical(&next, document), "{update} on {document}");
                     }
@@ -229,7 +230,7 @@ fn dollar_names_are_refused_at_the_first_level_of_existing_documents_only() {
     ] {
         fails(update, doc! {"$a": 1, "b": 1}, 52, refused);
     }
-    // Below the first level names are free, and so is what changes nothing.
+    // Names below the top level may begin with `$`; so may top-level names that are not changed.
     check(
         bson!({"$set": {"p.$each": 1}}),
         doc! {"p": {}},
@@ -263,7 +264,7 @@ fn dollar_names_are_refused_at_the_first_level_of_existing_documents_only() {
         doc! {"b": 1},
         doc! {"b": 1, "$a": 1},
     );
-    // References to documents of other collections have names of their own.
+    // The fields of a reference to a document of another collection may begin with `$`.
     check(
         bson!({"a": 1, "$ref": "c", "$id": 1, "$db": "d"}),
         doc! {},

@@ -1,4 +1,5 @@
-//! Finds the cycles of dependencies, and classifies the worst of each component.
+//! Finds cycles of dependencies, and reports the worst anomaly of each strongly connected
+//! component.
 //!
 //! Transactions outside of cycles are removed first; each strongly connected component of the
 //! others is judged separately. Whether it contains a cycle without adjacent rw edges is decided in
@@ -10,16 +11,16 @@ use std::collections::BTreeMap;
 use super::graph::{Edge, Graph};
 use super::verdict::{Anomaly, Kind};
 
-/// Number of edges tried as the closing edge of a cycle; the shortest cycle found is shown.
+/// Number of edges that are tried as the closing edge of a cycle; the shortest cycle is reported.
 const TRIES: usize = 32;
-/// Number of rw edges tried for a way back without a second rw edge.
+/// Number of rw edges for which a path back without a second rw edge is searched.
 const SINGLE_TRIES: usize = 256;
 
 /// Report the worst cycle of each component.
 pub(super) fn cycles(graph: &Graph, anomalies: &mut Vec<Anomaly>) {
     let component = graph.components();
     let of = |node: usize| component.get(node).copied();
-    // By component: the edges within it.
+    // The edges inside each component.
     let mut inner: BTreeMap<usize, Vec<(usize, usize, Edge)>> = BTreeMap::new();
     for (from, to, edge) in graph.all() {
         if let Some(here) = of(from)
@@ -33,9 +34,9 @@ pub(super) fn cycles(graph: &Graph, anomalies: &mut Vec<Anomaly>) {
     }
 }
 
-/// The nodes of some edges, renumbered.
+/// The subgraph of some edges; its nodes are renumbered.
 struct Part {
-    /// The original numbers of the nodes; numbers beyond the transactions are points in time.
+    /// The original number of each node; numbers from `transactions` on are points in time.
     names: Vec<usize>,
     transactions: usize,
     edges: Vec<(usize, usize, Edge)>,
@@ -64,7 +65,7 @@ fn worst(transactions: usize, edges: &[(usize, usize, Edge)]) -> Option<Anomaly>
         .or_else(|| cycle(Kind::G2Item, Edge::is_rw, |_| true))
 }
 
-/// A cycle: each edge with its first node.
+/// A cycle: its edges, each with the node it starts from.
 type Cycle = Vec<(usize, Edge)>;
 
 impl Part {
@@ -87,10 +88,9 @@ impl Part {
         found.min_by_key(Vec::len)
     }
 
-    /// A short cycle with rw edges, no two of them adjacent; one with a single rw edge, if there is
-    /// one.
+    /// A short cycle with rw edges of which no two are adjacent; preferably with a single rw edge.
     fn spread(&self) -> Option<Anomaly> {
-        // Node 2n was entered by an rw edge, 2n + 1 by another.
+        // Node 2n is node n entered by an rw edge; node 2n + 1 is node n entered by another edge.
         let mut edges = Vec::with_capacity(2 * self.edges.len());
         for &(from, to, edge) in &self.edges {
             if edge.is_rw() {
@@ -137,8 +137,8 @@ impl Part {
         Some(self.anomaly(Kind::GNonadjacent, &cycle))
     }
 
-    /// The anomaly of a cycle, in terms of transactions: consecutive points in time become one
-    /// edge.
+    /// The anomaly of a cycle, with transactions only: the points in time between two transactions
+    /// become one edge.
     fn anomaly(&self, kind: Kind, cycle: &Cycle) -> Anomaly {
         let name = |node: usize| self.names.get(node).copied().unwrap_or(usize::MAX);
         let txns = cycle
@@ -153,7 +153,7 @@ impl Part {
     }
 }
 
-/// The cycle of an edge and a path back.
+/// The cycle that consists of `edge` and the path `back`.
 fn close(from: usize, edge: Edge, to: usize, back: &[(usize, Edge)]) -> Cycle {
     let mut cycle = vec![(from, edge)];
     let mut at = to;

@@ -1,28 +1,30 @@
-//! Checks without dependencies: the lists themselves, and each transaction separately.
+//! Checks that need no dependencies: of the lists, and of each transaction by itself.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::history::{Key, Op, Outcome, Txn, Value};
 use super::verdict::{Anomaly, Kind};
 
-/// The appends of a history, and their order as far as reads show it.
+/// The appends of a history, and their order as far as reads determine it.
 pub(super) struct Lists {
-    /// The longest list read of each key.
+    /// For each key, the longest list that was read.
     pub(super) longest: HashMap<Key, Vec<Value>>,
-    /// The transaction that appended a value, and whether it was its last append to the key.
+    /// For each value, the transaction that appended it, and whether it was the last append of this
+    /// transaction to the key.
     pub(super) authors: HashMap<(Key, Value), Author>,
-    /// Which transactions happened: they were acknowledged, or one of their values was read (I2).
+    /// For each transaction, whether it happened: it was acknowledged, or one of its values was
+    /// read (I2).
     pub(super) happened: Vec<bool>,
 }
 
-/// The author of a value.
+/// The transaction that appended a value.
 #[derive(Clone, Copy)]
 pub(super) struct Author {
     pub(super) txn: usize,
     last: bool,
 }
 
-/// A read as others see it: without the reader's own appends.
+/// A read without the transaction's own appends.
 pub(super) struct External<'a> {
     pub(super) key: Key,
     pub(super) list: &'a [Value],
@@ -47,8 +49,7 @@ pub(super) fn lists(history: &[Txn], anomalies: &mut Vec<Anomaly>) -> Lists {
             .map(|t| t.outcome == Outcome::Committed)
             .collect(),
     };
-    // The reads of an unknown transaction show the store's content, whether or not it happened
-    // itself.
+    // The reads of a transaction of unknown outcome are valid even if it did not commit.
     let readers = || {
         history
             .iter()
@@ -123,7 +124,7 @@ pub(super) fn external<'a>(txn: &'a Txn, wrong: &mut dyn FnMut(String)) -> Vec<E
 }
 
 impl Lists {
-    /// Check the longest list of each key: each value occurs once, from a transaction that may have
+    /// Check the longest list of each key: each value occurs once, and its transaction may have
     /// happened.
     fn judge(&mut self, history: &[Txn], anomalies: &mut Vec<Anomaly>) {
         let mut keys: Vec<Key> = self.longest.keys().copied().collect();
@@ -197,7 +198,7 @@ impl Lists {
         }
     }
 
-    /// Acknowledged transactions that read the same list of a key and then appended to it.
+    /// Find acknowledged transactions that read the same list of a key and then appended to it.
     fn lost_updates(&self, history: &[Txn], anomalies: &mut Vec<Anomaly>) {
         let mut first: HashMap<(Key, usize), usize> = HashMap::new();
         for (index, txn) in history.iter().enumerate() {

@@ -5,18 +5,20 @@ use std::fmt;
 
 use super::history::Key;
 
-/// Why one transaction comes before another.
+/// Why one transaction comes before another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Edge {
-    /// It appended the value before the value of the other one.
+    /// Write-write: the transaction appended the value directly before the other transaction's
+    /// value.
     Ww(Key),
-    /// The other one read its value.
+    /// Write-read: the other transaction read the value that the transaction appended.
     Wr(Key),
-    /// The other one appended the next value, which it did not read.
+    /// Read-write: the other transaction appended the next value, which the transaction did not
+    /// read.
     Rw(Key),
-    /// The same client executed it before.
+    /// The same client executed the transaction before the other one.
     Session,
-    /// It ended before the other began.
+    /// The transaction ended before the other one began.
     RealTime,
 }
 
@@ -46,16 +48,16 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Nodes are numbered: the transactions first, then points in time.
+/// A graph. Its nodes are numbered: first the transactions, then points in time.
 pub(super) struct Graph {
     pub(super) transactions: usize,
-    /// Edges of node `n` are `edges[starts[n]..starts[n + 1]]`.
+    /// The edges from node `n` are `edges[starts[n]..starts[n + 1]]`.
     starts: Vec<usize>,
     edges: Vec<(usize, Edge)>,
 }
 
 impl Graph {
-    /// `nodes` nodes, the first `transactions` of which are transactions.
+    /// A graph of `nodes` nodes; the first `transactions` nodes are transactions.
     pub(super) fn new(transactions: usize, nodes: usize, all: &[(usize, usize, Edge)]) -> Graph {
         assert!(transactions <= nodes, "transactions are nodes");
         let mut starts = vec![0; nodes + 1];
@@ -85,7 +87,7 @@ impl Graph {
         self.starts.len() - 1
     }
 
-    /// How many edges there are.
+    /// Number of edges.
     pub(super) fn edges(&self) -> usize {
         self.edges.len()
     }
@@ -107,8 +109,8 @@ impl Graph {
         (0..self.nodes()).flat_map(of)
     }
 
-    /// For each node the number of its strongly connected component (Tarjan, Depth-First Search and
-    /// Linear Graph Algorithms, 1972), without recursion.
+    /// For each node, the number of its strongly connected component (Tarjan, Depth-First Search
+    /// and Linear Graph Algorithms, 1972), without recursion.
     pub(super) fn components(&self) -> Vec<usize> {
         const NEW: usize = usize::MAX;
         let nodes = self.nodes();
@@ -138,7 +140,7 @@ impl Graph {
                         let least = get(&low, node).min(get(&index, *to));
                         set(&mut low, node, least);
                     }
-                    // A node whose last edge was visited must not start again.
+                    // All edges of the node were visited.
                     continue;
                 }
                 path.pop();
@@ -160,7 +162,7 @@ impl Graph {
         component
     }
 
-    /// A shortest path from `from` to `to`: its edges, each with its end.
+    /// A shortest path from `from` to `to`: its edges, each with the node it leads to.
     pub(super) fn way(&self, from: usize, to: usize) -> Option<Vec<(usize, Edge)>> {
         let mut before: Vec<Option<(usize, Edge)>> = vec![None; self.nodes()];
         let mut queue = VecDeque::from([from]);

@@ -1,4 +1,4 @@
-//! The input of the checker: plain data, independent of the recorder.
+//! The input of the checker: plain data that any recorder can produce.
 
 /// The name of a list.
 pub type Key = u64;
@@ -9,31 +9,32 @@ pub type Value = u64;
 /// An operation of a transaction, in its order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The value was appended to the list of the key.
+    /// The transaction appended the value to the list of the key.
     Append(Key, Value),
-    /// The list read for the key; a key without a list has an empty one.
+    /// The transaction read this list of the key; the list is empty if the key has none.
     Read(Key, Vec<Value>),
 }
 
 /// How a transaction ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was acknowledged.
+    /// The transaction was acknowledged.
     Committed,
-    /// It was refused or rolled back: it did not happen.
+    /// The transaction was refused or rolled back, so it did not happen.
     Aborted,
-    /// Unknown, as after a lost connection. Omit reads without an answer.
+    /// The outcome is unknown, for example after a lost connection. Reads without a reply must be
+    /// omitted.
     Unknown,
 }
 
 /// A transaction, as recorded by its client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txn {
-    /// The client; the history has its transactions in the order of their execution.
+    /// The client. The history has the transactions of a client in the order of their execution.
     pub session: u64,
-    /// When it began, by any clock shared by all clients (logical or not).
+    /// When the transaction began, by any clock that all clients share (logical or real).
     pub start: u64,
-    /// When the client knew its end, by the same clock; not before `start`.
+    /// When the client knew the outcome, by the same clock; not before `start`.
     pub end: u64,
     /// How it ended.
     pub outcome: Outcome,

@@ -1,4 +1,4 @@
-//! The dependencies that follow from the lists (I1 of the checker).
+//! Infers the dependencies that follow from the lists (I1 of the checker).
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,7 +8,7 @@ use super::history::{Key, Op, Outcome, Txn, Value};
 
 type Edges = Vec<(usize, usize, Edge)>;
 
-/// The graph of all dependencies. Nodes beyond the transactions are points in time, in order.
+/// The graph of all dependencies. The nodes after the transactions are points in time, in order.
 pub(super) fn graph(history: &[Txn], lists: &Lists) -> Graph {
     let mut edges = Edges::new();
     let unseen = unseen(history, lists);
@@ -29,8 +29,8 @@ fn add(edges: &mut Edges, from: usize, to: usize, edge: Edge) {
     }
 }
 
-/// By key, transactions that happened and whose values are in no list: they come after the longest
-/// list.
+/// For each key, the transactions that happened and appended a value that no read shows: their
+/// appends come after the longest list.
 fn unseen(history: &[Txn], lists: &Lists) -> HashMap<Key, Vec<usize>> {
     let mut unseen: HashMap<Key, Vec<usize>> = HashMap::new();
     let all = lists.longest.iter();
@@ -54,7 +54,7 @@ fn unseen(history: &[Txn], lists: &Lists) -> HashMap<Key, Vec<usize>> {
     unseen
 }
 
-/// ww edges.
+/// Adds the ww edges.
 fn writes(lists: &Lists, unseen: &HashMap<Key, Vec<usize>>, edges: &mut Edges) {
     for (key, list) in &lists.longest {
         let author = |value: &u64| lists.authors.get(&(*key, *value)).map(|author| author.txn);
@@ -74,7 +74,7 @@ fn writes(lists: &Lists, unseen: &HashMap<Key, Vec<usize>>, edges: &mut Edges) {
     }
 }
 
-/// wr and rw edges of one transaction's reads.
+/// Adds the wr and rw edges for the reads of one transaction.
 fn reads(
     reader: usize,
     txn: &Txn,
@@ -90,10 +90,10 @@ fn reads(
         }
         let longest = lists.longest.get(&key).map_or(&[][..], Vec::as_slice);
         if !longest.starts_with(read.list) {
-            // Reported as incompatible; the right order is unknown.
+            // These reads are reported as incompatible; the order of the appends is unknown.
             continue;
         }
-        // Its own values do not hide later appends of others.
+        // The reader's own appends are skipped, to find the next append of another transaction.
         let rest = longest.get(read.list.len()..).unwrap_or_default();
         match rest.iter().filter_map(author).find(|next| *next != reader) {
             Some(next) => add(edges, reader, next, Edge::Rw(key)),
@@ -106,7 +106,7 @@ fn reads(
     }
 }
 
-/// Session edges.
+/// Adds the session edges.
 fn sessions(history: &[Txn], edges: &mut Edges) {
     let mut last: HashMap<u64, usize> = HashMap::new();
     for (index, txn) in history.iter().enumerate() {
@@ -118,9 +118,9 @@ fn sessions(history: &[Txn], edges: &mut Edges) {
     }
 }
 
-/// Real-time edges. Each end of a transaction is a point in time; edges lead from a transaction to
-/// the point of its end, from each point to the next one, and from the last point before a
-/// transaction began to the transaction. Returns the number of points.
+/// Adds the real-time edges. Each end of a transaction is a point in time; edges lead from a
+/// transaction to the point of its end, from each point to the next one, and from the last point
+/// before a transaction began to the transaction. Returns the number of points.
 fn time(history: &[Txn], lists: &Lists, edges: &mut Edges) -> usize {
     let counts = |index: &usize| lists.happened.get(*index) == Some(&true);
     let of = |index: &usize| history.get(*index).expect("an index of the history");

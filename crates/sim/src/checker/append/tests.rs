@@ -1,4 +1,4 @@
-//! Histories with known verdicts.
+//! Histories with known results.
 
 use super::Kind::*;
 use super::*;
@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use stdx::Rng;
 
-/// A transaction from a text: `?` or `!` first for an unknown end or an abort, then its
-/// operations: `x+1` appends 1 to x, `x=12` read the list 1, 2.
+/// A transaction from text: first `?` for an unknown outcome or `!` for an abort, then the
+/// operations: `x+1` appends 1 to x, `x=12` reads the list 1, 2.
 fn txn(session: u64, start: u64, end: u64, text: &str) -> Txn {
     let (outcome, ops) = match text.split_at(1) {
         ("?", rest) => (Outcome::Unknown, rest),
@@ -76,7 +76,7 @@ fn sound_histories_are_sound() {
     // A transaction sees its own appends, after the existing ones.
     expect(&in_turn(&["x+1", "x=1 x+2 x=12 x+3 x=123", "x=123"]), &[]);
     expect(&in_turn(&["x+1 x=1"]), &[]);
-    // No transaction read it: this is no contradiction.
+    // The second transaction is not read by any other: this is allowed.
     expect(&in_turn(&["x=", "x+1"]), &[]);
 }
 
@@ -86,11 +86,11 @@ fn unknown_ends_may_have_happened_or_not() {
     expect(&in_turn(&["?x+1", "x=", "x="]), &[]);
     expect(&in_turn(&["?x+1", "x=", "x=1"]), &[]);
     expect(&in_turn(&["?x+1", "x=1", "x=1"]), &[]);
-    // After it was read, it must stay visible.
+    // A value that was read once must stay visible.
     expect(&in_turn(&["?x+1", "x=1", "x="]), &[GSingle]);
-    // It is still one transaction.
+    // A transaction of unknown outcome is atomic, too.
     expect(&in_turn(&["?x+1 y+1", "x=1 y="]), &[GSingle]);
-    // It cannot be read before it began.
+    // A value cannot be read before its transaction began.
     expect(&in_turn(&["x=1", "?x+1"]), &[G1c]);
 }
 
@@ -110,7 +110,7 @@ fn aborted_and_intermediate_reads_are_found() {
     expect(&together(&["!x+1", "x="]), &[]);
     expect(&together(&["x+1 x+2", "x=1"]), &[IntermediateRead, GSingle]);
     expect(&together(&["x+1 x+2", "x=12"]), &[]);
-    // The reads of an aborted transaction do not count.
+    // The reads of an aborted transaction are not checked.
     expect(&together(&["!x=9"]), &[]);
 }
 
@@ -140,14 +140,15 @@ fn lost_updates_are_found() {
 fn what_was_acknowledged_is_seen() {
     expect(&in_turn(&["x+1", "x="]), &[GSingle]);
     expect(&in_turn(&["x+1", "x+2", "x=1"]), &[GSingle]);
-    // Without real time: it was not acknowledged before.
+    // The append was not acknowledged before the read began, so the read may miss it.
     expect(&together(&["x+1", "x="]), &[]);
-    // By the same client, independent of the clock.
+    // A client must see its own earlier append, whatever the clock says.
     let own = [txn(1, 0, 9, "x+1"), txn(1, 0, 9, "x=")];
     expect(&own, &[GSingle]);
     let other = [txn(1, 0, 9, "x+1"), txn(2, 0, 9, "x=")];
     expect(&other, &[]);
-    // A stale read, shown by a third transaction: the second one ended before the last one began.
+    // The second transaction read the append and ended before the third began, so the third read is
+    // stale.
     let stale = [
         txn(1, 0, 50, "x+1"),
         txn(2, 10, 20, "x=1"),
@@ -160,7 +161,7 @@ fn what_was_acknowledged_is_seen() {
 fn write_cycles_are_found() {
     expect(&together(&["x+1 y+1", "x+2 y+2", "x=12", "y=21"]), &[G0]);
     expect(&together(&["x+1 y+1", "x+2 y+2", "x=12", "y=12"]), &[]);
-    // Against real time.
+    // The order of the appends contradicts real time.
     expect(&in_turn(&["x+1", "x+2", "x=21"]), &[G0]);
 }
 
@@ -169,7 +170,7 @@ fn circular_information_is_found() {
     expect(&together(&["x+1 y=1", "y+1 x=1"]), &[G1c]);
     expect(&together(&["x+1 y=2", "x+2 y+2", "x=21"]), &[]);
     expect(&together(&["x+1 y=2", "x+2 y+2", "x=12"]), &[G1c]);
-    // A read of a later append.
+    // The first transaction reads a value that is appended later.
     expect(&in_turn(&["x=1", "x+1"]), &[G1c]);
 }
 
@@ -177,7 +178,8 @@ fn circular_information_is_found() {
 fn read_skew_is_found() {
     expect(&together(&["x+1 y+1", "x= y=1"]), &[GSingle]);
     expect(&together(&["x+1 y+1", "x+2 y+2", "x=1 y=12"]), &[GSingle]);
-    // In three steps: it saw the second, which saw the first, but not the first.
+    // In three steps: the third transaction sees the second, which saw the first, but does not see
+    // the first.
     expect(&together(&["x+1", "x=1 y+1", "x= y=1"]), &[GSingle]);
 }
 
@@ -188,7 +190,8 @@ fn write_skew_is_told_from_what_snapshots_forbid() {
         &together(&["x= y+1", "y= z+1", "z= x+1", "x=1 y=1 z=1"]),
         &[G2Item],
     );
-    // Read-only anomaly (Fekete, O'Neil, O'Neil, 2004): adjacent, so snapshots allow it.
+    // The read-only anomaly (Fekete, O'Neil, O'Neil, 2004): its rw edges are adjacent, so snapshot
+    // isolation allows it.
     let read_only = [
         txn(1, 0, 50, "x= y= x+1"),
         txn(2, 10, 20, "y= y+1"),
@@ -196,12 +199,12 @@ fn write_skew_is_told_from_what_snapshots_forbid() {
         txn(4, 60, 70, "x=1 y=1"),
     ];
     expect(&read_only, &[G2Item]);
-    // Long fork: two readers see two writers in different orders.
+    // Long fork: two readers see two appends in different orders.
     expect(
         &together(&["x+1", "y+1", "x=1 y=", "x= y=1"]),
         &[GNonadjacent],
     );
-    // One after the other it is not write skew.
+    // Executed one after the other, this is not write skew but a stale read.
     expect(&in_turn(&["x= y+1", "y= x+1", "x=1 y=1"]), &[GSingle]);
 }
 
@@ -224,7 +227,7 @@ fn serial(seed: u64, transactions: usize) -> Vec<Txn> {
     for now in 0..transactions as u64 {
         let mut ops = Vec::new();
         for _ in 0..1 + rng.below(4) {
-            // Lists are kept short, as a workload does by changing keys.
+            // Keys change, so that lists stay short, as in real workloads.
             let key = now / 500 * 64 + rng.below(64);
             let list = lists.entry(key).or_default();
             if rng.chance(0.5) {
@@ -252,7 +255,7 @@ fn serial_executions_are_sound_and_changed_ones_are_not() {
     for seed in 0..30 {
         let mut history = serial(seed, 300);
         expect(&history, &[]);
-        // A transaction reads an old state.
+        // Let a transaction read an old state.
         let stale = history
             .iter_mut()
             .rev()
@@ -270,7 +273,7 @@ fn serial_executions_are_sound_and_changed_ones_are_not() {
     }
 }
 
-/// Measures the speed; printed, never asserted.
+/// Prints the speed of the checker; asserts nothing about it.
 #[test]
 fn long_histories_are_judged_in_linear_time() {
     let transactions = 100_000;

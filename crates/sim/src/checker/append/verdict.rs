@@ -4,20 +4,20 @@ use std::fmt;
 
 use super::graph::Edge;
 
-/// The kinds of anomalies. The cycles are ordered from those that no isolation level allows to
-/// those that only serializability forbids.
+/// The kinds of anomalies. Cycles are ordered: the first are forbidden by every isolation level,
+/// the last only by serializability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// The history itself cannot be judged: two appends of one value to one key.
+    /// The history cannot be checked: two transactions appended the same value to one key.
     Ambiguous,
     /// A list holds a value twice: an append was executed twice.
     Duplicate,
     /// A list holds a value that no transaction appended.
     Unwritten,
-    /// Two lists of one key, neither of which begins with the other.
+    /// Two lists of one key, neither of which is a prefix of the other.
     Incompatible,
-    /// A transaction does not see its own appends, or one key in two ways.
+    /// A transaction does not see its own appends, or reads the same key with different results.
     Internal,
     /// G1a, aborted read: a value of a transaction that was rolled back was read.
     AbortedRead,
@@ -25,11 +25,11 @@ pub enum Kind {
     IntermediateRead,
     /// Two transactions read the same list, appended to it, and both committed.
     LostUpdate,
-    /// G0, write cycle: of ww edges.
+    /// G0, write cycle: a cycle of ww edges.
     G0,
-    /// G1c, circular information flow: of ww and wr edges.
+    /// G1c, circular information flow: a cycle of ww and wr edges.
     G1c,
-    /// A cycle with one rw edge: read skew; with real time, a stale read.
+    /// A cycle with one rw edge: read skew; if it has real-time edges, a stale read.
     GSingle,
     /// A cycle with several rw edges, no two of them adjacent.
     GNonadjacent,
@@ -37,13 +37,13 @@ pub enum Kind {
     G2Item,
 }
 
-/// The promised isolation level. Both levels include real time: a transaction sees all transactions
-/// that were acknowledged before it began.
+/// The promised isolation level. Both levels include real-time order: a transaction sees all
+/// transactions that were acknowledged before it began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Snapshot isolation: everything but [`Kind::G2Item`] is forbidden.
+    /// Snapshot isolation: forbids all anomalies except [`Kind::G2Item`].
     SnapshotIsolation,
-    /// Serializability; of transactions with one operation it is linearizability.
+    /// Serializability; for transactions with one operation this is linearizability.
     Serializable,
 }
 
@@ -52,7 +52,7 @@ pub enum Level {
 pub struct Anomaly {
     /// Its kind.
     pub kind: Kind,
-    /// The transactions involved, by their index in the history; for a cycle in its order.
+    /// The transactions of the anomaly, by index in the history; of a cycle, in order.
     pub transactions: Vec<usize>,
     /// The edge from each transaction to the next, and from the last to the first.
     pub edges: Vec<Edge>,
@@ -63,16 +63,16 @@ pub struct Anomaly {
 /// The verdict on a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// All anomalies found; for each component of cycles, the worst one.
+    /// All anomalies found; of cycles, the worst one in each strongly connected component.
     pub anomalies: Vec<Anomaly>,
-    /// How many transactions were judged.
+    /// Number of transactions in the history.
     pub transactions: usize,
-    /// How many dependencies were found between them.
+    /// Number of dependencies between transactions.
     pub edges: usize,
 }
 
 impl Kind {
-    /// Whether `level` allows it.
+    /// Whether `level` allows the anomaly.
     #[must_use]
     pub fn is_allowed_at(self, level: Level) -> bool {
         self == Kind::G2Item && level == Level::SnapshotIsolation
@@ -80,13 +80,13 @@ impl Kind {
 }
 
 impl Verdict {
-    /// What `level` forbids.
+    /// The anomalies that `level` forbids.
     pub fn violations(&self, level: Level) -> impl Iterator<Item = &Anomaly> {
         let forbidden = move |anomaly: &&Anomaly| !anomaly.kind.is_allowed_at(level);
         self.anomalies.iter().filter(forbidden)
     }
 
-    /// Whether the history keeps `level`.
+    /// Whether `level` allows the whole history.
     #[must_use]
     pub fn holds(&self, level: Level) -> bool {
         self.violations(level).next().is_none()

@@ -1,5 +1,5 @@
-//! The memory limit of a server: a control group where this machine has them, and in any case a
-//! check of its resident memory.
+//! The memory limit of a server: a control group if this machine supports them, and always a check
+//! of its resident memory.
 
 use std::fs;
 
@@ -7,14 +7,14 @@ use lab_host::envelope::{Cgroups, Controller, Envelope};
 use lab_report::record::Limits;
 use stdx::ByteSize;
 
-/// The limit. Dropping it ends the process in the group.
+/// The memory limit. Dropping it kills the process in the group.
 pub(super) struct Cap {
     envelope: Option<Envelope>,
     refusal: Option<String>,
 }
 
 impl Cap {
-    /// A group with a limit, or the reason why there is none.
+    /// Makes a control group with the limit, or records why there is none.
     pub(super) fn new(memory: ByteSize) -> Cap {
         let cgroups = Cgroups::detect();
         let access = cgroups.access(Controller::Memory);
@@ -40,12 +40,12 @@ impl Cap {
         }
     }
 
-    /// Why no group holds the server; `None` if one does.
+    /// Why the server is in no control group; `None` if it is in one.
     pub(super) fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
-    /// Puts a process into the group.
+    /// Puts a process into the control group.
     pub(super) fn admit(&self, process: u32) -> Result<(), String> {
         let admitted = self.envelope.as_ref().map(|group| group.admit(process));
         admitted
@@ -53,7 +53,8 @@ impl Cap {
             .map_err(|error| error.to_string())
     }
 
-    /// How many of its processes the kernel has killed for memory; `None` without a group.
+    /// Number of processes in the group that the kernel has killed for memory; `None` without a
+    /// group.
     pub(super) fn kills(&self) -> Option<u64> {
         let events = self.envelope.as_ref()?.memory_events()?;
         events.oom_kills.filter(|kills| 0 < *kills)

@@ -12,18 +12,18 @@ use super::{KILL_MAX, LATE_MAX, PROBE_MAX, Plan};
 pub struct Times(Vec<Duration>);
 
 impl Times {
-    /// Adds one.
+    /// Adds a duration.
     pub(super) fn push(&mut self, time: Duration) {
         self.0.push(time);
     }
 
-    /// How many there are.
+    /// Number of durations.
     #[must_use]
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// The value that `percent` of them do not exceed; zero when there are none.
+    /// The duration that `percent` percent of all durations do not exceed; zero if there are none.
     #[must_use]
     pub fn percentile(&self, percent: usize) -> Duration {
         let mut sorted = self.0.clone();
@@ -44,7 +44,7 @@ impl fmt::Display for Times {
     }
 }
 
-/// What one client measured.
+/// The measurements of one client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     pub(super) probes: Times,
@@ -59,15 +59,15 @@ pub(super) struct Part {
 /// A run without violations.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// The engine below the server.
+    /// The server's storage engine.
     pub engine: String,
     /// The seed.
     pub seed: u64,
-    /// The limit of memory.
+    /// The memory limit.
     pub memory: ByteSize,
-    /// Whether a control group enforced it, or why not.
+    /// Whether a control group enforced the limit; if not, why not.
     pub capped: Result<(), String>,
-    /// The most memory the server held, in bytes.
+    /// The maximum memory that the server used, in bytes.
     pub resident_max: u64,
     /// Bytes sent before login.
     pub sent: u64,
@@ -77,7 +77,7 @@ pub struct Figures {
     pub probes: Times,
     /// Runaway queries.
     pub queries: u64,
-    /// Those of them that were refused for memory.
+    /// Runaway queries that the server refused for memory.
     pub out_of_memory: u64,
     /// How long queries continued after their `maxTimeMS`.
     pub late: Times,
@@ -85,7 +85,7 @@ pub struct Figures {
     pub killed: Times,
     /// Ordinary reads and writes during the attack.
     pub operations: u64,
-    /// Those of them that were refused for memory.
+    /// Ordinary reads and writes that the server refused for memory.
     pub operations_refused: u64,
 }
 
@@ -120,7 +120,7 @@ impl Figures {
         self.killed.0.extend(part.killed.0);
     }
 
-    /// Laws H3 to H5, as far as they are about time.
+    /// Checks the durations of the laws H3 to H5.
     pub(super) fn judge(&self, plan: &Plan) -> Result<(), String> {
         if !plan.judge_times {
             return Ok(());

@@ -8,13 +8,13 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 use super::super::link::{Link, code, is_ok};
 use super::figures::Part;
 
-/// How many of them there are.
+/// Number of ordinary clients.
 pub(super) const CLIENTS: u32 = 4;
 
-/// The error codes of a server without memory.
+/// The error codes of a server that has too little memory.
 pub(super) const OUT_OF_MEMORY: [i32; 3] = [146, 292, 462];
 
-/// Operates until the end.
+/// Inserts, updates and reads until stopped.
 pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();

@@ -50,15 +50,15 @@ const LOOK: Duration = Duration::from_millis(20);
 /// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The engine below the server.
+    /// The server's storage engine.
     pub engine: String,
-    /// The program whose `serve` is the server.
+    /// The program of the server, run with `serve`.
     pub program: PathBuf,
-    /// Where the store is kept: empty or missing.
+    /// The directory of the store; empty or missing.
     pub directory: PathBuf,
     /// The seed of attacks and queries.
     pub seed: u64,
-    /// The time of both phases together.
+    /// The duration of both phases together.
     pub time: Duration,
     /// Connections of the attackers before login.
     pub connections: usize,
@@ -66,9 +66,9 @@ pub struct Plan {
     pub rate: u64,
     /// Clients that send runaway queries.
     pub clients: u32,
-    /// The limit of memory.
+    /// The memory limit.
     pub memory: ByteSize,
-    /// Whether durations are checked. On a machine with other load they are meaningless.
+    /// Whether durations are checked; on a machine with other load they have no meaning.
     pub judge_times: bool,
 }
 
@@ -108,7 +108,7 @@ enum Phase {
 
 fn start(plan: &Plan, phase: Phase, cap: &Cap) -> Result<Process, String> {
     let directory = plan.directory.join(format!("{phase:?}"));
-    // Half of the limit, as the server chooses by default in a control group.
+    // Half of the limit: the server's default in a control group.
     let cache = format!(
         "{:.3}",
         plan.memory.bytes() as f64 / 2.0 / (1_u64 << 30) as f64
@@ -122,7 +122,7 @@ fn start(plan: &Plan, phase: Phase, cap: &Cap) -> Result<Process, String> {
     })
 }
 
-/// One phase, while the memory of the server is watched.
+/// Runs one phase, and checks the memory of the server meanwhile.
 fn attacked(
     plan: &Plan,
     phase: Phase,
@@ -164,7 +164,7 @@ fn attacked(
         }
         stop.store(true, Ordering::Relaxed);
         counts.stop();
-        // Report the end of the server first, then violations of clients.
+        // The end of the server is reported before violations of clients, which it may have caused.
         let ended = watch(plan, process, cap, figures);
         for worker in workers {
             let part = worker.join().map_err(|_| "a client panicked".to_owned());
@@ -177,13 +177,13 @@ fn attacked(
     figures.sent += counts.sent.load(Ordering::Relaxed);
     figures.closed += counts.closed.load(Ordering::Relaxed);
     watched?;
-    // After it, the server still serves others.
+    // After the phase, the server must still reply.
     let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
     let hello = link.command("admin", &doc! {"hello": 1});
     hello.map(|_| ()).map_err(|lost| lost.to_string())
 }
 
-/// Laws H1 and H2.
+/// Checks the laws H1 and H2.
 fn watch(
     plan: &Plan,
     process: &mut Process,

@@ -1,4 +1,4 @@
-//! A client with common commands that measures their duration.
+//! A client that sends common commands and measures their duration.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::figures::Part;
 
 /// The pause between probes.
 const PAUSE: Duration = Duration::from_millis(20);
-/// Probes after which a new connection is made.
+/// Number of probes after which the connection is replaced.
 const RECONNECT: u64 = 5;
 
 /// Sends `hello`, or finds a document by `_id`, until stopped.

@@ -10,11 +10,11 @@ use super::super::link::{Link, code, is_ok};
 use super::figures::Part;
 use super::load::OUT_OF_MEMORY;
 
-/// Documents of the collection that runaway queries read.
+/// Number of documents in the collection that runaway queries read.
 const KEPT: i64 = 2_000;
-/// A query that has run for longer is interrupted.
+/// Queries that run longer are ended by `killOp`.
 const INTERRUPTED_AFTER: Duration = Duration::from_millis(300);
-/// Elements of arrays that queries make.
+/// Number of elements in the arrays that queries build.
 const MANY: i32 = 300_000;
 /// The pause between two checks of running queries.
 const LOOK: Duration = Duration::from_millis(10);
@@ -32,7 +32,7 @@ pub(super) fn fill(port: u16) -> Result<(), String> {
         .ok_or(format!("the collection cannot be filled: {reply}"))
 }
 
-/// Sends runaway queries until stopped. Three of four clients limit their time.
+/// Sends runaway queries until stopped. Three of four clients set `maxTimeMS`.
 pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
@@ -68,7 +68,7 @@ fn close(link: &mut Link, cursor: &Document) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends long queries without a time limit, and measures how long that takes.
+/// Ends long queries that have no `maxTimeMS`, and measures how long this takes.
 pub(super) fn interrupt(port: u16, stop: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
@@ -131,7 +131,7 @@ fn command(rng: &mut Rng) -> Document {
 }
 
 fn expressions() -> Vec<Document> {
-    // Below the limit of an expression, so that the operators around it are executed.
+    // Below the memory limit of one expression, so that the operators that use it are executed.
     let many = doc! {"$range": [0, MANY]};
     let map = |inner: Document| doc! {"$map": {"input": {"$range": [0, MANY]}, "in": inner}};
     let text = doc! {"$reduce": {
