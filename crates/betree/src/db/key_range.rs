@@ -5,8 +5,8 @@ use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, Rang
 use kv_types::KeyRange;
 
 /// A range of keys: any range of the standard library over bytes (`"a".."f"`, `b"a"..=b"f"`,
-/// `key..`, `..`), a pair of bounds, or a [`KeyRange`]. Keys are compared byte by byte. A range whose end lies
-/// before its start holds no keys.
+/// `key..`, `..`), a pair of bounds, or a [`KeyRange`]. Keys are compared byte by byte. A range
+/// whose end lies before its start holds no keys.
 ///
 /// It is a trait of its own because with `RangeBounds` a caller would have to name the type of the
 /// keys in `range(..)`.
