@@ -1,7 +1,7 @@
 //! The laws that every storage engine with the `kv` API must keep.
 //!
 //! A law is a named function with assertions, run in a fresh directory. One list (`list.rs`) names
-//! all laws: [`laws`] is built from it, and it expands to one `#[test]` per law, so that an
+//! all laws: [`laws()`] is built from it, and it expands to one `#[test]` per law, so that an
 //! engine's test run names each law. An adapter has one line in its integration tests:
 //!
 //! ```text
