@@ -40,7 +40,7 @@ impl Peer for Store {
         }
         let mut options = WriteOptions::default();
         options.set_sync(synced == Synced::Yes);
-        Ok(self.db.write_opt(&batch, &options)?)
+        Ok(self.db.write_opt(batch, &options)?)
     }
 
     fn read(&self, keys: &[Vec<u8>]) -> Outcome<usize> {
