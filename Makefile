@@ -4,7 +4,7 @@
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
 .PHONY: help demo test all-tests bench cross-check all-engines package package-test fmt
-.PHONY: publish-check python-test clean-results
+.PHONY: peers publish-check python-test clean-results
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -85,6 +85,10 @@ all-tests:
 	cargo test -p betree --features plants --test crash every_planted_bug -- --nocapture
 	cargo test --workspace --lib --bins --tests --features $(engines)
 
+peers: ## compare betree with redb, fjall and LMDB as crates (20 minutes), print the tables
+	cargo run --release --manifest-path benches/peers/Cargo.toml -- --size in --repeats 3
+	cargo run --release --manifest-path benches/peers/Cargo.toml -- --size beyond --repeats 3
+
 publish-check: ## package betree and the crates it needs as for a registry, and build the packages
 	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-vfs -p betree
 
@@ -94,12 +98,13 @@ wheels := $(CARGO_TARGET_DIR)/wheels
 
 python-test: ## build the Python binding as a wheel and test it (tools come from PyPI)
 	python3 -m venv "$(python)"
-	"$(python)/bin/pip" install --quiet 'maturin>=1.9,<2' 'pytest>=8,<10'
+	"$(python)/bin/pip" install --quiet 'maturin>=1.9,<2' 'mypy>=1.18,<3' 'pytest>=8,<10'
 	rm -rf "$(wheels)"
 	"$(python)/bin/maturin" build --release --locked --out "$(wheels)" \
 		--manifest-path bindings/python/Cargo.toml
 	"$(python)/bin/pip" install --quiet --force-reinstall --no-deps "$(wheels)"/betree-*.whl
 	PYTHONDONTWRITEBYTECODE=1 "$(python)/bin/pytest" -p no:cacheprovider bindings/python
+	"$(python)/bin/python" -m mypy.stubtest betree
 	@echo "wheel: $$(ls "$(wheels)"/*.whl)"
 
 bench: all-engines ## run the insert benchmark on every engine (long), print its report's path
