@@ -14,7 +14,8 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::{Error, Result};
 
-/// Stages whose argument has keys of the user, or that see every repetition themselves.
+/// Stages whose argument has keys of the user or is an expression, or that see every repetition
+/// themselves.
 const FREE: &[&str] = &[
     "$match",
     "$project",
@@ -23,6 +24,10 @@ const FREE: &[&str] = &[
     "$unset",
     "$group",
     "$sort",
+    "$replaceWith",
+    "$redact",
+    "$sortByCount",
+    "$documents",
 ];
 
 /// Number of names up to which each is compared with each; with more a set is made of them.
