@@ -14,8 +14,8 @@ use bson::{RawArray, RawBsonRef, RawDocument};
 
 use crate::{Error, Result};
 
-/// Stages that are not checked here: their argument is keyed by field names of the user, or their
-/// own parser finds repeated names.
+/// Stages that are not checked here: their argument has keys of the user or is an expression, or
+/// their own parser finds repeated names.
 const FREE: &[&str] = &[
     "$match",
     "$project",
@@ -24,6 +24,10 @@ const FREE: &[&str] = &[
     "$unset",
     "$group",
     "$sort",
+    "$replaceWith",
+    "$redact",
+    "$sortByCount",
+    "$documents",
 ];
 
 /// Up to this number of names, each is compared with every other; above it, they go into a set.
