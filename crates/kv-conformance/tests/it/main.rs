@@ -13,6 +13,7 @@ use rig::RigFactory;
 
 kv_conformance::conformance_tests!(kv::memory::factory());
 
+// I2: the same laws pass on engines that choose differently where the contract leaves a choice.
 kv_conformance::conformance_tests!(
     able,
     RigFactory::leak(None, false),

@@ -233,7 +233,8 @@ impl Store {
         let _ = self.poison.set(error.to_string());
     }
 
-    fn set_level(&self, level: Level, _turn: &TurnGuard<'_>) -> Result<()> {
+    fn set_level(&self, level: Level, turn: &TurnGuard<'_>) -> Result<()> {
+        assert!(turn.is_mine(), "I1: the holder of the turn sets the flags");
         let fail = |e| self.error(e, "commit");
         let changeable = EnvFlags::NO_SYNC | EnvFlags::NO_META_SYNC;
         let has = EnvFlags::from_bits_truncate(self.env.get_flags().map_err(fail)?) & changeable;
@@ -312,4 +313,40 @@ impl Store {
 /// LMDB reports a short write, such as the last write to a full disk, as `EIO`.
 fn is_short_write(error: &heed::Error) -> bool {
     matches!(error, heed::Error::Io(e) if e.raw_os_error() == Some(EIO))
+}
+
+#[cfg(test)]
+mod tests {
+    use kv::EngineOptions;
+
+    use super::super::open::map;
+    use super::super::turn::Turn;
+    use super::*;
+
+    #[test]
+    fn after_a_failed_sync_every_commit_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = EngineOptions {
+            size_max: stdx::ByteSize::mib(16),
+            ..EngineOptions::default()
+        };
+        let settings = Settings::read(&options).unwrap();
+        let env = map(directory.path(), options.size_max, settings).unwrap();
+        let store = Store::new(env, directory.path().to_owned(), settings, true);
+        let turn = Turn::default();
+        let guard = turn.take().unwrap();
+        let commit = |level| store.commit(store.env.write_txn().unwrap(), level, &guard);
+        commit(Durability::Sync).unwrap();
+        let failed = heed::Error::Io(std::io::Error::from_raw_os_error(28));
+        store.commit_failed(failed, Level::Nothing);
+        commit(Durability::Sync).unwrap();
+        // The cause of the system: any write of a page may be lost.
+        let failed = heed::Error::Io(std::io::Error::from_raw_os_error(EIO));
+        store.commit_failed(failed, Level::Full);
+        for level in Durability::ALL {
+            let error = commit(level).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Closed, "I2: {level}");
+        }
+        assert_eq!(store.sync().unwrap_err().kind(), ErrorKind::Closed, "I2");
+    }
 }

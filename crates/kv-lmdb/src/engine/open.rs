@@ -93,7 +93,11 @@ fn lock(directory: &Path) -> Result<vfs::DirLock> {
 
 /// Open the environment with a map of `size_max`; if the system refuses a map of that size (address
 /// space may be limited), of half of it, a quarter, and so on.
-fn map(directory: &Path, size_max: ByteSize, settings: Settings) -> Result<Env<WithoutTls>> {
+pub(super) fn map(
+    directory: &Path,
+    size_max: ByteSize,
+    settings: Settings,
+) -> Result<Env<WithoutTls>> {
     let size = size_max.bytes().clamp(MAP_MIN, MAP_MAX);
     let mut size = size.next_multiple_of(MAP_STEP);
     loop {

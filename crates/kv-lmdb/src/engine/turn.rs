@@ -56,6 +56,13 @@ pub(super) struct TurnGuard<'a> {
     turn: &'a Turn,
 }
 
+impl TurnGuard<'_> {
+    /// Whether the calling thread is the holder.
+    pub(super) fn is_mine(&self) -> bool {
+        *self.turn.owner.lock() == Some(thread::current().id())
+    }
+}
+
 impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
         *self.turn.owner.lock() = None;
@@ -89,7 +96,8 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..200 {
                         let _guard = turn.take().unwrap();
-                        assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                        let others = inside.fetch_add(1, Ordering::SeqCst);
+                        assert_eq!(others, 0, "I1: one thread has the turn");
                         assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1);
                     }
                 });

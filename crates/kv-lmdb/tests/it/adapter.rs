@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kv::{
     Batch, Direction, Durability, EngineOptions, ErrorKind, Flow, KeyRange, RegionKind, StatScope,
-    TreeOptions,
+    TreeId, TreeOptions,
 };
 use stdx::ByteSize;
 
@@ -296,6 +297,39 @@ fn more_snapshots_than_slots_are_full() {
 }
 
 #[test]
+fn a_snapshot_reads_every_tree_that_it_knows() {
+    // snapshot: I1.
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open(dir.path());
+    let engine = &*engine;
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for n in 0..40_u32 {
+                let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+                let mut batch = Batch::new();
+                batch.put(tree, b"k", b"v");
+                engine.write(&batch, Durability::None).unwrap();
+                if n < 39 {
+                    engine.drop_tree("t").unwrap();
+                }
+            }
+            done.store(true, Ordering::Release);
+        });
+        let mut read = 0;
+        while !done.load(Ordering::Acquire) || read == 0 {
+            let snapshot = engine.begin_read().unwrap();
+            for tree in (0..40).map(TreeId) {
+                match snapshot.get(tree, b"k") {
+                    Ok(_) => read += 1,
+                    Err(e) => assert!(e.message().contains("not valid here"), "{e}"),
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn statistics_count_what_is_there() {
     let dir = tempfile::tempdir().unwrap();
     let engine = open(dir.path());
@@ -373,6 +407,7 @@ fn a_cancelled_backup_leaves_nothing() {
     let copy = dir.path().join("copy");
     let ended = engine.backup(&copy, &mut |_| Flow::Cancel).unwrap();
     assert_eq!(ended, kv::Compaction::Cancelled);
+    // backup: I1, an incomplete copy has no identity.
     assert!(!copy.exists());
 }
 

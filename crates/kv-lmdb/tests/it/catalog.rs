@@ -154,6 +154,7 @@ fn spoil(directory: &Path, name: &str, record: &[u8]) {
 
 #[test]
 fn a_wrong_catalog_is_corrupt_and_says_why() {
+    // I1 (two trees of one slot); I2 (a slot that does not exist).
     for (name, record, why) in [
         ("u", &[0, 0, 0][..], "4 bytes"),
         ("u", &[0, 0, 0, 9], "does not exist"),

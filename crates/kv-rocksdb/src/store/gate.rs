@@ -150,6 +150,7 @@ impl Drop for Pass<'_> {
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicI64, Ordering};
+    use std::thread;
 
     use super::*;
 
@@ -185,5 +186,36 @@ mod tests {
             thread.join().unwrap();
         }
         assert_eq!(gate.state.lock().inside, 0);
+    }
+
+    #[test]
+    fn writers_of_one_kind_are_inside_together() {
+        let gate = Gate::new();
+        for kind in [Kind::Commit, Kind::Batch] {
+            let _first = gate.enter(kind);
+            let _second = gate.enter(kind);
+            assert_eq!(gate.state.lock().inside, 2, "G2: {kind:?}");
+        }
+    }
+
+    #[test]
+    fn newcomers_wait_behind_a_writer_of_another_kind() {
+        let gate = Gate::new();
+        let inside = gate.enter(Kind::Commit);
+        let waits = |kind: Kind| {
+            while gate.state.lock().queue(kind).waiting == 0 {
+                thread::yield_now();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| drop(gate.enter(Kind::Batch)));
+            waits(Kind::Batch);
+            // Alone it would share the phase of the first commit.
+            scope.spawn(|| drop(gate.enter(Kind::Commit)));
+            waits(Kind::Commit);
+            assert_eq!(gate.state.lock().inside, 1, "G3: the newcomer waits");
+            drop(inside);
+        });
+        assert_eq!(gate.state.lock().inside, 0, "G3: all got through");
     }
 }

@@ -394,12 +394,13 @@ fn a_dropped_tree_is_still_read_by_those_who_began_before() {
     put(&*engine, tree, b"k", b"v");
     let snapshot = engine.begin_read().unwrap();
     engine.drop_tree("t").unwrap();
-    assert_eq!(snapshot.get(tree, b"k").unwrap().unwrap(), b"v");
+    let value = snapshot.get(tree, b"k").unwrap();
+    assert_eq!(value.as_deref(), Some(&b"v"[..]), "C2: the old catalog");
     drop(snapshot);
     let error = engine.begin_read().unwrap().get(tree, b"k").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let again = engine.create_tree("t", &TreeOptions::default()).unwrap();
-    assert_ne!(again, tree);
+    assert_ne!(again, tree, "C1: a new tree has a new id");
     assert!(keys(&*engine, again).is_empty());
 }
 
@@ -634,6 +635,7 @@ fn a_cursor_outlives_a_tree_that_its_snapshot_did_not_know() {
         .cursor(tree, KeyRange::ALL, Direction::Forward)
         .unwrap();
     engine.drop_tree("t").unwrap();
+    // R2: the iterator holds the family and the database.
     assert!(!cursor.seek(b"a").unwrap());
     assert!(!cursor.advance().unwrap());
 }

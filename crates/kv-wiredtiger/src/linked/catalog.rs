@@ -81,6 +81,8 @@ impl Catalog {
         let next = self.next.checked_add(1).ok_or_else(|| {
             Error::invalid("all tree handles are used up; open the store again").with_engine(NAME)
         })?;
+        let is_new = !self.by_id.contains_key(&TreeId(next));
+        assert!(is_new, "C1: the next number was not used");
         self.next = next;
         Ok(TreeId(next))
     }

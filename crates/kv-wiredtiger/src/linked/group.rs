@@ -101,7 +101,7 @@ mod tests {
             }
             release.send(()).unwrap();
         });
-        assert_eq!(flushes.into_inner(), 2);
+        assert_eq!(flushes.into_inner(), 2, "G1: the next flush covers them");
         let state = group.state.lock();
         assert_eq!((state.begun, state.done, state.waiting), (2, 2, 0));
     }

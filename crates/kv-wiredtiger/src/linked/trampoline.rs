@@ -90,3 +90,17 @@ fn last_error() -> String {
     // until the next such call.
     unsafe { owned(sys::dlerror()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_object_is_loaded_once_and_its_path_stays() {
+        let first = path().unwrap();
+        assert_eq!(fs::read(first).unwrap(), OBJECT, "T1: the path is open");
+        assert_eq!(path().unwrap(), first, "T1: loaded once");
+    }
+}

@@ -85,9 +85,14 @@ fn a_report_accounts_for_every_law() {
     assert!(report.failed.is_empty(), "{report}");
     assert!(
         !report.skipped.is_empty(),
-        "a plain engine cannot do everything"
+        "I1: a plain engine cannot do everything"
     );
-    assert_eq!(report.passed.len() + report.skipped.len(), laws().len());
+    let counted = report.passed.len() + report.skipped.len();
+    assert_eq!(counted, laws().len(), "I1: no law is passed silently");
+    for skipped in &report.skipped {
+        let line = skipped.to_string();
+        assert!(report.to_string().contains(&line), "I1: {line} is printed");
+    }
 }
 
 #[test]

@@ -77,8 +77,8 @@ impl Db {
         // SAFETY: the database was opened.
         let base = unsafe { ffi::rocksdb_optimistictransactiondb_get_base_db(transactional) };
         let db = Arc::new(Db {
-            transactional: NonNull::new(transactional).expect("opened without an error"),
-            base: NonNull::new(base).expect("the base is allocated"),
+            transactional: NonNull::new(transactional).expect("R1: opened without an error"),
+            base: NonNull::new(base).expect("R1: the base is allocated"),
             _options: options.clone(),
         });
         let families = handles

@@ -74,6 +74,7 @@ fn pages_come_back_and_damage_is_refused() {
 
 #[test]
 fn lengths_that_cannot_be_are_refused() {
+    // C1.
     let page = vec![1; 1000];
     for at in 0..3 {
         for wrong in [u32::MAX, 1001, 0x7fff_ffff] {

@@ -20,6 +20,7 @@ fn a_snapshot_is_taken_when_it_begins_not_when_it_first_reads() {
 
 #[test]
 fn after_a_conflict_every_call_conflicts() {
+    // V2.
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path());
     let t = create(&*db, "t");
@@ -40,6 +41,32 @@ fn after_a_conflict_every_call_conflicts() {
     assert_eq!(cursor.err().map(kind), conflict);
     assert_eq!(loser.commit(Durability::Sync).err().map(kind), conflict);
     assert_eq!(get(&*db, t, b"k").as_deref(), Some(&b"first"[..]));
+}
+
+#[test]
+fn a_walk_stands_inside_its_range_and_ends_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path());
+    let t = create(&*db, "t");
+    for key in [b"a", b"b", b"c", b"d", b"e"] {
+        put(&*db, t, key, b"v", Durability::None);
+    }
+    let snapshot = db.begin_read().unwrap();
+    let range = KeyRange::half_open(b"b", b"e");
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut walk = snapshot.cursor(t, range, direction).unwrap();
+        for seek in [&b"a"[..], b"c", b"f"] {
+            let mut found = walk.seek(seek).unwrap();
+            while found {
+                assert!(range.contains(walk.key()), "W1: {direction:?}");
+                found = walk.advance().unwrap();
+            }
+            assert_eq!(walk.key(), b"", "W1: it stands nowhere");
+            assert!(!walk.advance().unwrap(), "W2: {direction:?} {seek:?}");
+            assert_eq!(walk.key(), b"", "W2: it stays at its end");
+        }
+        assert!(walk.seek(b"c").unwrap(), "W2: a seek leaves the end");
+    }
 }
 
 #[test]
