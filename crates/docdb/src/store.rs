@@ -311,16 +311,19 @@ impl Store {
     /// Fold the entries of a collection's counts, in the turn of the caller. That another thread
     /// was first, or the engine is full, does no harm: there are only more entries.
     pub(crate) fn fold_counts(&self, core: &Core) {
+        let unfolded = core.counts.unfolded();
         let folded = self
             .engine
             .begin_write()
             .map_err(error::engine)
             .and_then(|mut txn| {
-                fold_counts(txn.as_mut(), self.trees.counts, &core.uuid)?;
+                fold_counts(txn.as_mut(), self.trees.counts, &core.uuid, unfolded)?;
                 txn.commit(Durability::Interval).map_err(error::engine)
             });
         // See above.
-        drop(folded);
+        if folded.is_ok() {
+            core.counts.folded(unfolded);
+        }
     }
 
     /// Documents were committed: wake those who wait for more.
