@@ -313,16 +313,19 @@ impl Store {
     /// Fold the entries of a collection's counts; the caller holds the turn. If another thread
     /// folds them first, or the engine is full, more entries remain, which is harmless.
     pub(crate) fn fold_counts(&self, core: &Core) {
+        let unfolded = core.counts.unfolded();
         let folded = self
             .engine
             .begin_write()
             .map_err(error::engine)
             .and_then(|mut txn| {
-                fold_counts(txn.as_mut(), self.trees.counts, &core.uuid)?;
+                fold_counts(txn.as_mut(), self.trees.counts, &core.uuid, unfolded)?;
                 txn.commit(Durability::Interval).map_err(error::engine)
             });
         // A failure leaves more entries, which is harmless.
-        drop(folded);
+        if folded.is_ok() {
+            core.counts.folded(unfolded);
+        }
     }
 
     /// Wake the threads that wait for new documents, after a commit.

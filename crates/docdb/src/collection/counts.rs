@@ -4,14 +4,20 @@
 //!   its own in the tree `_counts`. The sum of a collection's entries is the count of its committed
 //!   documents, also after a crash, and transactions do not conflict over a counter.
 //! - C2. Entries are periodically folded into one, in a transaction of their own.
+//! - C4. A fold reads the folded entry and those that may not be folded yet: all from the number
+//!   below which, before an earlier fold, every transaction had ended. It does not walk over the
+//!   entries that earlier folds deleted, of which an engine may hold traces for long.
 //! - C3. The entries also hold the highest record number ever committed: numbers are never reused,
 //!   even if the last document was deleted before a restart.
 //!
 //! A key is the collection's UUID and the entry's number (0 for the folded one), 24 bytes; a value
 //! is the number of documents, the bytes and the highest record number, 8 bytes each, big-endian.
 
+use std::collections::BTreeSet;
+
 use kv::{Direction, KeyRange, Snapshot, Transaction, TreeId};
 use query::Result;
+use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crate::error;
@@ -66,8 +72,40 @@ pub(crate) struct Counts {
     documents: AtomicI64,
     bytes: AtomicI64,
     next_record: AtomicI64,
-    next_entry: AtomicU64,
+    entries: Mutex<Entries>,
     since_fold: AtomicU64,
+}
+
+/// The numbers of the entries.
+#[derive(Debug)]
+struct Entries {
+    next: u64,
+    /// Those of transactions that have not ended.
+    open: BTreeSet<u64>,
+    /// All below it are folded, or will never exist (C4).
+    first: u64,
+}
+
+/// The entry of a transaction, which has not ended until this is dropped.
+#[must_use = "a fold passes over the entries of transactions that have ended"]
+pub(crate) struct OpenEntry<'c> {
+    counts: &'c Counts,
+    number: u64,
+}
+
+impl Drop for OpenEntry<'_> {
+    fn drop(&mut self) {
+        self.counts.entries.lock().open.remove(&self.number);
+    }
+}
+
+/// What a fold has to read, asked for before its transaction begins (C4).
+#[derive(Clone, Copy)]
+pub(crate) struct Unfolded {
+    /// The first entry.
+    first: u64,
+    /// The transactions of all entries below it have ended.
+    ended: u64,
 }
 
 impl Counts {
@@ -81,7 +119,11 @@ impl Counts {
             documents: AtomicI64::new(sum.documents),
             bytes: AtomicI64::new(sum.bytes),
             next_record: AtomicI64::new(sum.record + 1),
-            next_entry: AtomicU64::new(last_entry + 1),
+            entries: Mutex::new(Entries {
+                next: last_entry + 1,
+                open: BTreeSet::new(),
+                first: 1,
+            }),
             since_fold: AtomicU64::new(0),
         }
     }
@@ -90,7 +132,7 @@ impl Counts {
     pub(crate) fn load(snapshot: &dyn Snapshot, tree: TreeId, uuid: &[u8; 16]) -> Result<Counts> {
         let mut last = 0;
         let mut sum = Delta::default();
-        visit(snapshot, tree, uuid, &mut |entry, delta| {
+        visit(snapshot, tree, uuid, 0, &mut |entry, delta| {
             sum.add(delta);
             last = last.max(entry);
         })?;
@@ -110,17 +152,44 @@ impl Counts {
         self.next_record.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// Write the entry of a transaction (C1).
+    /// Write the entry of a transaction (C1). Keep what is returned until the transaction has
+    /// ended.
     pub(crate) fn write(
         &self,
         txn: &mut dyn Transaction,
         tree: TreeId,
         uuid: &[u8; 16],
         delta: Delta,
-    ) -> Result<()> {
-        let entry = self.next_entry.fetch_add(1, Ordering::Relaxed);
-        let put = txn.put_blind(tree, &key(uuid, entry), &delta.to_bytes());
-        put.map_err(error::engine)
+    ) -> Result<OpenEntry<'_>> {
+        let number = {
+            let mut entries = self.entries.lock();
+            let number = entries.next;
+            entries.next += 1;
+            entries.open.insert(number);
+            number
+        };
+        let open = OpenEntry {
+            counts: self,
+            number,
+        };
+        let put = txn.put_blind(tree, &key(uuid, number), &delta.to_bytes());
+        put.map_err(error::engine)?;
+        Ok(open)
+    }
+
+    /// What the next fold has to read.
+    pub(crate) fn unfolded(&self) -> Unfolded {
+        let entries = self.entries.lock();
+        Unfolded {
+            first: entries.first,
+            ended: entries.open.first().copied().unwrap_or(entries.next),
+        }
+    }
+
+    /// A fold has committed.
+    pub(crate) fn folded(&self, unfolded: Unfolded) {
+        let mut entries = self.entries.lock();
+        entries.first = entries.first.max(unfolded.ended);
     }
 
     /// Apply a committed transaction's change. Returns true when the entries should be folded.
@@ -139,11 +208,21 @@ impl Counts {
     }
 }
 
-/// Fold all entries of a collection into one (C2).
-pub(crate) fn fold(txn: &mut dyn Transaction, tree: TreeId, uuid: &[u8; 16]) -> Result<()> {
+/// Fold the entries of a collection into one (C2).
+pub(crate) fn fold(
+    txn: &mut dyn Transaction,
+    tree: TreeId,
+    uuid: &[u8; 16],
+    unfolded: Unfolded,
+) -> Result<()> {
     let mut entries = Vec::new();
     let mut sum = Delta::default();
-    visit(txn, tree, uuid, &mut |entry, delta| {
+    let before = txn.get(tree, &key(uuid, 0)).map_err(error::engine)?;
+    if let Some(before) = before {
+        sum.add(Delta::from_bytes(&before).ok_or_else(corrupt)?);
+    }
+    assert!(0 < unfolded.first, "C4: the folded entry is read apart");
+    visit(txn, tree, uuid, unfolded.first, &mut |entry, delta| {
         entries.push(entry);
         sum.add(delta);
     })?;
@@ -157,20 +236,22 @@ pub(crate) fn fold(txn: &mut dyn Transaction, tree: TreeId, uuid: &[u8; 16]) -> 
 /// Remove all entries of a collection that is dropped.
 pub(crate) fn remove(txn: &mut dyn Transaction, tree: TreeId, uuid: &[u8; 16]) -> Result<()> {
     let mut entries = Vec::new();
-    visit(txn, tree, uuid, &mut |entry, _| entries.push(entry))?;
+    visit(txn, tree, uuid, 0, &mut |entry, _| entries.push(entry))?;
     for entry in entries {
         txn.delete(tree, &key(uuid, entry)).map_err(error::engine)?;
     }
     Ok(())
 }
 
+/// Visit the entries from a number on.
 fn visit(
     snapshot: &(impl Snapshot + ?Sized),
     tree: TreeId,
     uuid: &[u8; 16],
+    from: u64,
     each: &mut dyn FnMut(u64, Delta),
 ) -> Result<()> {
-    let (start, end) = (key(uuid, 0), key(uuid, u64::MAX));
+    let (start, end) = (key(uuid, from), key(uuid, u64::MAX));
     let range = KeyRange::half_open(&start, &end);
     let cursor = snapshot.cursor(tree, range, Direction::Forward);
     let mut cursor = cursor.map_err(error::engine)?;
@@ -178,11 +259,15 @@ fn visit(
         let entry = cursor.key().last_chunk().map(|b| u64::from_be_bytes(*b));
         let delta = Delta::from_bytes(cursor.value());
         let (Some(entry), Some(delta)) = (entry, delta) else {
-            return Err(error::corrupt("an entry of the counts of a collection"));
+            return Err(corrupt());
         };
         each(entry, delta);
     }
     Ok(())
+}
+
+fn corrupt() -> query::Error {
+    error::corrupt("an entry of the counts of a collection")
 }
 
 fn key(uuid: &[u8; 16], entry: u64) -> [u8; 24] {
@@ -200,6 +285,62 @@ mod tests {
     use super::*;
 
     const UUID: [u8; 16] = [7; 16];
+
+    fn fold_all(engine: &dyn kv::Engine, tree: TreeId, counts: &Counts) {
+        let unfolded = counts.unfolded();
+        let mut txn = engine.begin_write().unwrap();
+        fold(txn.as_mut(), tree, &UUID, unfolded).unwrap();
+        txn.commit(Durability::None).unwrap();
+        counts.folded(unfolded);
+    }
+
+    /// C4.
+    #[test]
+    fn a_fold_begins_behind_what_is_folded_and_forgets_no_late_transaction() {
+        let path = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(path.path(), &kv::EngineOptions::default());
+        let engine = engine.unwrap();
+        let tree = engine.create_tree(TREE, &TreeOptions::default()).unwrap();
+        let counts = Counts::new();
+        let one = Delta {
+            documents: 1,
+            bytes: 10,
+            record: 1,
+        };
+        let commit = || {
+            let mut txn = engine.begin_write().unwrap();
+            let _open = counts.write(txn.as_mut(), tree, &UUID, one).unwrap();
+            txn.commit(Durability::None).unwrap();
+        };
+        let sum = || {
+            let snapshot = engine.begin_read().unwrap();
+            Counts::load(snapshot.as_ref(), tree, &UUID)
+                .unwrap()
+                .documents()
+        };
+        (0..10).for_each(|_| commit());
+        fold_all(engine.as_ref(), tree, &counts);
+        assert_eq!((counts.unfolded().first, sum()), (11, 10), "C4");
+        // A transaction that ends after two folds.
+        let mut late = engine.begin_write().unwrap();
+        let open = counts.write(late.as_mut(), tree, &UUID, one).unwrap();
+        for _ in 0..2 {
+            (0..10).for_each(|_| commit());
+            fold_all(engine.as_ref(), tree, &counts);
+        }
+        assert_eq!((counts.unfolded().first, sum()), (11, 30), "it is open");
+        late.commit(Durability::None).unwrap();
+        drop(open);
+        fold_all(engine.as_ref(), tree, &counts);
+        assert_eq!((counts.unfolded().first, sum()), (32, 31), "C4");
+        // One that rolls back.
+        let mut gone = engine.begin_write().unwrap();
+        drop(counts.write(gone.as_mut(), tree, &UUID, one).unwrap());
+        gone.rollback();
+        commit();
+        fold_all(engine.as_ref(), tree, &counts);
+        assert_eq!((counts.unfolded().first, sum()), (34, 32));
+    }
 
     #[test]
     fn entries_say_the_same_when_they_are_folded_and_numbers_are_not_used_again() {
@@ -219,18 +360,17 @@ mod tests {
                 record: highest,
             };
             let mut txn = engine.begin_write().unwrap();
-            counts.write(txn.as_mut(), tree, &UUID, delta).unwrap();
+            let open = counts.write(txn.as_mut(), tree, &UUID, delta).unwrap();
             txn.commit(Durability::None).unwrap();
+            drop(open);
             if counts.committed(delta) {
-                let mut txn = engine.begin_write().unwrap();
-                fold(txn.as_mut(), tree, &UUID).unwrap();
-                txn.commit(Durability::None).unwrap();
+                fold_all(engine.as_ref(), tree, &counts);
                 folds += 1;
             }
         }
         let snapshot = engine.begin_read().unwrap();
         let mut entries = 0;
-        visit(snapshot.as_ref(), tree, &UUID, &mut |_, _| entries += 1).unwrap();
+        visit(snapshot.as_ref(), tree, &UUID, 0, &mut |_, _| entries += 1).unwrap();
         assert_eq!((folds, entries), (2, 600 - 2 * FOLD_AFTER + 1), "C2");
         let loaded = Counts::load(snapshot.as_ref(), tree, &UUID).unwrap();
         assert_eq!((loaded.documents(), loaded.bytes()), (1, 10), "C1");

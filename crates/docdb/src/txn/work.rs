@@ -424,15 +424,17 @@ impl<'s> Work<'s> {
             return Ok(());
         };
         let tree = self.store.trees().counts;
+        let mut open = Vec::new();
         for touched in self.touched.iter().filter(|t| t.wrote) {
             let Touched { core, delta, .. } = touched;
-            core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?;
+            open.push(core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?);
         }
         // It may wait for the log, for other commits, or for merges.
         meter::rest();
         let done = txn.commit(durability).map_err(error::engine);
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
+        drop(open);
         done?;
         if let Some(changes) = changes {
             self.publish_created();
