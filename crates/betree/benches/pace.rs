@@ -58,7 +58,7 @@ fn main() {
 /// Measurements during a load.
 #[derive(Default)]
 struct Seen {
-    /// The maximum number of runs that a scan meets in a bucket, including the base.
+    /// The maximum number of runs that a scan reads in a bucket, including the base.
     runs: usize,
     /// The mean number of runs per bucket, summed over all samples.
     means: f64,

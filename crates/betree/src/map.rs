@@ -55,7 +55,7 @@ pub struct BucketMap {
     pub base_bytes: u64,
     /// Stored bytes of its deltas.
     pub delta_bytes: u64,
-    /// Number of runs that a scan meets: deltas, plus 1 for the base.
+    /// Number of runs that a scan reads: deltas, plus 1 for the base.
     pub runs: u32,
     /// Memory of its buffers.
     pub buffered_bytes: u64,

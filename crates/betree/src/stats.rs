@@ -172,7 +172,7 @@ pub struct Stats {
     /// Bytes that may be merged before the allowance of [`crate::Options::rho`] is used up;
     /// negative when forced merges overdrew it.
     pub rho_balance: i64,
-    /// `runs_per_bucket[n]`: number of buckets in which a scan meets `n` runs (deltas, plus 1 for
+    /// `runs_per_bucket[n]`: number of buckets in which a scan reads `n` runs (deltas, plus 1 for
     /// the base).
     pub runs_per_bucket: Vec<u64>,
     /// Trees.
@@ -206,7 +206,7 @@ impl Stats {
         sum(&self.read, reason)
     }
 
-    /// The mean number of runs a scan meets in a bucket; 0 without buckets.
+    /// The mean number of runs that a scan reads in a bucket; 0 without buckets.
     #[must_use]
     pub fn mean_runs(&self) -> f64 {
         let buckets: u64 = self.runs_per_bucket.iter().sum();

@@ -140,7 +140,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For stores that are mostly read: merges keep up, so that a scan meets little more than one
+    /// For stores that are mostly read: merges keep up, so that a scan reads little more than one
     /// run, as in a B-tree; each byte is written about six times (rho 6, 2 runs, buckets of 4 MiB).
     #[must_use]
     pub fn btree() -> Options {
@@ -150,14 +150,14 @@ impl Options {
             .with_bucket(4 * MIB)
     }
 
-    /// The default: a scan meets about two runs, each byte is written about three times (rho 2,
+    /// The default: a scan reads about two runs, each byte is written about three times (rho 2,
     /// 16 runs, buckets of 16 MiB).
     #[must_use]
     pub fn balanced() -> Options {
         Options::default()
     }
 
-    /// For loading: each byte is written about one and a half times, and a scan meets five runs and
+    /// For loading: each byte is written about one and a half times, and a scan reads five runs and
     /// more until the store has settled (rho 1, 24 runs, buckets of 32 MiB).
     #[must_use]
     pub fn ingest() -> Options {

@@ -80,7 +80,7 @@ fn direct(
 }
 
 /// Whether a field can provide the order of `sort`. A document with an array sorts by one of its
-/// elements, which a scan meets first only if it reads all of them.
+/// elements, which a scan reads first only if it reads all of them.
 fn sortable(field: &IndexField, set: &Intervals, sort: &Sort) -> bool {
     !field.hashed && (field.arrays == 0 || (set.is_all() && sort.fields().len() == 1))
 }

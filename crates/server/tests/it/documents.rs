@@ -244,7 +244,7 @@ fn check_definitions(client: &mut Client) {
     let filter = doc! {"b": 1, "a": {"$gt": 1, "$lt": 4}};
     let found = client.ok("test", doc! {"find": "c", "filter": filter, "hint": "b"});
     assert_eq!(ids(&found), [2]);
-    // They are shown as they were given.
+    // Listings return the filters unchanged.
     for (list, count) in [
         (doc! {"listCollections": 1}, 4),
         (doc! {"listIndexes": "c"}, 1),
