@@ -34,12 +34,12 @@ fn resumes(place: &Place) {
     let discarded: Vec<_> = statuses.iter().filter(|s| s.1 == "discarded").collect();
     assert!(discarded.len() >= 5, "{statuses:?}");
     assert!(
-        discarded.iter().all(|s| s.2.contains("begun again")),
+        discarded.iter().all(|s| s.2.contains("was restarted")),
         "{statuses:?}"
     );
     let report = place.text("run/report.html");
     assert!(
-        report.contains("begun again"),
+        report.contains("was restarted"),
         "the report does not tell of discarded steps"
     );
 }
