@@ -32,6 +32,10 @@ const SILENT: u64 = 8;
 /// Number of threads that attack.
 pub(super) const THREADS: usize = 4;
 
+/// Maximum time beyond [`Attack::duration`]. An attack that has not reached its minimum counts by
+/// then fails.
+const PATIENCE: Duration = Duration::from_secs(300);
+
 /// The parameters of a run.
 #[derive(Clone, Debug)]
 pub struct Attack {
@@ -47,6 +51,9 @@ pub struct Attack {
     pub rounds: u64,
     /// Minimum number of the witness's `hello` commands, each over a new connection.
     pub greetings: u64,
+    /// Minimum number of connections that the server closes. How many it closes in a time depends
+    /// on the machine.
+    pub closed: u64,
     /// Minimum duration.
     pub duration: Duration,
     /// Maximum bytes per second that all attackers send together; `None` for no limit.
@@ -309,9 +316,17 @@ pub fn attack(run: &Attack) -> Result<Outcome, String> {
         }
         answered += 1;
         longest = longest.max(asked.elapsed());
-        let enough = run.greetings <= answered && run.duration <= begun.elapsed();
-        if enough && rounds <= counts.rounds.load(Ordering::Relaxed) {
+        let closed = counts.closed.load(Ordering::Relaxed);
+        let enough = run.greetings <= answered && run.closed <= closed;
+        let lasted = begun.elapsed();
+        if enough && run.duration <= lasted && rounds <= counts.rounds.load(Ordering::Relaxed) {
             break Ok(());
+        }
+        if run.duration + PATIENCE < lasted {
+            break Err(format!(
+                "after {} s the server has closed {closed} connections",
+                lasted.as_secs()
+            ));
         }
     };
     counts.stop();

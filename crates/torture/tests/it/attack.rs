@@ -19,6 +19,7 @@ fn strangers_cost_little_memory_and_keep_nobody_out() {
         connections: 260,
         rounds: 60,
         greetings: 200,
+        closed: 101,
         duration: Duration::ZERO,
         rate: None,
     };
