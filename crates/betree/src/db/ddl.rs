@@ -22,7 +22,9 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let (id, position) = {
+        let (id, position) = self.with_log_room(name.len(), || {
+            self.health.check_writable()?;
+            self.keep_image_room()?;
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
@@ -45,11 +47,12 @@ impl Core {
             let position = self.append(seq, parts)?;
             let tree = Tree::new(id, name.to_owned(), options, seq);
             self.catalog.insert(Arc::new(tree));
+            self.kept.tree_came();
             debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
-            (id, position)
-        };
+            Ok((id, position))
+        })?;
         self.make_durable(position, Durability::Sync)?;
         Ok(id)
     }
@@ -57,7 +60,7 @@ impl Core {
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
     /// Snapshots that saw it can still read it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
-        let position = {
+        let position = self.with_log_room(0, || {
             let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
@@ -70,8 +73,8 @@ impl Core {
             );
             committer.last = seq;
             self.snapshots.publish(seq);
-            position
-        };
+            Ok(position)
+        })?;
         self.forget_dropped();
         self.make_durable(position, Durability::Sync)
     }
@@ -86,6 +89,9 @@ impl Core {
             assert!(!state.retired, "no bucket of a routing was replaced");
             self.memory.forget_active(state.active.bytes());
             self.let_go(&state.deltas, &state.base);
+            // A buffer that is being flushed leaves with its flush.
+            let frozen = state.frozen.len() - usize::from(state.flushing);
+            self.kept.flushed(frozen);
             // Flushes and merges in progress check this and release their results.
             state.dropped = true;
             state.deltas.clear();
