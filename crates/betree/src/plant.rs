@@ -83,10 +83,6 @@ pub(crate) enum Plant {
     CommitsPassCrowds,
     /// Versions that bases kept for closed snapshots are never merged away.
     LeftoversStay,
-    /// On a full disk no checkpoint is made before a lack of space is reported.
-    FullFreesNothing,
-    /// Commits are let in although there is no room for their flush.
-    RoomForgotten,
 }
 
 /// Whether `plant` is switched on.
@@ -110,7 +106,7 @@ mod switch {
     /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 38] = [
+    const ALL: [(Plant, Planted); 36] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -147,8 +143,6 @@ mod switch {
         (Plant::CloseForgetsWriters, "close-forgets-writers"),
         (Plant::CommitsPassCrowds, "commits-pass-crowds"),
         (Plant::LeftoversStay, "leftovers-stay"),
-        (Plant::FullFreesNothing, "full-frees-nothing"),
-        (Plant::RoomForgotten, "room-forgotten"),
     ];
 
     /// The names of all plants.

@@ -14,9 +14,7 @@ mod superblock;
 mod tests;
 
 pub(crate) use self::image::{BucketImage, Image, TreeFlags, TreeImage};
-pub(crate) use self::protocol::{
-    grow_reserve, keep_reserve, read, read_image, rebuild_space, write,
-};
+pub(crate) use self::protocol::{keep_reserve, read, read_image, rebuild_space, write};
 pub(crate) use self::superblock::{
     DATA_START, ImagePlace, SLOT_LEN, Superblock, create, read_newest,
 };

@@ -35,8 +35,6 @@ use crate::types::{Extent, UNIT};
 const PIECE: usize = 1 << 20;
 /// Images are padded with zeros to a multiple of this.
 const BLOCK: usize = 4096;
-/// What a run takes in an image, if its keys are not long.
-const RUN: u64 = 256;
 
 /// Write `image`, captured at `epoch`, as the checkpoint after `last`; returns its superblock. The
 /// extent of the last image is freed with what was released before the capture.
@@ -126,42 +124,16 @@ pub(crate) fn keep_reserve(
     space: &Space,
     last: &Superblock,
 ) -> Result<()> {
-    set_reserve(file, path, space, reserve_for(last))
-}
-
-/// Reserve room for the checkpoint after one with an image of `image` bytes, to which `runs` runs
-/// are added.
-///
-/// # Errors
-/// `Full`: the reserve is what could be had.
-pub(crate) fn grow_reserve(
-    file: &dyn File,
-    path: &Path,
-    space: &Space,
-    image: u64,
-    runs: u64,
-) -> Result<()> {
-    let bytes = reserve_beyond(image) + runs.saturating_mul(RUN);
-    if bytes <= space.reserved_bytes() {
-        return Ok(());
-    }
-    set_reserve(file, path, space, bytes)
-}
-
-fn set_reserve(file: &dyn File, path: &Path, space: &Space, bytes: u64) -> Result<()> {
     let allocate = |offset, len| file.allocate(Site("reserve.allocate"), offset, len);
     space
-        .set_reserve(bytes, allocate)
+        .set_reserve(reserve_for(last), allocate)
         .map_err(|error| Error::io("reserve space for a checkpoint", path, error))
 }
 
 /// A quarter more than the last image, for runs created until the next one, and room for the first
 /// runs.
 fn reserve_for(last: &Superblock) -> u64 {
-    reserve_beyond(last.image.map_or(0, |place| place.length))
-}
-
-fn reserve_beyond(image: u64) -> u64 {
+    let image = last.image.map_or(0, |place| place.length);
     image + image / 4 + (64 << 10)
 }
 

@@ -31,7 +31,6 @@ use super::plan::Plan;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Position;
 use crate::types::{Batch, Change, Durability, Seq, TreeId};
-use crate::work::Weight;
 
 /// Wait for flushes of other threads between two checks.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
@@ -137,38 +136,25 @@ impl Core {
         let turn = Turn::take(self);
         self.health.check_writable()?;
         check(turn.last)?;
-        let mut weight = Weight::default();
-        let (chunks, position) = self.log_chunks(changes, turn.last, &mut weight)?;
+        let (chunks, position) = self.log_chunks(changes, turn.last)?;
         if chunks == 0 {
             drop(turn);
             return self.make_past_durable(durability);
         }
-        let room = match &self.log {
-            Some(_) => None,
-            None => Some(self.keep_granted_room(weight)?),
-        };
         self.apply_chunks(changes, turn.last, chunks)
             .map_err(|e| unreadable(&e))
             .inspect_err(|e| self.health.poison(e))?;
         self.counters.commits.add(1);
-        drop(room);
         drop(turn);
         drop(held_off);
         self.make_durable(position, durability)
     }
 
-    /// Log all chunks; returns their number and the position of the last. Their `weight` is added
-    /// up.
-    fn log_chunks(
-        &self,
-        changes: &dyn Changes,
-        last: Seq,
-        weight: &mut Weight,
-    ) -> Result<(u64, Option<Position>)> {
+    /// Log all chunks; returns their number and the position of the last.
+    fn log_chunks(&self, changes: &dyn Changes, last: Seq) -> Result<(u64, Option<Position>)> {
         let (mut chunks, mut position) = (0, None);
         let logged = Chunks::each(changes, self.tuning.chunk, &mut |batch, end| {
             self.check_trees(batch)?;
-            weight.add(batch);
             let index = u32::try_from(chunks).expect("chunks are large");
             let kind = if end { RECORD_LAST } else { RECORD_PART };
             let seq = Seq(last.0 + chunks + 1);
@@ -233,12 +219,7 @@ impl Core {
     /// Flush until there is room, as far as that is possible (I2).
     fn make_bulk_room(&self) {
         while self.memory.is_full() {
-            // Without a log no checkpoint can be made now (I4).
-            let flushed = match &self.log {
-                Some(_) => self.flush_or_free(),
-                None => self.flush_one(),
-            };
-            match flushed {
+            match self.flush_one() {
                 Ok(true) => continue,
                 Ok(false) => {}
                 Err(error) => return self.health.worry(&error),

@@ -22,7 +22,6 @@ use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Durability, Seq};
-use crate::work::Weight;
 
 /// The first byte of a log record, which states its kind.
 pub(crate) const RECORD_BATCH: u8 = 1;
@@ -52,15 +51,11 @@ impl Core {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
-        self.wait_for_room(batch.payload().len(), Weight::of(batch).mostly_deletes())?;
-        let _room = self.keep_room_ahead(Weight::of(batch))?;
-        // What fails for lack of space has failed before anything was applied.
-        self.with_log_room(self.tuning.chunk, || {
-            let changes = Expanded::new(self, batch);
-            self.commit_bulk(&changes, durability, &mut |last| {
-                changes.look(last);
-                Ok(())
-            })
+        self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
+        let changes = Expanded::new(self, batch);
+        self.commit_bulk(&changes, durability, &mut |last| {
+            changes.look(last);
+            Ok(())
         })?;
         self.counters
             .range_deletes
@@ -80,8 +75,7 @@ impl Core {
         check_sizes(batch)?;
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch)?;
-        let room = self.keep_room(Weight::of(batch))?;
-        let (seq, position) = self.with_log_room(batch.payload().len(), || {
+        let (seq, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if !plan.is_current(self)? && !planted(Plant::StalePlan) {
@@ -89,9 +83,8 @@ impl Core {
             }
             check(&committer)?;
             let position = self.enter(&mut committer, batch, &plan)?;
-            Ok((committer.last, position))
-        })?;
-        drop(room);
+            (committer.last, position)
+        };
         self.make_durable(position, durability)?;
         Ok(seq)
     }
@@ -269,7 +262,7 @@ impl Core {
     /// for room.
     fn wait_for_memory(&self, batch: &Batch) -> Result<()> {
         let bytes = batch.payload().len();
-        if self.wait_for_room(bytes, Weight::of(batch).mostly_deletes())? {
+        if self.wait_for_room(bytes, mostly_deletes(batch))? {
             self.slow_down(bytes);
         }
         Ok(())
@@ -306,6 +299,13 @@ impl Core {
         }
         Ok(true)
     }
+}
+
+/// Whether a batch deletes at least as many keys as it puts.
+fn mostly_deletes(batch: &Batch) -> bool {
+    let counts = batch.counts();
+    let deletes = counts.deletes + counts.range_deletes;
+    0 < deletes && counts.puts <= deletes
 }
 
 fn check_sizes(batch: &Batch) -> Result<()> {

@@ -27,9 +27,7 @@ use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{
-    Checkpoints, Crowd, FlushQueue, Fullest, Kept, Merges, Pinned, Refused, Sharing, Timers,
-};
+use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers};
 
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";
@@ -72,8 +70,6 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     pub(crate) wake: Wake,
     pub(crate) timers: Timers,
-    pub(crate) refused: Refused,
-    pub(crate) kept: Kept,
     pub(crate) tuning: Tuning,
     next_run: AtomicU64,
 }
@@ -120,8 +116,6 @@ impl Core {
             counters: Counters::default(),
             wake: Wake::default(),
             timers: Timers::default(),
-            refused: Refused::default(),
-            kept: Kept::default(),
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,

@@ -22,9 +22,7 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let (id, position) = self.with_log_room(name.len(), || {
-            self.health.check_writable()?;
-            self.keep_image_room()?;
+        let (id, position) = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
@@ -47,12 +45,11 @@ impl Core {
             let position = self.append(seq, parts)?;
             let tree = Tree::new(id, name.to_owned(), options, seq);
             self.catalog.insert(Arc::new(tree));
-            self.kept.tree_came();
             debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
-            Ok((id, position))
-        })?;
+            (id, position)
+        };
         self.make_durable(position, Durability::Sync)?;
         Ok(id)
     }
@@ -60,7 +57,7 @@ impl Core {
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
     /// Snapshots that saw it can still read it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
-        let position = self.with_log_room(0, || {
+        let position = {
             let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
@@ -73,8 +70,8 @@ impl Core {
             );
             committer.last = seq;
             self.snapshots.publish(seq);
-            Ok(position)
-        })?;
+            position
+        };
         self.forget_dropped();
         self.make_durable(position, Durability::Sync)
     }
@@ -89,9 +86,6 @@ impl Core {
             assert!(!state.retired, "no bucket of a routing was replaced");
             self.memory.forget_active(state.active.bytes());
             self.let_go(&state.deltas, &state.base);
-            // A buffer that is being flushed leaves with its flush.
-            let frozen = state.frozen.len() - usize::from(state.flushing);
-            self.kept.flushed(frozen);
             // Flushes and merges in progress check this and release their results.
             state.dropped = true;
             state.deltas.clear();

@@ -19,8 +19,8 @@ use super::gate::Gate;
 use super::replay::Replay;
 use crate::cache::Cache;
 use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
-use crate::error::{Error, ErrorKind, Result};
-use crate::log::{Log, LogOptions, Replayed};
+use crate::error::{Error, Result};
+use crate::log::{Log, LogOptions};
 use crate::options::{Codec, Options};
 use crate::run::{Run, RunStore};
 use crate::tree::{Bucket, Tree};
@@ -131,7 +131,6 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     let last = core.checkpoints.superblock();
     let _ = checkpoint::keep_reserve(&*core.file, &path, &core.space, &last);
     core.log = open_log(&core, store, log_from)?;
-    core.refill_log_reserve()?;
     Ok(core)
 }
 
@@ -147,16 +146,20 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
                        put them back, or restore a backup";
         return Err(Error::corrupt(message).with_path(directory));
     }
+    let options = log_options(&core.options);
+    let vfs = Arc::clone(&core.vfs);
     if !has_log {
         if !core.options.log() {
             return Ok(None);
         }
-        let (vfs, options) = (Arc::clone(&core.vfs), log_options(&core.options));
         return Log::create(vfs, directory, store, Seq(covered.0 + 1), options).map(Some);
     }
     core.commit.lock().last = Seq(from.0.max(1) - 1);
-    let log = replay_log(core, store, from)?;
-    let reached = log.last();
+    let mut replay = Replay::new(core, store);
+    let mut record = |seq: Seq, payload: &[u8]| replay.record(seq, payload);
+    let log = Log::recover(vfs, directory, store, from, options, &mut record)?;
+    let reached = log.appended();
+    replay.finish(reached);
     if reached < covered {
         let message = format!(
             "the log ends at commit {reached}, but the data file holds commit {covered}: the end \
@@ -170,47 +173,13 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
         "the log was replayed to its end"
     );
     if core.options.log() {
-        core.keep_replayed_room();
-        match log.resume() {
-            Err(error) if error.kind() == ErrorKind::Full => {}
-            log => return log.map(Some),
-        }
+        return Ok(Some(log));
     }
-    // The image must have what the log held before the log goes, or continues without it.
+    // What it held must be in the image before it goes; the next commits will not be in it.
+    drop(log);
     core.checkpoint()?;
-    if core.options.log() {
-        return continue_log(core, store, Seq(reached.0 + 1)).map(Some);
-    }
     Log::remove(&*core.vfs, directory)?;
     Ok(None)
-}
-
-/// Replay the log from record `from` on.
-fn replay_log(core: &Core, store: u128, from: Seq) -> Result<Replayed> {
-    let (vfs, options) = (Arc::clone(&core.vfs), log_options(&core.options));
-    let mut replay = Replay::new(core, store);
-    let mut record = |seq: Seq, payload: &[u8]| replay.record(seq, payload);
-    let log = Log::replay(vfs, &core.directory, store, from, options, &mut record)?;
-    replay.finish(log.last());
-    Ok(log)
-}
-
-/// Continue a log of which the image covers every record, with record `next`: none is copied, and
-/// the files of the old segments can be used again.
-fn continue_log(core: &Core, store: u128, next: Seq) -> Result<Log> {
-    if !Log::exists(&*core.vfs, &core.directory)? {
-        // Making a segment from the only one, which held no record, has failed.
-        let (vfs, options) = (Arc::clone(&core.vfs), log_options(&core.options));
-        return Log::create(vfs, &core.directory, store, next, options);
-    }
-    let log = replay_log(core, store, next)?;
-    if next <= log.last() {
-        let message = format!("commit {next} appeared in the log while the store was opened");
-        return Err(Error::corrupt(message).with_path(&core.directory));
-    }
-    let log = log.resume()?;
-    log.release_before(next)?;
-    Ok(log)
 }
 
 /// The trees of an image. The image is consistent: decoding has checked it.

@@ -30,7 +30,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Merger, Source};
 use crate::run::{Run, RunCursor, RunOptions, RunWriter, sites};
 use crate::types::{Direction, Entry, Op, Seq, TreeId};
-use crate::work::Weight;
 
 /// Number of runs of one tier that are merged into one of the next.
 const FAN_IN: usize = 8;
@@ -82,19 +81,6 @@ impl OwnWrites {
         let spilled = self.trees.values().any(|tree| !tree.runs.is_empty());
         let sets = self.trees.iter().map(|(&id, tree)| (id, &tree.writes));
         (!spilled && self.bytes <= most).then_some(sets)
-    }
-
-    /// All of it, as a commit.
-    pub(crate) fn weight(&self) -> Weight {
-        let runs = self.trees.values().flat_map(|tree| &tree.runs);
-        let spilled: u64 = runs.map(|run| run.meta().entries).sum();
-        let sets = self.trees.values().map(|tree| tree.writes.entries() as u64);
-        // Which of them are deletes is not counted.
-        Weight {
-            bytes: self.bytes as u64,
-            puts: spilled + sets.sum::<u64>(),
-            deletes: 0,
-        }
     }
 
     /// The writes to `tree`, for reading.
@@ -202,8 +188,7 @@ impl OwnWrites {
     fn spill(&mut self, id: TreeId) -> Result<()> {
         let tree = self.trees.get_mut(&id).expect("the caller found it");
         let plain = Seq(self.spill << 1);
-        let core = &self.core;
-        let run = core.or_freed(|| write(core, id, &mut tree.writes.sorted(plain)))?;
+        let run = write(&self.core, id, &mut tree.writes.sorted(plain))?;
         self.spill += 1;
         let freed = std::mem::take(&mut tree.writes).bytes();
         assert!(freed <= self.held, "I2: what is given back was held");
@@ -244,11 +229,11 @@ impl TreeWrites {
             if same < FAN_IN {
                 break;
             }
-            let run = match self.merge_newest(core, id, same) {
-                // On a full disk the transaction has more runs, and the next spill tries again.
-                Err(error) if error.kind() == ErrorKind::Full => break,
-                run => run?,
-            };
+            let sources: Result<Vec<Part<'_>>> =
+                self.runs.iter().take(same).map(Part::open).collect();
+            let mut merged = Merged::new(sources?)?;
+            let run = write(core, id, &mut merged)?;
+            drop(merged);
             for old in self.runs.splice(..same, [run]) {
                 old.discard();
             }
@@ -256,12 +241,6 @@ impl TreeWrites {
         }
         assert_eq!(self.runs.len(), self.tiers.len(), "a tier for each run");
         Ok(())
-    }
-
-    /// One run of the newest `count` runs.
-    fn merge_newest(&self, core: &Arc<Core>, id: TreeId, count: usize) -> Result<Arc<Run>> {
-        let sources: Result<Vec<Part<'_>>> = self.runs.iter().take(count).map(Part::open).collect();
-        write(core, id, &mut Merged::new(sources?)?)
     }
 }
 

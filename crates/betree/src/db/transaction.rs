@@ -262,10 +262,7 @@ impl Transaction {
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
             let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
             core.wait_for_room(bytes, self.puts <= self.deletes)?;
-            let _room = core.keep_room_ahead(self.writes.weight())?;
-            return core.with_log_room(core.tuning.chunk, || {
-                core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last))
-            });
+            return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
         };
         let mut batch = Batch::with_capacity(usize::try_from(self.bytes).unwrap_or(0));
         for (tree, set) in sets {

@@ -57,9 +57,7 @@
 //! and whole segments behind the end lose their names first (I8): new records with the same numbers
 //! could otherwise lead the chain back into them, should the first new group be damaged. Records
 //! whose durability has no evidence are copied there first: after a failed sync the operating
-//! system may show bytes that the device does not have. On a disk too full for the copies
-//! [`Replayed::resume`] fails with `Full`; the store then makes all records durable in its data
-//! file and opens the log again, from the record after the last.
+//! system may show bytes that the device does not have.
 //!
 //! # Locks
 //!
@@ -95,7 +93,6 @@ use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
 
 pub(crate) use options::{LogOptions, LogStats, Position};
-pub(crate) use recover::Replayed;
 
 use crate::types::Seq;
 

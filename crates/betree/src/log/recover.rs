@@ -1,6 +1,6 @@
 //! Creating a log, and recovering one after a crash.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use stdx::sync::atomic::{AtomicU64, AtomicUsize};
 
@@ -48,21 +48,22 @@ impl Log {
         Ok(Log::with(vfs, directory, store, options, state))
     }
 
-    /// Open the log of a store: call `replay` for each record from `from` on, in order. `from` is
-    /// at most one more than the newest record that was durable when the caller wrote it down.
-    /// Nothing is written before [`Replayed::resume`].
+    /// Open the log of a store: call `replay` for each record from `from` on, in order, then be
+    /// ready for appending. `from` is at most one more than the newest record that was durable when
+    /// the caller wrote it down. All records replayed are durable when this returns.
     ///
     /// # Errors
-    /// `Corrupt` when a record that was durable cannot be read, with file and offset; `Invalid` for
-    /// a log of another format version; `Io`; what `replay` returns.
-    pub(crate) fn replay(
+    /// `Corrupt` when a record that was durable cannot be read, with file and offset; `Full` when
+    /// no new segment can be made; `Invalid` for a log of another format version; `Io`; what
+    /// `replay` returns.
+    pub(crate) fn recover(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
         store: u128,
         from: Seq,
         options: LogOptions,
         replay: Replay<'_>,
-    ) -> Result<Replayed> {
+    ) -> Result<Log> {
         let options = options.rounded();
         let from = from.max(Seq(1));
         let place = Place {
@@ -71,30 +72,47 @@ impl Log {
             store,
             direct: options.direct,
         };
-        let survey = Survey::take(&place)?;
+        let mut survey = Survey::take(&place)?;
         if survey.newest() == 0 {
             let message = "the log is missing: a store has at least one segment; restore a backup";
             return Err(Error::corrupt(message).with_path(directory));
         }
-        let (end, durable, lasts) = replay_chain(&survey, store, from, &survey.limits(), replay)?;
-        Ok(Replayed {
-            directory: directory.to_owned(),
-            vfs,
-            store,
-            options,
-            survey,
-            from,
-            end,
-            durable,
-            lasts,
-        })
+        let limits = survey.limits();
+        let (end, durable, lasts) = replay_chain(&survey, store, from, &limits, replay)?;
+        // Records from this one on are copied, because nothing proves that they are durable.
+        let unproven = if planted(Plant::ReplayNotCopied) {
+            end
+        } else {
+            Seq(durable.0 + 1)
+        };
+        let copy = from.max(unproven).min(end);
+        let number = survey.newest() + 1;
+        // New segments have the size that was last used.
+        let size = survey.last_size().next_multiple_of(BLOCK);
+        let size = size.clamp(options.first, options.segment);
+        let mut spares = set_aside(&place, &mut survey, &lasts, (size, options.reserve()))?;
+        let segment = place.prepare_first(number, size, &mut spares)?;
+        let mut state = State::new(segment, &options, Seq(copy.0 - 1), end, vfs.now());
+        // All spare files may be used until the copies are written.
+        state.spares = spares;
+        hold(&mut state, &survey, &lasts);
+        let log = Log::with(Arc::clone(&vfs), directory, store, options, state);
+        log.copy(&survey, copy)?;
+        {
+            let mut state = log.state.lock();
+            let spares = std::mem::take(&mut state.spares);
+            (state.reserve, state.spares) = reserve_of(spares, log.options.reserve());
+        }
+        assert_eq!(log.appended().0 + 1, end.0, "the chain reads twice alike");
+        assert_eq!(log.durable(), log.appended(), "what was copied is synced");
+        Ok(log)
     }
 
     /// Read the records `first..=last` of a log that is being recovered again, in order: `replay`
     /// has been called for all of them, and has not returned from the last.
     ///
     /// # Errors
-    /// As [`Log::replay`]; what `visit` returns.
+    /// As [`Log::recover`]; what `visit` returns.
     pub(crate) fn read_again(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -178,78 +196,8 @@ impl Log {
     }
 }
 
-/// A log that was replayed and not written to.
-pub(crate) struct Replayed {
-    vfs: Arc<dyn Vfs>,
-    directory: PathBuf,
-    store: u128,
-    options: LogOptions,
-    survey: Survey,
-    from: Seq,
-    /// The record after the last.
-    end: Seq,
-    /// The newest record that is proven durable.
-    durable: Seq,
-    /// The last record of each segment that is still needed.
-    lasts: Vec<Option<Seq>>,
-}
-
-impl Replayed {
-    /// The newest record; the one before the first that was asked for if there is none.
-    pub(crate) fn last(&self) -> Seq {
-        Seq(self.end.0 - 1)
-    }
-
-    /// Be ready for appending. All records replayed are durable when this returns.
-    ///
-    /// # Errors
-    /// `Full` when there is no room for a new segment and what must be copied; `Io`.
-    pub(crate) fn resume(mut self) -> Result<Log> {
-        let place = Place {
-            vfs: &*self.vfs,
-            directory: &self.directory,
-            store: self.store,
-            direct: self.options.direct,
-        };
-        // Records from this one on are copied, because nothing proves that they are durable.
-        let unproven = if planted(Plant::ReplayNotCopied) {
-            self.end
-        } else {
-            Seq(self.durable.0 + 1)
-        };
-        let copy = self.from.max(unproven).min(self.end);
-        let number = self.survey.newest() + 1;
-        // New segments have the size that was last used.
-        let size = self.survey.last_size().next_multiple_of(BLOCK);
-        let size = size.clamp(self.options.first, self.options.segment);
-        let sizes = (size, self.options.reserve());
-        let mut spares = set_aside(&place, &mut self.survey, &self.lasts, sizes)?;
-        let segment = place.prepare_first(number, size, &mut spares)?;
-        let before = Seq(copy.0 - 1);
-        let mut state = State::new(segment, &self.options, before, self.end, self.vfs.now());
-        // All spare files may be used until the copies are written.
-        state.spares = spares;
-        hold(&mut state, &self.survey, &self.lasts);
-        let vfs = Arc::clone(&self.vfs);
-        let log = Log::with(vfs, &self.directory, self.store, self.options, state);
-        log.copy(&self.survey, copy)?;
-        {
-            let mut state = log.state.lock();
-            let spares = std::mem::take(&mut state.spares);
-            (state.reserve, state.spares) = reserve_of(spares, log.options.reserve());
-        }
-        assert_eq!(
-            log.appended().0 + 1,
-            self.end.0,
-            "the chain reads twice alike"
-        );
-        assert_eq!(log.durable(), log.appended(), "what was copied is synced");
-        Ok(log)
-    }
-}
-
 /// Replay the chain; its end, what is proven durable, and the last record of each segment (none for
-/// a segment that holds no record of the chain: I8, or all its records are older than `from`).
+/// a segment that holds no record of the chain, and never may: I8).
 fn replay_chain(
     survey: &Survey,
     store: u128,
@@ -261,8 +209,8 @@ fn replay_chain(
     let mut lasts = Vec::new();
     for (found, &limit) in survey.segments.iter().zip(limits) {
         if limit <= from {
-            // No record of it is asked for, now or later.
-            lasts.push(None);
+            // All of its records were released or will be soon.
+            lasts.push(Some(Seq(limit.0.saturating_sub(1))));
             continue;
         }
         let belongs = chain.follow(found, limit, replay)?;
@@ -273,9 +221,9 @@ fn replay_chain(
     Ok((chain.end(), chain.durable(), lasts))
 }
 
-/// Set the segments that are not needed aside (I8), and remove what spares are too many, larger
-/// than `size` or of no use. Those of at most `reserve` bytes are counted apart. Durable before the
-/// header of the segment that is made next.
+/// Set the segments without records of the chain aside (I8), and remove what spares are too many,
+/// larger than `size` or of no use. Those of `reserve` bytes are kept. Durable before the header of
+/// the segment that is made next.
 fn set_aside(
     place: &Place<'_>,
     survey: &mut Survey,
@@ -295,7 +243,7 @@ fn set_aside(
     let (mut usual, mut reserved) = (0, 0);
     for spare in spares {
         // One more than usual of each kind, because one is used at once.
-        let count = if spare.size <= reserve {
+        let count = if spare.size == reserve {
             &mut reserved
         } else {
             &mut usual

@@ -1,22 +1,13 @@
 //! Files kept for opening the store on a full disk.
 //!
 //! Recovery continues in a new segment. When no space is left for one, the store could not be
-//! opened, and so nothing could be deleted. So a log keeps a few small spare files for recovery.
-//! Each opening on a full disk takes at least one. They are made again, or come back as segments
-//! are released, with the next checkpoint; an opening that finds too few makes a checkpoint, if it
-//! can. A running log may take half of them, or more if it needs none of its records, when only
-//! another segment lets it release the one that is written to ([`Log::draw_on_reserve`]). What
-//! recovery must copy may be longer than all of them: the store then flushes it
-//! ([`super::Replayed::resume`]).
+//! opened, and so nothing could be deleted. So a log keeps a few small spare files that only
+//! recovery uses. Each opening on a full disk takes at least one; they are made again, or come back
+//! as segments are released, with the next checkpoint that finds space.
 //!
 //! - I1. Files of the reserve are spares like others after a crash: recovery knows them by length.
 
-use std::sync::Arc;
-
-use stdx::sync::MutexGuard;
-
 use crate::error::{Error, ErrorKind, Result};
-use crate::types::Seq;
 
 use super::format::BLOCK;
 use super::options::LogOptions;
@@ -27,7 +18,6 @@ use super::{Log, sites};
 pub(super) const FILES: usize = 4;
 
 /// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies.
-/// Shorter files, of a store that had shorter segments, serve as well.
 const SIZE: u64 = 1 << 20;
 
 impl LogOptions {
@@ -62,54 +52,9 @@ impl Log {
         }
     }
 
-    /// Whether nothing is missing of the reserve.
-    pub(crate) fn has_reserve(&self) -> bool {
-        FILES <= self.state.lock().reserve.len()
-    }
-
-    /// Begin the next segment in a file of the reserve if a record of `bytes` fits into it well:
-    /// the disk is full, and all records may go when another segment is written to. Half of the
-    /// reserve stays, unless an image covers all records (those before `from`): then an opening can
-    /// use the segment that is written to now. False when that cannot be done.
-    pub(crate) fn draw_on_reserve(&self, bytes: usize, from: Seq) -> bool {
-        let mut state = self.state.lock();
-        if !state.ahead.is_empty() {
-            return true;
-        }
-        let covered = state.appended < from;
-        let more = covered || FILES / 2 < state.reserve.len();
-        if !more || state.preparing || state.poison.is_some() {
-            return false;
-        }
-        let fits = |spare: &Spare| (bytes as u64) < spare.size / 2;
-        let Some(at) = state.reserve.iter().position(fits) else {
-            return false;
-        };
-        let spare = state.reserve.swap_remove(at);
-        let number = state.next_number;
-        assert!(spare.number < number, "I3: numbers rise");
-        let half = FILES / 2 <= state.reserve.len();
-        assert!(covered || half, "half of it stays");
-        state.next_number += 1;
-        state.preparing = true;
-        let made = MutexGuard::unlocked(&mut state, || {
-            let size = spare.size - spare.size % BLOCK;
-            self.place().prepare(number, size, Some(&spare), false)
-        });
-        state.preparing = false;
-        let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));
-        match &made {
-            Err(error) if error.kind() != ErrorKind::Full => self.fail(&mut state, error),
-            _ => {
-                self.moved.notify_all();
-            }
-        }
-        made.is_ok()
-    }
-
     /// Whether a released segment of `size` bytes belongs to the reserve, which has `files`.
     pub(super) fn lacks_reserve(&self, files: usize, size: u64) -> bool {
-        files < FILES && size <= self.options.reserve()
+        files < FILES && size == self.options.reserve()
     }
 }
 
@@ -168,10 +113,10 @@ impl Place<'_> {
     }
 }
 
-/// Split off the reserve, files of at most `size` bytes, from what recovery found.
+/// Split off the reserve from what recovery found.
 pub(super) fn reserve_of(spares: Vec<Spare>, size: u64) -> (Vec<Spare>, Vec<Spare>) {
     let (mut reserve, mut others): (Vec<Spare>, Vec<Spare>) =
-        spares.into_iter().partition(|spare| spare.size <= size);
+        spares.into_iter().partition(|spare| spare.size == size);
     let more = reserve.len().min(FILES);
     others.extend(reserve.drain(more..));
     assert!(reserve.len() <= FILES, "the rest is for the running log");

@@ -76,7 +76,7 @@ pub(super) struct State {
     pub(super) ahead: VecDeque<Arc<Segment>>,
     pub(super) next_number: u64,
     pub(super) spares: Vec<Spare>,
-    /// Spare files for recovery on a full disk; a running log may take some of them.
+    /// Spare files that only recovery uses, on a full disk.
     pub(super) reserve: Vec<Spare>,
     /// Size of the next segment in bytes, unless a record needs more.
     pub(super) usual: u64,

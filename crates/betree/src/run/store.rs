@@ -11,8 +11,8 @@ use vfs::{File, Site};
 
 use super::RunMeta;
 use crate::cache::Cache;
-use crate::error::{Error, ErrorKind, Result};
-use crate::space::{Layout, Purpose, Space};
+use crate::error::{Error, Result};
+use crate::space::{Layout, Space};
 use crate::types::{Extent, UNIT};
 
 /// The sites that read or write runs.
@@ -181,64 +181,32 @@ impl RunStore {
         self.space.release(extents);
     }
 
-    /// An extent of `len` bytes that the file system has granted; on a full disk the longest there
-    /// is.
-    ///
-    /// # Errors
-    /// `Full` when that is not even a unit, or is kept for flushes and `site` is of others.
-    pub(super) fn allocate(&self, site: Site, len: u64) -> Result<Extent> {
-        let purpose = match site == sites::FLUSH_WRITE {
-            true => Purpose::Flush,
-            false => Purpose::Other,
+    /// An extent of `len` bytes that the file system has granted.
+    pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
+        let extent = {
+            let mut held = self.held.lock();
+            let extent = self.space.allocate(len);
+            *held += extent.len;
+            extent
         };
-        assert!(0 < len, "an extent is not empty");
-        loop {
-            let length = {
-                let mut held = self.held.lock();
-                match self.space.allocate_granted(len, purpose) {
-                    Ok(extent) => {
-                        *held += extent.len;
-                        return Ok(extent);
-                    }
-                    Err(length) => length,
-                }
-            };
-            match self.grant(length) {
-                Err(error) if error.kind() == ErrorKind::Full => {
-                    let mut held = self.held.lock();
-                    let extent = self.space.allocate_longest(len, purpose).ok_or(error)?;
-                    *held += extent.len;
-                    return Ok(extent);
-                }
-                granted => granted?,
-            }
-        }
-    }
-
-    /// Have the file system grant the file up to `length`, and some more if it can.
-    fn grant(&self, length: u64) -> Result<()> {
         let grant = |length: u64| {
             self.space.back(length, |offset, length| {
                 self.file.allocate(sites::ALLOCATE, offset, length)
             })
         };
-        let ahead = (length / 8)
+        let ahead = (extent.end() / 8)
             .clamp(GROW_MIN, GROW_MAX)
             .next_multiple_of(UNIT);
-        // Nearly full: the required space may be available although the space ahead is not.
-        let granted = grant(length.saturating_add(ahead)).or_else(|_| grant(length));
-        granted.map_err(|source| Error::io("grow the data file", &self.path, source))
-    }
-
-    /// Keep `bytes` for flushes, once that and `more` bytes are granted and free.
-    ///
-    /// # Errors
-    /// `Full`: what is kept stays what it was.
-    pub(crate) fn keep(&self, bytes: u64, more: u64) -> Result<()> {
-        while let Err(length) = self.space.keep(bytes, more) {
-            self.grant(length)?;
-        }
-        Ok(())
+        let granted = match self.space.backed() {
+            backed if extent.end() <= backed => Ok(()),
+            // Nearly full: the required space may be available although the space ahead is not.
+            _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
+        };
+        granted.map_err(|source| {
+            self.discard(&[extent]);
+            Error::io("grow the data file", &self.path, source)
+        })?;
+        Ok(extent)
     }
 
     /// Write `bytes` at `offset` of the file, and start the writeback to the device.

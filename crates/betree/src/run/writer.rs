@@ -308,8 +308,7 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Take an extent of `needed` bytes. It is longer only when more will surely follow, and
-    /// shorter when the disk is so full that there is no such piece.
+    /// Take an extent of at least `needed` bytes. It is longer only when more will surely follow.
     fn grow(&mut self, needed: u64) -> Result<()> {
         let whole_piece = needed == PIECE as u64;
         let len = if whole_piece {
@@ -317,7 +316,7 @@ impl RunWriter {
         } else {
             needed
         };
-        let extent = self.store.allocate(self.options.site, len.max(needed))?;
+        let extent = self.store.allocate(len.max(needed))?;
         self.allocated += extent.len;
         match self.meta.extents.last_mut() {
             Some(last) if last.end() == extent.offset => last.len += extent.len,

@@ -29,9 +29,9 @@
 //! and [`Space::finish_checkpoint`] makes that the new reserve in the same step, before anyone else
 //! can have it. So even on a full disk two extents as long as an image take turns; while there is
 //! room there is a third, the reserve proper.
-//! Runs take extents only below `backed` ([`Space::allocate_granted`]); the file system grants the
-//! file in chunks of many megabytes, which is cheapest. Part of what is granted may be kept for
-//! flushes ([`granted`]).
+//! Other extents may lie beyond `backed` until their owner backs them, for which chunks of many
+//! megabytes are cheapest; when that or the write fails with `StorageFull`, the owner discards
+//! them.
 //!
 //! # Invariants
 //! - I1: `data_start + used + free + pending + reserved = end`, after every call.
@@ -46,7 +46,6 @@
 //! that change the file's length (`back`, `set_reserve`, `cut`), and held across that I/O: of two
 //! that ran at once, one could count as granted what the other has cut.
 
-mod granted;
 mod holes;
 mod lowest;
 mod pending;
@@ -58,9 +57,7 @@ mod tests;
 use std::io;
 
 use stdx::sync::Mutex;
-use stdx::sync::atomic::AtomicU64;
 
-pub(crate) use self::granted::Purpose;
 use self::holes::Holes;
 use self::pending::Pending;
 pub(crate) use self::rebuild::Owner;
@@ -90,8 +87,6 @@ pub(crate) struct Space {
     /// Held while the file's length changes.
     length: Mutex<()>,
     state: Mutex<State>,
-    /// Bytes kept for flushes; changed under the lock of the state.
-    kept: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -126,22 +121,19 @@ impl Space {
                 reserve: None,
                 epoch: Epoch(1),
             }),
-            kept: AtomicU64::new(0),
         }
     }
 
-    #[cfg(test)]
     /// An extent of `len` bytes (not 0), rounded up to whole units: the lowest that fits, else at
     /// the end of the file. Never touches the reserve.
     pub(crate) fn allocate(&self, len: u64) -> Extent {
         self.change(|state| state.allocate(round_up(len)))
     }
 
-    /// The same for a checkpoint: what the file system has granted and is not kept for flushes goes
-    /// first, then the reserve, then what is kept, and only a request longer than that grows the
-    /// file.
+    /// The same for a checkpoint: what the file system has granted goes first, then the reserve,
+    /// and only a request longer than that grows the file.
     pub(crate) fn allocate_reserved(&self, len: u64) -> Extent {
-        self.change(|state| state.allocate_reserved(round_up(len), self.kept()))
+        self.change(|state| state.allocate_reserved(round_up(len)))
     }
 
     /// Free extents, or whole units of them, that no image has ever referred to.
@@ -183,15 +175,12 @@ impl Space {
     pub(crate) fn finish_checkpoint(&self, epoch: Epoch, extents: &[Extent], bytes: u64) {
         self.change(|state| {
             state.durable(epoch);
-            // What was reserved, and the image in its place.
-            let mut least = state.reserved();
             for &extent in extents {
                 state.leave_used(extent);
                 state.free(extent);
-                least += extent.len;
             }
             // An error only means that it could be longer if the file grew.
-            let _ = state.set_reserve(bytes, least, self.kept());
+            let _ = state.set_reserve(bytes);
         });
     }
 
@@ -214,8 +203,7 @@ impl Space {
     ) -> io::Result<()> {
         let _length = self.length.lock();
         // Retry: other callers may take what was just allocated before the reserve gets it.
-        let set = |state: &mut State| state.set_reserve(bytes, state.reserved(), self.kept());
-        while let Err(length) = self.change(set) {
+        while let Err(length) = self.change(|state| state.set_reserve(bytes)) {
             self.grant(length, &mut allocate)?;
         }
         Ok(())
@@ -257,9 +245,8 @@ impl Space {
         self.state.lock().backed
     }
 
-    /// Truncate the file to its end plus `keep` bytes (at least the space that is kept for
-    /// flushes), if it is longer: calls `set_len` with the new length, if there is something to
-    /// cut.
+    /// Truncate the file to its end plus `keep` bytes, if it is longer: calls `set_len` with the
+    /// new length, if there is something to cut.
     ///
     /// # Errors
     /// Those of `set_len`.
@@ -272,8 +259,7 @@ impl Space {
         // Under the lock, because an extent allocated now could be written before the truncation
         // and be lost.
         let mut state = self.state.lock();
-        let keep = round_up(keep.max(self.kept()));
-        let length = state.end.saturating_add(keep);
+        let length = state.end.saturating_add(round_up(keep));
         if state.backed <= length {
             return Ok(());
         }
@@ -305,6 +291,7 @@ impl Space {
         self.state.lock().used
     }
 
+    #[cfg(test)]
     /// Bytes reserved for a checkpoint.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         self.state.lock().reserved()
@@ -350,9 +337,8 @@ impl State {
         extent
     }
 
-    fn allocate_reserved(&mut self, len: u64, kept: u64) -> Extent {
-        let spare = len.saturating_add(kept) <= self.granted_free();
-        if let Some(extent) = spare.then(|| self.take_granted(len)).flatten() {
+    fn allocate_reserved(&mut self, len: u64) -> Extent {
+        if let Some(extent) = self.take_granted(len) {
             self.used += len;
             return extent;
         }
@@ -365,13 +351,7 @@ impl State {
                     len,
                 }
             }
-            _ => match self.take_granted(len) {
-                Some(extent) => {
-                    self.used += len;
-                    extent
-                }
-                None => self.allocate(len),
-            },
+            _ => self.allocate(len),
         }
     }
 
@@ -384,8 +364,7 @@ impl State {
         })
     }
 
-    /// Reserve `bytes`; what is beyond `least` leaves `kept` bytes for flushes.
-    fn set_reserve(&mut self, bytes: u64, least: u64, kept: u64) -> Result<(), u64> {
+    fn set_reserve(&mut self, bytes: u64) -> Result<(), u64> {
         let wanted = if bytes == 0 { 0 } else { round_up(bytes) };
         let old = self.reserve.take();
         if let Some(old) = old
@@ -408,17 +387,14 @@ impl State {
         if let Some(old) = old {
             self.free(old);
         }
-        let before = old.map_or(0, |old| old.len);
-        let spare = match kept {
-            0 => wanted,
-            _ => self.granted_free().saturating_sub(kept).max(least),
-        };
-        let most = wanted.min(spare) / UNIT * UNIT;
-        let mut tries = [most, self.longest_granted().min(most), before].into_iter();
+        let least = old.map_or(0, |old| old.len);
+        let tail = self.backed.saturating_sub(self.end) / UNIT * UNIT;
+        let longest = self.holes.largest().max(tail).min(wanted);
+        let mut tries = [wanted, longest, least].into_iter();
         self.reserve = tries.find_map(|len| (len > 0).then(|| self.take_granted(len))?);
-        assert!(before <= self.reserved(), "I4: the old reserve was backed");
+        assert!(least <= self.reserved(), "I4: the old reserve was backed");
         if self.reserved() < wanted {
-            return Err(self.length_for(wanted, kept));
+            return Err(self.end.saturating_add(wanted));
         }
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use stdx::{Rng, Tape};
 
-use super::{Epoch, Owner, Purpose, Space};
+use super::{Epoch, Owner, Space};
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, UNIT};
 
@@ -354,57 +354,6 @@ fn the_file_is_cut_behind_the_last_extent_that_is_needed() {
     let epoch = space.begin_checkpoint();
     space.checkpoint_durable(epoch);
     assert_eq!(cut(0), Some(a.end()));
-}
-
-#[test]
-fn flushes_use_what_is_kept_for_them_and_others_leave_it() {
-    let space = Space::new(START);
-    let at = |units: u64| START + units * UNIT;
-    assert_eq!(space.keep(4 * UNIT, UNIT), Err(at(5)));
-    assert_eq!(space.kept(), 0);
-    space.back(at(10), |_, _| Ok(())).unwrap();
-    space.keep(4 * UNIT, 6 * UNIT).unwrap();
-    assert_eq!(
-        space.allocate_granted(7 * UNIT, Purpose::Other),
-        Err(at(11))
-    );
-    space.allocate_granted(5 * UNIT, Purpose::Other).unwrap();
-    let longest = space.allocate_longest(2 * UNIT, Purpose::Other).unwrap();
-    assert_eq!(longest.len, UNIT);
-    assert_eq!(space.allocate_longest(UNIT, Purpose::Other), None);
-    space.cut(0, |_| panic!("what is kept stays")).unwrap();
-    let full = |_, _| Err(io::ErrorKind::StorageFull.into());
-    assert!(
-        space.set_reserve(UNIT, full).is_err(),
-        "the reserve leaves it"
-    );
-    space.allocate_granted(3 * UNIT, Purpose::Flush).unwrap();
-    assert_eq!(space.kept(), UNIT);
-    // An image must be written; it goes into the reserve first.
-    let image = space.allocate_reserved(UNIT);
-    assert_eq!((image.end(), space.backed()), (at(10), at(10)));
-}
-
-#[test]
-fn the_longest_piece_is_had_where_no_piece_is_long_enough() {
-    let space = Space::new(START);
-    space.back(START + 6 * UNIT, |_, _| Ok(())).unwrap();
-    let mut take = |units: u64| {
-        space
-            .allocate_granted(units * UNIT, Purpose::Other)
-            .unwrap()
-    };
-    let [_, hole, _] = [1, 2, 1].map(&mut take);
-    space.discard(&[hole]);
-    assert_eq!(
-        space.allocate_granted(3 * UNIT, Purpose::Flush),
-        Err(START + 7 * UNIT)
-    );
-    let lengths = [3, 3, 3].map(|units: u64| {
-        let extent = space.allocate_longest(units * UNIT, Purpose::Flush);
-        extent.map(|extent| extent.len / UNIT)
-    });
-    assert_eq!(lengths, [Some(2), Some(2), None]);
 }
 
 fn refused(used: &[(Extent, Owner)], file_len: u64) -> String {

@@ -128,14 +128,13 @@ impl Core {
         let Some(last) = self.checkpoints.last.try_lock() else {
             return false;
         };
-        let now = self.vfs.now();
         let pending = self.space.pending_bytes();
         let same = last.changes == self.changes() && last.seq == self.snapshots.visible();
         // The last reader of a dropped or replaced run releases it without changing the catalog.
-        if same && pending == 0 || self.refused.checkpoint.is_recent(now) {
+        if same && pending == 0 {
             return false;
         }
-        let age = now.saturating_sub(last.at);
+        let age = self.vfs.now().saturating_sub(last.at);
         let log = self.log_written().saturating_sub(last.log_bytes);
         self.options.checkpoint_interval() <= age
             || self.options.checkpoint_bytes() <= log
@@ -172,46 +171,14 @@ impl Core {
         self.write_checkpoint(&mut self.checkpoints.last.lock())
     }
 
-    /// Make a checkpoint if it frees anything. False when it does not, or when there is no room for
-    /// the checkpoint.
-    ///
-    /// # Errors
-    /// As [`Core::checkpoint`], but `Full`.
-    pub(crate) fn checkpoint_for_space(&self) -> Result<bool> {
-        if !self.waits_for_checkpoint() || planted(Plant::FullFreesNothing) {
-            return Ok(false);
-        }
-        let mut last = self.checkpoints.last.lock();
-        self.health.check_writable()?;
-        // Another thread may have been faster.
-        if !self.waits_for_checkpoint() {
-            return Ok(true);
-        }
-        match self.write_checkpoint(&mut last) {
-            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
-            made => made.map(|()| true),
-        }
-    }
-
     /// Make the checkpoint that follows `last`.
     fn write_checkpoint(&self, last: &mut Last) -> Result<()> {
-        let made = self.write_checkpoint_after(last);
-        match &made {
-            Err(error) if error.kind() == ErrorKind::Full => {
-                self.refused.checkpoint.note(self.vfs.now());
-            }
-            _ => self.refused.checkpoint.forget(),
-        }
-        made
-    }
-
-    fn write_checkpoint_after(&self, last: &mut Last) -> Result<()> {
         let start = self.vfs.now();
         let cut = match &self.log {
             Some(_) => None,
             None => Some(self.flush_cut()?),
         };
-        let (changes, catalog_changes) = (self.changes(), self.catalog_changes());
+        let changes = self.changes();
         let log_bytes = self.log_written();
         let epoch = self.space.begin_checkpoint();
         let image = self.capture(&last.superblock, cut.as_ref());
@@ -258,7 +225,6 @@ impl Core {
             log_bytes,
             changes,
         };
-        self.imaged_through(catalog_changes);
         // A reserve smaller than requested is not a failure; the next checkpoint requests it again.
         let _ = checkpoint::keep_reserve(&*self.file, &path, &self.space, &last.superblock);
         // Last: the checkpoint is valid whether or not the log can release its files.
@@ -278,24 +244,15 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
-        loop {
-            let flushed = {
-                let _last = self.checkpoints.last.lock();
-                // Checked under the lock: close waits for the thread that holds it.
-                self.health.check_writable()?;
-                self.flush_cut().map(|_| false)
-            };
-            // What was frozen and not flushed is so the next time.
-            if !self.or_free(flushed)? {
-                return Ok(());
-            }
-        }
+        let _last = self.checkpoints.last.lock();
+        // Checked under the lock: close waits for the thread that holds it.
+        self.health.check_writable()?;
+        self.flush_cut().map(drop)
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). The caller holds the checkpoint
     /// lock.
     pub(crate) fn flush_cut(&self) -> Result<Cut<'_>> {
-        let changes = self.changes_counted();
         let cut = {
             // Not during a bulk commit: the cut would contain half of it.
             let committer = self.committer();
@@ -308,7 +265,6 @@ impl Core {
                 _held: self.queue.hold_after(committer.last),
             }
         };
-        self.emptied_at(changes);
         self.flush_until_idle()?;
         Ok(cut)
     }
@@ -371,7 +327,6 @@ impl Core {
     /// Truncate the data file after space was freed.
     pub(crate) fn cut_file(&self) -> Result<()> {
         let path = self.data_path();
-        self.settle_room();
         self.space
             .cut(0, |length| self.file.set_len(vfs::Site("data.cut"), length))
             .map_err(|e| Error::io("cut the data file", &path, e))

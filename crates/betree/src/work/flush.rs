@@ -13,7 +13,6 @@ use std::time::Duration;
 
 use vfs::Site;
 
-use super::keep::flushed_at_most;
 use super::queue::Taken;
 use super::restructure::Part;
 use crate::db::Core;
@@ -37,21 +36,12 @@ impl Core {
             return Ok(false);
         };
         let start = self.vfs.now();
-        let mut written = 0;
         for bucket in &taken.buckets {
-            match self.flush_into(&taken, bucket) {
-                Ok(bytes) => written += bytes,
-                Err(error) => {
-                    self.queue.put_back(taken);
-                    self.settle_room();
-                    return Err(error);
-                }
+            if let Err(error) = self.flush_into(&taken, bucket) {
+                self.queue.put_back(taken);
+                return Err(error);
             }
         }
-        debug_assert!(
-            written <= flushed_at_most(taken.job.bytes as u64, taken.buckets.len() as u64),
-            "the room that is kept is enough"
-        );
         let took = self.vfs.now().saturating_sub(start);
         self.finish_flush(taken, took);
         Ok(true)
@@ -67,13 +57,11 @@ impl Core {
         self.queue.done(through, bytes);
         self.counters.flushes.add(1);
         self.counters.flush_nanos.add_nanos(took);
-        self.settle_room();
         self.wake.room();
     }
 
     /// Flush the part of the buffer that belongs to `bucket`, unless an earlier attempt did.
-    /// Returns the bytes that it takes in the data file.
-    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<u64> {
+    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<()> {
         let job = &taken.job;
         // The buffer is sorted once; each bucket takes its range.
         let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
@@ -81,10 +69,10 @@ impl Core {
             let state = bucket.state();
             debug_assert!(!state.retired, "I2 of the queue: it is marked");
             let Some(oldest) = state.frozen.last() else {
-                return Ok(0);
+                return Ok(());
             };
             if !Arc::ptr_eq(&oldest.buffer, &job.buffer) {
-                return Ok(0);
+                return Ok(());
             }
             match source.current() {
                 None => false,
@@ -97,9 +85,8 @@ impl Core {
             newest <= Some(job.through),
             "I3 of the bucket: flushed up to there"
         );
-        let bytes = run.as_ref().map_or(0, |run| run.meta().allocated());
         self.publish_flush(&job.tree, bucket, run, job.through);
-        Ok(bytes)
+        Ok(())
     }
 
     /// Write the entries that must be kept; `None` if there are none.
@@ -166,7 +153,6 @@ impl Core {
             flushed.through, through,
             "I1 of the queue: in order of freezing"
         );
-        self.kept.flushed(1);
         state.flushing = false;
         assert!(state.flushed <= through, "buffers are flushed in order");
         state.flushed = through;

@@ -52,7 +52,6 @@ impl Core {
         if !state.broken {
             self.crowd.came(state.deltas.len() + state.frozen.len());
         }
-        self.kept.froze(1);
         Some(Job {
             tree: Arc::clone(tree),
             buffer,

@@ -104,7 +104,7 @@ impl MergeJob {
 
     /// Discard the merge: no bucket refers to its outputs, so their space is freed.
     fn give_up(self) {
-        self.outputs.iter().for_each(|run| run.discard());
+        self.outputs.iter().for_each(|run| run.retire());
     }
 }
 

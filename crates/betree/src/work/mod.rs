@@ -10,7 +10,6 @@ mod freeze;
 #[cfg(test)]
 mod heat_tests;
 mod join;
-mod keep;
 mod leftovers;
 #[cfg(test)]
 mod leftovers_tests;
@@ -22,7 +21,6 @@ mod pick;
 mod pinned;
 mod queue;
 mod restructure;
-mod room;
 mod settle;
 mod sharing;
 mod source;
@@ -33,12 +31,10 @@ mod wait_tests;
 
 pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
-pub(crate) use keep::{Kept, Weight};
 pub(crate) use merge::Merges;
 pub(crate) use pace::Crowd;
 pub(crate) use pinned::Pinned;
 pub(crate) use queue::FlushQueue;
-pub(crate) use room::Refused;
 pub(crate) use sharing::Sharing;
 pub(crate) use step::Timers;
 pub(crate) use threads::Threads;

@@ -47,7 +47,6 @@ impl Core {
             }
             self.sharing.add(run.meta().id, parts.len() - 1);
         }
-        self.kept.froze((parts.len() - 1) * state.frozen.len());
         let ends: Vec<Option<Arc<[u8]>>> = parts
             .iter()
             .skip(1)

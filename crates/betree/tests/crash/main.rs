@@ -10,7 +10,6 @@ mod bounds;
 mod damage;
 mod draw;
 mod exhaustive;
-mod full;
 mod look;
 mod meta;
 #[cfg(feature = "plants")]
@@ -24,8 +23,6 @@ mod txn;
 
 /// Minimum number of crashes in the random lane, each followed by a recovery.
 pub(crate) const RANDOM_RECOVERIES: u64 = 1500;
-/// Number of lives on disks that are full at times.
-pub(crate) const FULL_DISKS: u64 = 60;
 /// Minimum number of scripts that are crashed after every call.
 pub(crate) const SCRIPTS: usize = 40;
 

@@ -363,7 +363,7 @@ fn emptied(capacity: u64, log: bool, profile: Profile) {
         }
     }
     assert!(8 < refused || world.poisoned, "the disk is full");
-    for opening in 0..12 {
+    for opening in 0..3 {
         let crash = Crash {
             profile,
             outcome: Outcome::Random,
@@ -378,7 +378,7 @@ fn emptied(capacity: u64, log: bool, profile: Profile) {
         assert!(world.db.is_some(), "opening {opening}: {:?}", world.errors);
         world.adopt().expect("nothing stops it");
         let number = u32::try_from(opening).expect("small");
-        let done = world.clear("b", (number * 3, 3, 1));
+        let done = world.clear("b", (number * 10, 10, 1));
         assert_eq!(done, Ok(true), "delete {opening}: {:?}", world.errors);
     }
     world.look().expect("nothing stops it");
@@ -389,7 +389,7 @@ fn emptied(capacity: u64, log: bool, profile: Profile) {
     world.errors.clear();
     world.faulty = false;
     world
-        .fill("b", (100, 60, 1), 80, Durability::Sync)
+        .fill("b", (100, 200, 1), 80, Durability::Sync)
         .expect("nothing stops it");
     world.settle().expect("nothing stops it");
     world.look().expect("nothing stops it");

@@ -40,12 +40,6 @@ const fn random() -> Lane {
     crash(test, &[("BETREE_SIM_RUNS", "120")])
 }
 
-/// Random lives on full disks.
-const fn full() -> Lane {
-    let test = "full::random_lives_on_full_disks_go_on_when_there_is_room";
-    crash(test, &[("BETREE_SIM_RUNS", "40")])
-}
-
 /// A script that is crashed at every call.
 const SCRIPT: &str = "exhaustive::every_script_survives_a_crash_after_every_call";
 /// A script whose calls fail.
@@ -85,17 +79,12 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("replay-not-copied", random()),
     ("replay-skips-first", random()),
     ("reuse-before-publish", random()),
-    ("room-forgotten", full()),
     ("scan-forgets-tombstone", random()),
     ("scan-skips-first", random()),
     ("skip-directory-sync", random()),
     ("snapshot-off-by-one", random()),
     ("split-loses-buffer", random()),
     ("tree-number-reused", random()),
-    (
-        "full-frees-nothing",
-        crash("full::what_merges_replaced_is_freed_on_a_full_disk", &[]),
-    ),
     (
         "absorb-ignores-shared-runs",
         crash(

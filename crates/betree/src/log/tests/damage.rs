@@ -146,7 +146,7 @@ fn a_missing_segment_or_all_of_them() {
 #[test]
 fn the_log_of_another_store() {
     let (disk, _) = store(3);
-    let outcome = Log::replay(
+    let outcome = Log::recover(
         Arc::new(disk),
         Path::new(DIRECTORY),
         77,

@@ -112,25 +112,3 @@ fn recovery_with_a_full_disk_uses_a_spare_or_says_full() {
     let (_, records) = recover(&disk, 1).unwrap();
     assert_eq!(records.len(), 100);
 }
-
-/// A record longer than every spare file has to be copied, unless it is not asked for.
-#[test]
-fn recovery_with_a_full_disk_needs_no_room_for_what_is_not_asked_for() {
-    let disk = Disk::default();
-    let log = create(&disk).unwrap();
-    log.keep_reserve();
-    append(&log, &vec![7; 150_000]).unwrap();
-    log.sync().unwrap();
-    drop(log);
-    disk.space(Some(0));
-    assert_eq!(recover(&disk, 1).err().unwrap().kind(), ErrorKind::Full);
-    for seq in 2..20 {
-        // Each opening takes a file, and gives back that of the one before.
-        let (log, records) = recover(&disk, seq).unwrap();
-        assert_eq!((records.len(), log.appended()), (0, Seq(seq - 1)));
-        append(&log, b"short").unwrap();
-        log.sync().unwrap();
-        let (_, records) = recover(&disk.copy(), seq).unwrap();
-        assert_eq!(records, [(seq, b"short".to_vec())]);
-    }
-}

@@ -73,7 +73,7 @@ type Records = Vec<(u64, Vec<u8>)>;
 /// Recover a log; returns each replayed record with its number.
 fn recover(disk: &Disk, from: u64) -> Result<(Log, Records)> {
     let mut records = Vec::new();
-    let log = Log::replay(
+    let log = Log::recover(
         Arc::new(disk.clone()),
         Path::new(DIRECTORY),
         STORE,
@@ -84,7 +84,7 @@ fn recover(disk: &Disk, from: u64) -> Result<(Log, Records)> {
             Ok(())
         },
     )?;
-    Ok((log.resume()?, records))
+    Ok((log, records))
 }
 
 fn append(log: &Log, bytes: &[u8]) -> Result<u64> {
