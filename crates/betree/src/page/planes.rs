@@ -1,9 +1,8 @@
 //! Rows of one length as planes: first the bytes at place 0 of all rows, then those at place 1, ...
 //!
-//! Rows are taken apart and put together in groups of eight planes, sixteen rows at a time
-//! (`transpose.rs`). The first group has as many planes as are left over when the length is divided
-//! by eight: storing its rows, eight bytes each, spills into bytes that the next group or row sets
-//! right afterwards.
+//! Rows are converted in groups of eight planes, sixteen rows at a time (`transpose.rs`). If the
+//! length is not a multiple of eight, the first group has fewer planes. Its rows are stored eight
+//! bytes at a time, too; the extra bytes are overwritten by the next group or row.
 
 use super::PageError;
 use super::bytes::{Reader, load, load_pair, store, store_pair};

@@ -201,8 +201,8 @@ impl RunCursor {
         }
     }
 
-    /// The first page that may have an entry after the bound, when it is a lower bound; the page
-    /// after it begins with one.
+    /// For a lower bound: the first page that may have an entry within the bound. The first entry
+    /// of the next page is within it.
     fn first_candidate(&mut self, run: &Run, bound: Bound<&[u8]>) -> Result<u32> {
         Ok(match bound {
             Bound::Unbounded => 0,
@@ -211,8 +211,8 @@ impl RunCursor {
         })
     }
 
-    /// The last page that may have an entry before the bound, when it is an upper bound; the page
-    /// before it ends with one.
+    /// For an upper bound: the last page that may have an entry within the bound. The last entry of
+    /// the page before it is within it.
     fn last_candidate(&mut self, run: &Run, bound: Bound<&[u8]>) -> Result<u32> {
         Ok(match bound {
             Bound::Unbounded => self.pages - 1,

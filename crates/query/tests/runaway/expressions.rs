@@ -1,4 +1,5 @@
-//! Forms of the operators of expressions.
+//! For each operator of expressions, an expression that would take too long or too much memory, or
+//! the reason why there is none.
 
 use bson::{Bson, Document, bson};
 use query::Result;
