@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::command::Commands;
 use crate::commands;
-use crate::config::{Config, TlsMode};
+use crate::config::Config;
 use crate::failure::{ADDRESS, CONFIGURATION, DATA, Failure, OTHER};
 use crate::limits::{RESERVED, WORKERS};
 use crate::net::{Listening, Sockets};
@@ -25,7 +25,6 @@ use crate::server::{Parts, Server};
 use crate::startup;
 use crate::state::log::Log;
 use crate::state::parameters::Parameters;
-use crate::tls::Tls;
 
 /// The time between lines of the log about an engine that is being opened, and how much longer the
 /// service manager waits after each.
@@ -38,12 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[must_use]
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems = Parameters::check(config);
-    let tls = &config.tls;
-    match tls.check() {
-        Err(error) => problems.push(error),
-        Ok(()) if tls.mode == TlsMode::Disabled => {}
-        Ok(()) => problems.extend(Tls::open(tls).err()),
-    }
+    problems.extend(startup::tls(config).err());
     let mut refuse = |wrong: bool, message: &str| {
         if wrong {
             problems.push(message.to_owned());
