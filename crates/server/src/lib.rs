@@ -19,6 +19,7 @@ mod config;
 mod dispatch;
 pub mod failure;
 pub mod limits;
+mod long;
 mod metrics;
 mod net;
 mod notify;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use wire::Compressor;
 
 use crate::command::{Class, Command, Kind};
+use crate::long::long;
 
 #[derive(Default, Debug)]
 pub(crate) struct Counter(AtomicI64);
@@ -24,7 +25,7 @@ impl Counter {
 
     /// Add a size.
     pub(crate) fn size(&self, n: usize) {
-        self.add(i64::try_from(n).unwrap_or(i64::MAX));
+        self.add(long(n));
     }
 
     /// The count.
@@ -46,7 +47,7 @@ impl Latency {
     /// Record one operation.
     pub(crate) fn record(&self, taken: Duration) {
         self.ops.one();
-        let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
+        let micros = long(taken.as_micros());
         self.micros.add(micros);
     }
 }

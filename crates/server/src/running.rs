@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::limits::{DROP, END, GRACE};
+use crate::long::long;
 use crate::net::{self, SocketFile};
 use crate::notify;
 use crate::prometheus;
@@ -240,7 +241,7 @@ fn checkpoint(server: &Server, limit: Duration) -> Result<()> {
             return Err(Error::new(Code::INTERNAL_ERROR, message));
         }
     }
-    let attributes = doc! {"limitMillis": i64::try_from(limit.as_millis()).unwrap_or(i64::MAX)};
+    let attributes = doc! {"limitMillis": long(limit.as_millis())};
     let message = "The last checkpoint was not done in time; the next start reads the log";
     server
         .log

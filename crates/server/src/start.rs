@@ -19,6 +19,7 @@ use crate::commands;
 use crate::config::Config;
 use crate::failure::{ADDRESS, CONFIGURATION, DATA, Failure, OTHER};
 use crate::limits::{RESERVED, WORKERS};
+use crate::long::long;
 use crate::net::{Listening, Sockets};
 use crate::notify;
 use crate::server::{Parts, Server};
@@ -262,7 +263,7 @@ impl Watched {
 fn since(began: Instant, read: i64) -> Document {
     let millis = began.elapsed().as_millis();
     doc! {
-        "durationMillis": i64::try_from(millis).unwrap_or(i64::MAX),
+        "durationMillis": long(millis),
         "bytesRead": bytes_read().saturating_sub(read),
     }
 }
@@ -273,10 +274,6 @@ fn bytes_read() -> i64 {
     let line = text.lines().find_map(|line| line.strip_prefix("rchar:"));
     let count = line.and_then(|count| count.trim().parse().ok());
     count.unwrap_or(0)
-}
-
-fn long(bytes: u64) -> i64 {
-    i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
 /// Check the data directory, or create it where the settings say so.

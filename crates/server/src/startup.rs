@@ -7,6 +7,7 @@ use bson::{Document, doc};
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::{Config, Memory, TlsMode};
+use crate::long::long;
 use crate::server::hostname;
 use crate::state::log::Log;
 use crate::tls::Tls;
@@ -50,7 +51,6 @@ pub(crate) fn describe(config: &Config, log: &Log) {
 fn limits(config: &Config) -> Document {
     let memory = Memory::read();
     let cache = config.cache(&memory);
-    let long = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
     let files = getrlimit(Resource::Nofile);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let mut limits = doc! {
@@ -58,8 +58,8 @@ fn limits(config: &Config) -> Document {
         "memoryLimitSource": &memory.source,
         "cacheBytes": long(cache),
         "queryMemoryBytes": long(memory.queries(cache)),
-        "processors": i64::try_from(processors).unwrap_or(i64::MAX),
-        "maxConnections": i64::try_from(config.max_connections).unwrap_or(i64::MAX),
+        "processors": long(processors),
+        "maxConnections": long(config.max_connections),
     };
     if let Some(soft) = files.current {
         limits.insert("openFiles", long(soft));
@@ -114,8 +114,8 @@ pub(crate) fn warn(config: &Config, log: &Log) {
         && files < OPEN_FILES
     {
         let attributes = doc! {
-            "currentValue": i64::try_from(files).unwrap_or(i64::MAX),
-            "recommendedMinimum": i64::try_from(OPEN_FILES).unwrap_or(i64::MAX),
+            "currentValue": long(files),
+            "recommendedMinimum": long(OPEN_FILES),
         };
         let message = "Soft rlimits for open file descriptors too low";
         log.warn_of_start("CONTROL", 22_184, message, attributes);

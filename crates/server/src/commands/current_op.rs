@@ -16,6 +16,7 @@ use crate::access::{Asked, Needed};
 use crate::arguments::{Arguments, GENERIC, switch};
 use crate::auth::privilege::Wanted;
 use crate::command::{ADMIN, LOOSE};
+use crate::long::long;
 use crate::request::{self, Call, Request};
 use crate::row::Row;
 use crate::state::{Client, Operation, clock};
@@ -157,8 +158,8 @@ fn of_client(request: &Request, client: &Client, active: bool) -> Document {
 /// The entry of a running command.
 fn describe(request: &Request, operation: &Operation) -> Document {
     let taken = operation.taken();
-    let micros = i64::try_from(taken.as_micros()).unwrap_or(i64::MAX);
-    let seconds = i64::try_from(taken.as_secs()).unwrap_or(i64::MAX);
+    let micros = long(taken.as_micros());
+    let seconds = long(taken.as_secs());
     let mut shown = of_client(request, &operation.client, true);
     shown.extend(doc! {
         "opid": operation.number,
@@ -198,10 +199,9 @@ fn progress(stage: Stage) -> Document {
     // Documents inserted in the meantime may increase `done` beyond `total`.
     let total = total.max(done);
     let percent = done.saturating_mul(100).checked_div(total).unwrap_or(100);
-    let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     doc! {
         "msg": format!("{what} {what}: {done}/{total} {percent}%"),
-        "progress": {"done": number(done), "total": number(total)},
+        "progress": {"done": long(done), "total": long(total)},
     }
 }
 
@@ -214,7 +214,7 @@ fn idle_connection(request: &Request, client: &Client) -> Document {
 }
 
 fn idle_cursor(request: &Request, cursor: &IdleCursor) -> Document {
-    let unused = i64::try_from(cursor.unused.as_millis()).unwrap_or(i64::MAX);
+    let unused = long(cursor.unused.as_millis());
     let last = clock::now().timestamp_millis().saturating_sub(unused);
     let mut shown = doc! {
         "type": "idleCursor",

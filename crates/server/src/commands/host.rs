@@ -9,6 +9,7 @@ use wire::Builder;
 use crate::access::Privilege;
 use crate::command::{ADMIN, API, LOOSE, Lane};
 use crate::config::Memory;
+use crate::long::long;
 use crate::request::Call;
 use crate::row::Row;
 use crate::server::hostname;
@@ -64,7 +65,7 @@ pub(super) fn kibibytes(text: &str, name: &str) -> i64 {
 
 fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let memory = Memory::read();
-    let mebibytes = |bytes: u64| i64::try_from(bytes >> 20).unwrap_or(i64::MAX);
+    let mebibytes = |bytes: u64| long(bytes >> 20);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();

@@ -14,6 +14,7 @@ use wire::Builder;
 use crate::arguments::{integer, switch};
 use crate::command::{CONTINUES, GREETS, Lane, Written};
 use crate::limits::SHOWN_VALUE;
+use crate::long::long;
 use crate::request::{Request, namespace, shown};
 use crate::state::brief::cut;
 use crate::state::clock;
@@ -25,10 +26,9 @@ const PROFILE_BYTES: i32 = 1 << 20;
 fn read(request: &Request) -> Option<(String, Document)> {
     let examined = &request.examined;
     let plan = examined.plans()?;
-    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     let mut read = doc! {
-        "keysExamined": count(examined.keys()),
-        "docsExamined": count(examined.documents()),
+        "keysExamined": long(examined.keys()),
+        "docsExamined": long(examined.documents()),
     };
     for (name, is) in [
         ("hasSortStage", examined.sorted()),
@@ -57,7 +57,7 @@ fn counts(request: &Request, reply: &RawDocument) -> Document {
         Written::Updated => {
             let upserted = reply.get_array("upserted").ok();
             let upserted = upserted.map_or(0, |list| list.into_iter().count());
-            let upserted = i64::try_from(upserted).unwrap_or(i64::MAX);
+            let upserted = long(upserted);
             add("nMatched", number("n").map(|n| n - upserted));
             add("nModified", number("nModified"));
             add("nUpserted", Some(upserted).filter(|n| 0 < *n));
@@ -163,7 +163,7 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
     }
     attributes.extend(counts);
     attributes.extend(doc! {
-        "reslen": i64::try_from(size).unwrap_or(i64::MAX),
+        "reslen": long(size),
         "remote": request.client.peer.to_string(),
         "protocol": "op_msg",
         "durationMillis": millis(taken),
@@ -193,7 +193,7 @@ fn add_error(entry: &mut Document, error: &Error) {
 }
 
 fn millis(taken: Duration) -> i64 {
-    i64::try_from(taken.as_millis()).unwrap_or(i64::MAX)
+    long(taken.as_millis())
 }
 
 /// Build a profile entry.

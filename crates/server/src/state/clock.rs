@@ -10,6 +10,8 @@ use docdb::Store;
 use query::Result;
 use stdx::sync::Mutex;
 
+use crate::long::long;
+
 /// How far ahead of our clock a time from a client may be: MongoDB's `maxAcceptableLogicalClock
 /// DriftSecs`, one year. Later ones are ignored, so that one client cannot exhaust the clock.
 const DRIFT: u32 = 365 * 24 * 60 * 60;
@@ -37,7 +39,7 @@ struct Times {
 
 /// The wall clock as a date.
 pub(crate) fn now() -> DateTime {
-    let millis = i64::try_from(stdx::time::wall().as_millis()).unwrap_or(i64::MAX);
+    let millis = long(stdx::time::wall().as_millis());
     DateTime::from_millis(millis)
 }
 

@@ -13,6 +13,7 @@ use stdx::rng::Rng;
 use stdx::sync::Mutex;
 
 use crate::command::Commands;
+use crate::long::long;
 
 /// When a fault occurs.
 #[derive(Debug, Clone, PartialEq)]
@@ -210,7 +211,7 @@ impl FailPoints {
         }
         if let Mode::Skip(left) = &mut point.mode {
             let statements = statements();
-            let skipped = i64::try_from(statements).unwrap_or(i64::MAX).min(*left);
+            let skipped = long(statements).min(*left);
             *left -= skipped;
             if usize::try_from(skipped) == Ok(statements) {
                 return None;

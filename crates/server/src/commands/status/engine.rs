@@ -6,11 +6,8 @@ use kv::{EngineStats, IoCount};
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use crate::long::long;
 use crate::server::Server;
-
-fn whole(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
 
 /// The name of an I/O reason in metrics.
 pub(crate) fn reason(count: &IoCount) -> String {
@@ -23,9 +20,9 @@ pub(crate) fn reason(count: &IoCount) -> String {
 fn traffic(counts: &[IoCount]) -> Document {
     let mut shown = Document::new();
     for count in counts {
-        let mut one = doc! {"bytes": whole(count.bytes)};
+        let mut one = doc! {"bytes": long(count.bytes)};
         if let Some(operations) = count.operations {
-            one.insert("operations", whole(operations));
+            one.insert("operations", long(operations));
         }
         shown.insert(reason(count), one);
     }
@@ -39,31 +36,31 @@ fn describe(stats: &EngineStats) -> Document {
         shown.insert(
             "cache",
             doc! {
-                "capacityBytes": whole(cache.capacity_bytes),
-                "usedBytes": whole(cache.used_bytes),
-                "dirtyBytes": whole(cache.dirty_bytes),
-                "hits": whole(cache.hits),
-                "misses": whole(cache.misses),
+                "capacityBytes": long(cache.capacity_bytes),
+                "usedBytes": long(cache.used_bytes),
+                "dirtyBytes": long(cache.dirty_bytes),
+                "hits": long(cache.hits),
+                "misses": long(cache.misses),
             },
         );
     }
     let mut stalls = Document::new();
     for stall in &stats.stalls {
-        let mut one = doc! {"count": whole(stall.count)};
+        let mut one = doc! {"count": long(stall.count)};
         if let Some(micros) = stall.micros {
-            one.insert("micros", whole(micros));
+            one.insert("micros", long(micros));
         }
         stalls.insert(stall.reason.as_str(), one);
     }
     shown.insert("stalls", stalls);
     if let Some(debt) = stats.debt_bytes {
-        shown.insert("debtBytes", whole(debt));
+        shown.insert("debtBytes", long(debt));
     }
     let activity: Vec<Bson> = stats.activity.iter().map(|a| a.as_str().into()).collect();
     shown.insert("activity", activity);
     let counters = stats.counters.iter();
     let counters: Document = counters
-        .map(|(name, n)| (name.clone(), Bson::Int64(whole(*n))))
+        .map(|(name, n)| (name.clone(), Bson::Int64(long(*n))))
         .collect();
     shown.insert("counters", counters);
     shown

@@ -6,6 +6,7 @@ use bson::{Bson, doc};
 use wire::Builder;
 
 use crate::commands::host::kibibytes;
+use crate::long::long;
 use crate::metrics::Latency;
 use crate::server::Server;
 use crate::state::clock;
@@ -21,7 +22,7 @@ fn latency(reply: &mut Builder, name: &str, latency: &Latency) {
 /// The host, the process and its uptime.
 pub(super) fn head(server: &Server, reply: &mut Builder) {
     let uptime = server.started.elapsed();
-    let millis = i64::try_from(uptime.as_millis()).unwrap_or(i64::MAX);
+    let millis = long(uptime.as_millis());
     reply
         .string("host", &server.topology.me)
         .string("version", MONGODB);
@@ -58,7 +59,6 @@ pub(super) fn connections(server: &Server, reply: &mut Builder) {
         .int("exhaustHello", 0)
         .int("awaitingTopologyChanges", awaiting);
     let guests = &server.guests;
-    let long = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     reply.open_document("unauthenticated");
     reply
         .long("current", long(guests.count()))
@@ -90,7 +90,7 @@ pub(super) fn queues(server: &Server, reply: &mut Builder) {
     let count = |n: i64| i32::try_from(n.max(0)).unwrap_or(i32::MAX);
     let waiting = count(server.metrics.waiting.get());
     let waiting_writers = count(server.metrics.waiting_writes.get()).min(waiting);
-    let uptime = i64::try_from(server.started.elapsed().as_micros()).unwrap_or(i64::MAX);
+    let uptime = long(server.started.elapsed().as_micros());
     let running = server.operations.list();
     let writers = running
         .iter()

@@ -4,18 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::Builder;
 
+use crate::long::long;
 use crate::server::Server;
 
-fn size(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-fn whole(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
 fn load(counter: &AtomicU64) -> i64 {
-    whole(counter.load(Ordering::Relaxed))
+    long(counter.load(Ordering::Relaxed))
 }
 
 pub(super) fn sessions(server: &Server, reply: &mut Builder) {
@@ -37,12 +30,12 @@ pub(super) fn sessions(server: &Server, reply: &mut Builder) {
 /// Multi-document transactions.
 pub(super) fn transactions(server: &Server, reply: &mut Builder) {
     let stats = server.store.figures();
-    let open = size(server.store.open_transactions());
+    let open = long(server.store.open_transactions());
     let started = load(&stats.transactions_started);
     let committed = load(&stats.transactions_committed);
     let active = server.operations.list();
     let active = active.iter().filter(|op| op.generic.in_transaction).count();
-    let active = size(active).min(open);
+    let active = long(active).min(open);
     reply.open_document("transactions");
     reply
         .long("retriedCommandsCount", 0)
@@ -68,16 +61,16 @@ fn cursors(server: &Server, reply: &mut Builder) {
     let stats = server.store.cursor_figures();
     reply.open_document("cursor");
     reply
-        .long("moreThanOneBatch", whole(stats.opened))
-        .long("timedOut", whole(stats.timed_out))
-        .long("totalOpened", whole(stats.opened));
+        .long("moreThanOneBatch", long(stats.opened))
+        .long("timedOut", long(stats.timed_out))
+        .long("totalOpened", long(stats.opened));
     reply.open_document("open");
     reply
-        .long("noTimeout", whole(stats.no_timeout))
-        .long("pinned", whole(stats.pinned))
+        .long("noTimeout", long(stats.no_timeout))
+        .long("pinned", long(stats.pinned))
         .long("multiTarget", 0)
         .long("singleTarget", 0)
-        .long("total", whole(stats.open));
+        .long("total", long(stats.open));
     reply.close().close();
 }
 
@@ -86,10 +79,10 @@ fn slices(server: &Server, reply: &mut Builder) {
     let slots = server.processors.usage();
     reply.open_document("timeSlices");
     reply
-        .long("slots", size(slots.total))
-        .long("held", size(slots.held))
-        .long("waiting", size(slots.waiting))
-        .long("waits", whole(slots.waits))
+        .long("slots", long(slots.total))
+        .long("held", long(slots.held))
+        .long("waiting", long(slots.waiting))
+        .long("waits", long(slots.waits))
         .close();
     reply.open_document("inline");
     reply
@@ -126,11 +119,11 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     let memory = server.memory.usage();
     reply.open_document("query").open_document("memory");
     reply
-        .long("limitBytes", size(memory.limit))
-        .long("usedBytes", size(memory.used));
+        .long("limitBytes", long(memory.limit))
+        .long("usedBytes", long(memory.used));
     reply
-        .long("peakBytes", size(memory.peak))
-        .long("refused", whole(memory.refused));
+        .long("peakBytes", long(memory.peak))
+        .long("refused", long(memory.refused));
     reply.close();
     slices(server, reply);
     reply.close();
