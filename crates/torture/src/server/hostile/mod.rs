@@ -23,7 +23,7 @@ mod probe;
 mod runaway;
 
 use std::path::PathBuf;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use bson::doc;
@@ -35,6 +35,7 @@ use super::link::Link;
 use super::process::Process;
 use super::report::Failure;
 use cap::Cap;
+use figures::Part;
 pub use figures::{Figures, Times};
 
 /// Maximum duration of 99 of 100 probes.
@@ -134,6 +135,8 @@ fn attacked(
         runaway::fill(port)?;
     }
     let stop = AtomicBool::new(false);
+    // Queries without `maxTimeMS` are interrupted until the last client has its reply.
+    let replied = AtomicBool::new(false);
     let end = time::now() + plan.time / 2;
     let counts = Counts::default();
     let attackers = match phase {
@@ -142,6 +145,7 @@ fn attacked(
     };
     let watched = thread::scope(|scope| {
         let mut workers = Vec::new();
+        let mut interrupter = None;
         let probe = scope.spawn(|| probe::run(port, phase == Phase::Queries, &stop));
         for attackers in attackers {
             scope.spawn(|| attack::strike(attackers, port, Some(plan.rate), &counts));
@@ -155,7 +159,7 @@ fn attacked(
                 let (rng, stop) = (rng(plan, number + 1_000), &stop);
                 workers.push(scope.spawn(move || load::run(port, number, rng, stop)));
             }
-            workers.push(scope.spawn(|| runaway::interrupt(port, &stop)));
+            interrupter = Some(scope.spawn(|| runaway::interrupt(port, &replied)));
         }
         let mut watched = Ok(());
         while time::now() < end && watched.is_ok() {
@@ -166,13 +170,13 @@ fn attacked(
         counts.stop();
         // The end of the server is reported before violations of clients, which it may have caused.
         let ended = watch(plan, process, cap, figures);
-        for worker in workers {
-            let part = worker.join().map_err(|_| "a client panicked".to_owned());
-            watched = watched.and(part.and_then(|part| part).map(|part| figures.add(part)));
+        let parts: Vec<_> = workers.into_iter().map(joined).collect();
+        replied.store(true, Ordering::Relaxed);
+        let parts = parts.into_iter().chain(interrupter.map(joined));
+        for part in parts.chain([joined(probe)]) {
+            watched = watched.and(part.map(|part| figures.add(part)));
         }
-        let probed = probe.join().map_err(|_| "the probe panicked".to_owned());
-        let probed = probed.and_then(|part| part).map(|part| figures.add(part));
-        ended.and(watched).and(probed)
+        ended.and(watched)
     });
     figures.sent += counts.sent.load(Ordering::Relaxed);
     figures.closed += counts.closed.load(Ordering::Relaxed);
@@ -181,6 +185,11 @@ fn attacked(
     let mut link = Link::to(port).map_err(|lost| lost.to_string())?;
     let hello = link.command("admin", &doc! {"hello": 1});
     hello.map(|_| ()).map_err(|lost| lost.to_string())
+}
+
+fn joined(client: ScopedJoinHandle<'_, Result<Part, String>>) -> Result<Part, String> {
+    let part = client.join().map_err(|_| "a client panicked".to_owned());
+    part.and_then(|part| part)
 }
 
 /// Checks the laws H1 and H2.

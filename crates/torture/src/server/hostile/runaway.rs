@@ -16,6 +16,8 @@ const KEPT: i64 = 2_000;
 const INTERRUPTED_AFTER: Duration = Duration::from_millis(300);
 /// Number of elements in the arrays that queries build.
 const MANY: i32 = 300_000;
+/// A query that executes for so long after `killOp` is not expected to end.
+const NO_END: Duration = Duration::from_secs(100);
 /// The pause between two checks of running queries.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -68,11 +70,12 @@ fn close(link: &mut Link, cursor: &Document) -> Result<(), String> {
     Ok(())
 }
 
-/// Ends long queries that have no `maxTimeMS`, and measures how long this takes.
-pub(super) fn interrupt(port: u16, stop: &AtomicBool) -> Result<Part, String> {
+/// Ends long queries that have no `maxTimeMS`, and measures how long this takes. Some of them would
+/// execute for hours, so it must not stop before every client has its reply: see `replied`.
+pub(super) fn interrupt(port: u16, replied: &AtomicBool) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
-    while !stop.load(Ordering::Relaxed) {
+    while !replied.load(Ordering::Relaxed) {
         time::sleep(LOOK);
         let Some(operation) = running(&mut link)?.into_iter().find(is_long) else {
             continue;
@@ -87,6 +90,11 @@ pub(super) fn interrupt(port: u16, stop: &AtomicBool) -> Result<Part, String> {
             .iter()
             .any(|op| op.get("opid") == Some(&id))
         {
+            if NO_END < begun.elapsed() {
+                return Err(format!(
+                    "H5: {operation} did not end {NO_END:?} after killOp"
+                ));
+            }
             time::sleep(LOOK);
         }
         part.killed.push(begun.elapsed());
