@@ -25,6 +25,8 @@ pub enum ErrorKind {
     Regression,
     /// The run is invalid or incomplete. Exit code 2.
     Invalid,
+    /// `lab check`: the repeats show neither a regression nor that there is none. Exit code 4.
+    Inconclusive,
     /// Stopped by a signal or by `lab stop`. Exit code 130.
     Interrupted,
 }
@@ -37,6 +39,7 @@ impl ErrorKind {
             ErrorKind::Regression => 1,
             ErrorKind::Invalid => 2,
             ErrorKind::Usage | ErrorKind::Target | ErrorKind::Environment => 3,
+            ErrorKind::Inconclusive => 4,
             ErrorKind::Interrupted => 130,
         }
     }

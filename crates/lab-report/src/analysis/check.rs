@@ -1,13 +1,19 @@
 //! Checking a run against a base: whether anything got worse than the rules allow.
 //!
-//! C1. A relative rule finds a regression when the change is beyond its threshold *and* beyond
-//!     noise (the module `verdict`: interval and floor). A threshold within the noise never fails
-//!     by chance alone.
-//! C2. With a single repeat on a side there is no interval between runs: the threshold decides
-//!     alone, and the line says so.
-//! C3. An absolute rule (`stall_seconds>0`) is a limit on the median of the run; the base does not
-//!     matter.
-//! C4. A run that is not complete, has wrong answers or failed is invalid, and so is a check whose
+//! C1. A relative rule (`rate_mean<-5%`) has three outcomes, by the interval of the change between
+//!     the repeats of both runs (the module `verdict`). A regression: the estimated change is
+//!     beyond the threshold, and the whole interval is on its side of zero. No regression: the
+//!     whole interval is within the threshold. Otherwise the rule is inconclusive, and more repeats
+//!     are needed.
+//! C2. The probability of error, 5 %, is divided between all relative rules of a check, on each
+//!     target and step: a check of many rules has a wrong verdict no more often than one of a
+//!     single rule.
+//! C3. A single repeat on a side has no interval between runs: the check is refused, unless the
+//!     caller accepts single repeats. Then the interval within the run decides on the mean rate,
+//!     the threshold alone on other metrics, and the line states it.
+//! C4. An absolute rule (`stall_seconds>0`) is a limit on each repeat of the run; the base does not
+//!     matter. Where repeats are on both sides of the limit, it is inconclusive.
+//! C5. A run that is not complete, has wrong answers or failed is invalid, and so is a check whose
 //!     rule was measured nowhere: a gate that looked at nothing does not open.
 
 use std::fmt;
@@ -17,7 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::rule::{Rule, Threshold};
 use super::side::{Side, unsupported};
-use super::verdict::{Difference, Judgement, few_repeats, floor, judge};
+use super::statistic::CONFIDENCE;
+use super::verdict::{Difference, Judgement, Sample, Terms, judge};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -57,11 +64,11 @@ pub struct CheckLine {
     pub new: Option<f64>,
     /// Relative change: `new` / `old` - 1.
     pub change: Option<f64>,
-    /// Lower end of the 95 % interval of `new` / `old`.
+    /// Lower end of the interval of `new` / `old` (C2).
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
-    /// Whether only the threshold decided, because there are too few repeats.
+    /// Whether a side has a single repeat (C3).
     pub single_repeat: bool,
     /// The verdict.
     pub verdict: CheckVerdict,
@@ -73,10 +80,9 @@ pub struct CheckLine {
 pub enum CheckVerdict {
     /// Not beyond the threshold.
     Ok,
-    /// Beyond the threshold, but within noise.
-    #[serde(rename = "within noise")]
-    WithinNoise,
-    /// Beyond the threshold and beyond noise.
+    /// The repeats show neither a regression nor that there is none.
+    Inconclusive,
+    /// Beyond the threshold.
     Regression,
     /// Not measured on one of the sides.
     #[serde(rename = "not measured")]
@@ -89,7 +95,7 @@ impl fmt::Display for CheckVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             CheckVerdict::Ok => "ok",
-            CheckVerdict::WithinNoise => "within noise",
+            CheckVerdict::Inconclusive => "inconclusive",
             CheckVerdict::Regression => "regression",
             CheckVerdict::NotMeasured => "not measured",
             CheckVerdict::Invalid => "invalid",
@@ -104,6 +110,8 @@ pub enum Outcome {
     Ok,
     /// At least one regression.
     Regression,
+    /// No regression was found, and at least one rule is inconclusive.
+    Inconclusive,
     /// The run cannot be judged, whatever else was found.
     Invalid,
 }
@@ -113,6 +121,7 @@ impl fmt::Display for Outcome {
         f.pad(match self {
             Outcome::Ok => "ok",
             Outcome::Regression => "regression",
+            Outcome::Inconclusive => "inconclusive",
             Outcome::Invalid => "invalid",
         })
     }
@@ -127,17 +136,21 @@ impl Check {
             Outcome::Invalid
         } else if any(CheckVerdict::Regression) {
             Outcome::Regression
+        } else if any(CheckVerdict::Inconclusive) {
+            Outcome::Inconclusive
         } else {
             Outcome::Ok
         }
     }
 }
 
-/// Compare a run with a base, for the targets and steps that both have.
+/// Compare a run with a base, for the targets and steps that both have. `single`: single repeats
+/// are accepted (C3).
 ///
 /// # Errors
-/// When the plans differ in what matters (named), no target is in both, or there is no rule.
-pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check> {
+/// When the plans differ in what matters (named), no target is in both, there is no rule, or a
+/// relative rule meets a single repeat that is not accepted.
+pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule], single: bool) -> Result<Check> {
     let (name, base_name) = (&run.manifest.run, &base.manifest.run);
     let found = forbidding(&base.manifest.plan, &run.manifest.plan);
     if !found.is_empty() {
@@ -166,13 +179,29 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule]) -> Result<Check>
             "{name} is not complete; continue it by `romanesco lab resume`"
         ));
     }
+    let mut compared = Vec::new();
     for target in targets {
         for step in &run.manifest.plan.steps {
             if [run, base].map(|r| unsupported(r, target, &step.name)) != [false, false] {
                 continue;
             }
-            step_lines(&mut check, [run, base], target, &step.name, rules);
+            compared.push(Compared::of([run, base], target, &step.name));
         }
+    }
+    if !single {
+        refuse_single(&compared, rules)?;
+    }
+    // Before any is judged, the number of lines is known (C2).
+    let relative = rules.iter().filter(|rule| is_relative(rule)).count();
+    let terms = Terms {
+        floor: 0.0,
+        error: (1.0 - CONFIDENCE) / (compared.len() * relative).max(1) as f64,
+        single,
+    };
+    for compared in &compared {
+        compared.note_faults([name, base_name], &mut check.notes);
+        let lines = rules.iter().map(|rule| compared.line(rule, terms));
+        check.lines.extend(lines);
     }
     for rule in rules.iter().map(ToString::to_string) {
         let mut of_rule = check.lines.iter().filter(|line| line.rule == rule);
@@ -222,44 +251,43 @@ fn notes(run: &RunRecord, base: &RunRecord) -> Vec<String> {
         let only = &here.manifest.run;
         notes.extend(missing.map(|name| format!("{name} is only in {only}, and not checked")));
     }
-    if run.noise.is_empty() && base.noise.is_empty() {
-        let floor = super::verdict::DEFAULT_FLOOR * 100.0;
-        notes.push(format!(
-            "the host is not calibrated: a noise floor of {floor:.0} % is assumed (measure it with \
-             `romanesco lab calibrate`)"
-        ));
-    }
     notes
 }
 
-fn step_lines(
-    check: &mut Check,
-    [run, base]: [&RunRecord; 2],
-    target: &str,
-    step: &str,
-    rules: &[Rule],
-) {
-    let (new, old) = (Side::of(run, target, step), Side::of(base, target, step));
-    let sides = [(&new, &run.manifest.run), (&old, &base.manifest.run)];
-    for (side, name) in sides {
-        if let Some(fault) = &side.fault {
-            check
-                .notes
-                .push(format!("{name}: {target} {step}: {fault}"));
+/// A step of a target in the run and in the base.
+struct Compared<'a> {
+    target: &'a str,
+    step: &'a str,
+    new: Side,
+    old: Side,
+}
+
+impl<'a> Compared<'a> {
+    fn of([run, base]: [&RunRecord; 2], target: &'a str, step: &'a str) -> Compared<'a> {
+        Compared {
+            target,
+            step,
+            new: Side::of(run, target, step),
+            old: Side::of(base, target, step),
         }
     }
-    let few = few_repeats(new.repeats(), old.repeats());
-    check
-        .notes
-        .extend(few.filter(|few| !check.notes.contains(few)));
-    for rule in rules {
+
+    fn note_faults(&self, names: [&str; 2], notes: &mut Vec<String>) {
+        let (target, step) = (self.target, self.step);
+        for (side, name) in [&self.new, &self.old].into_iter().zip(names) {
+            let fault = side.fault.as_ref();
+            notes.extend(fault.map(|fault| format!("{name}: {target} {step}: {fault}")));
+        }
+    }
+
+    fn line(&self, rule: &Rule, terms: Terms) -> CheckLine {
         let metric = rule.metric;
-        let floor = floor([&run.noise, &base.noise], metric.name);
-        let found = judge(&new.sample(metric.name), &old.sample(metric.name), floor);
-        let fault = new.fault.is_some() || (is_relative(rule) && old.fault.is_some());
-        check.lines.push(CheckLine {
-            target: target.to_owned(),
-            step: step.to_owned(),
+        let new = self.new.sample(metric.name);
+        let found = judge(&new, &self.old.sample(metric.name), terms);
+        let fault = self.new.fault.is_some() || (is_relative(rule) && self.old.fault.is_some());
+        CheckLine {
+            target: self.target.to_owned(),
+            step: self.step.to_owned(),
             rule: rule.to_string(),
             metric: metric.name.to_owned(),
             unit: metric.unit.to_owned(),
@@ -272,9 +300,9 @@ fn step_lines(
             verdict: if fault {
                 CheckVerdict::Invalid
             } else {
-                verdict(rule, &found)
+                verdict(rule, &found, &new)
             },
-        });
+        }
     }
 }
 
@@ -282,168 +310,82 @@ fn is_relative(rule: &Rule) -> bool {
     matches!(rule.threshold, Threshold::FellBy(_) | Threshold::RoseBy(_))
 }
 
-fn verdict(rule: &Rule, found: &Judgement) -> CheckVerdict {
-    let limit = |beyond: bool| {
-        if beyond {
-            CheckVerdict::Regression
-        } else {
-            CheckVerdict::Ok
+fn refuse_single(compared: &[Compared<'_>], rules: &[Rule]) -> Result<()> {
+    let mut valid = compared
+        .iter()
+        .filter(|c| c.new.fault.is_none() && c.old.fault.is_none());
+    let single = valid.find(|c| c.new.repeats() == 1 || c.old.repeats() == 1);
+    match single.filter(|_| rules.iter().any(is_relative)) {
+        Some(Compared { target, step, .. }) => Err(Error::usage(format!(
+            "{target} {step} has a single repeat on a side, and one number says nothing of noise; \
+             run at least --repeats 3, or accept it with --single"
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn verdict(rule: &Rule, found: &Judgement, new: &Sample) -> CheckVerdict {
+    if found.new.is_some() {
+        match rule.threshold {
+            Threshold::Below(value) => return limit(new, |new| new < value),
+            Threshold::Above(value) => return limit(new, |new| value < new),
+            Threshold::FellBy(_) | Threshold::RoseBy(_) => (),
         }
-    };
-    let (new, old) = match (found.new, found.base, rule.threshold) {
-        (Some(new), _, Threshold::Below(value)) => return limit(new < value),
-        (Some(new), _, Threshold::Above(value)) => return limit(value < new),
-        (Some(new), Some(old), _) => (new, old),
+    }
+    let (new, old) = match (found.new, found.base) {
+        (Some(new), Some(old)) => (new, old),
         // The base has the number, so something is wrong with the run.
-        (None, Some(_), _) => return CheckVerdict::Invalid,
-        (_, None, _) => return CheckVerdict::NotMeasured,
+        (None, Some(_)) => return CheckVerdict::Invalid,
+        (_, None) => return CheckVerdict::NotMeasured,
     };
-    let (beyond, wanted) = match rule.threshold {
-        Threshold::FellBy(share) => (new < old * (1.0 - share), Difference::Below),
-        Threshold::RoseBy(share) => (old * (1.0 + share) < new, Difference::Above),
-        Threshold::Below(_) | Threshold::Above(_) => (false, Difference::None),
+    // The change towards the worse, its interval, and the threshold, as ratios.
+    let (ratio, ends, threshold, worse) = match rule.threshold {
+        Threshold::RoseBy(share) => (found.ratio, [found.low, found.high], 1.0 + share, 1.0),
+        Threshold::FellBy(share) => (found.ratio, [found.high, found.low], 1.0 - share, -1.0),
+        Threshold::Below(_) | Threshold::Above(_) => return CheckVerdict::NotMeasured,
     };
-    if !beyond {
-        CheckVerdict::Ok
-    } else if found.single || found.difference == wanted {
+    let beyond = |ratio: f64, limit: f64| 0.0 < worse * (ratio - limit);
+    match (ratio, ends) {
+        (Some(ratio), [Some(best), Some(_)]) if beyond(ratio, threshold) && beyond(best, 1.0) => {
+            CheckVerdict::Regression
+        }
+        (Some(_), [Some(_), Some(worst)]) if !beyond(worst, threshold) => CheckVerdict::Ok,
+        (Some(ratio), [None, None]) if found.single => of_threshold(beyond(ratio, threshold)),
+        (None, _) if old == new => CheckVerdict::Ok,
+        (None, _) if found.single => of_threshold(0.0 < worse * (new - old)),
+        (None, _) => without_ratio(found.difference, worse),
+        _ => CheckVerdict::Inconclusive,
+    }
+}
+
+/// C4.
+fn limit(new: &Sample, beyond: impl Fn(f64) -> bool) -> CheckVerdict {
+    let count = new.repeats.iter().filter(|&&value| beyond(value)).count();
+    match count {
+        0 => CheckVerdict::Ok,
+        _ if count == new.repeats.len() => CheckVerdict::Regression,
+        _ => CheckVerdict::Inconclusive,
+    }
+}
+
+/// C3, without an interval.
+fn of_threshold(beyond: bool) -> CheckVerdict {
+    if beyond {
         CheckVerdict::Regression
     } else {
-        CheckVerdict::WithinNoise
+        CheckVerdict::Ok
+    }
+}
+
+/// A base of 0: any rise is beyond every threshold.
+fn without_ratio(difference: Difference, worse: f64) -> CheckVerdict {
+    match difference {
+        Difference::Above if 0.0 < worse => CheckVerdict::Regression,
+        Difference::Below if worse < 0.0 => CheckVerdict::Regression,
+        Difference::Unknown => CheckVerdict::Inconclusive,
+        Difference::Above | Difference::Below | Difference::None => CheckVerdict::Ok,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fixture::{failed_step, run, step};
-
-    fn rules(texts: &[&str]) -> Vec<Rule> {
-        texts.iter().map(|t| t.parse().unwrap()).collect()
-    }
-
-    fn record(name: &str, rates: &[f64]) -> RunRecord {
-        let steps = (1..)
-            .zip(rates)
-            .map(|(r, rate): (u32, &f64)| step("lmdb", r, *rate));
-        let repeats = u32::try_from(rates.len()).unwrap();
-        run(name, &["lmdb"], repeats, steps.collect())
-    }
-
-    fn verdicts(check: &Check) -> Vec<CheckVerdict> {
-        check.lines.iter().map(|line| line.verdict).collect()
-    }
-
-    #[test]
-    fn a_regression_is_beyond_the_threshold_and_the_noise() {
-        let base = record("before", &[100.0, 101.0, 102.0]);
-        let rules = rules(&["ips<-5%", "wamp>+10%", "stall_seconds>0"]);
-        let slow = record("after", &[80.0, 81.0, 82.0]);
-        let found = check(&slow, &base, &rules).unwrap();
-        assert_eq!(
-            verdicts(&found),
-            [CheckVerdict::Regression, CheckVerdict::Ok, CheckVerdict::Ok]
-        );
-        assert_eq!(found.outcome(), Outcome::Regression);
-        let change = found.lines[0].change.unwrap();
-        assert!((change + 20.0 / 101.0).abs() < 1e-12, "{change}");
-        // Beyond 5 % in the median, but the repeats overlap.
-        let wild = record("after", &[60.0, 90.0, 130.0]);
-        let found = check(&wild, &base, &rules).unwrap();
-        let verdict = found.lines[0].verdict;
-        assert_eq!(verdict, CheckVerdict::WithinNoise, "C1: both are needed");
-        assert_eq!(found.outcome(), Outcome::Ok);
-        // Beyond noise, but within the threshold.
-        let near = record("after", &[97.0, 97.0, 97.0]);
-        assert_eq!(check(&near, &base, &rules).unwrap().outcome(), Outcome::Ok);
-        let faster = record("after", &[200.0, 201.0, 202.0]);
-        assert_eq!(
-            check(&faster, &base, &rules).unwrap().outcome(),
-            Outcome::Ok
-        );
-    }
-
-    #[test]
-    fn with_one_repeat_the_threshold_decides() {
-        let (base, new) = (record("before", &[100.0]), record("after", &[90.0]));
-        let found = check(&new, &base, &rules(&["ips<-5%"])).unwrap();
-        assert!(found.lines[0].single_repeat, "C2: the line states it");
-        assert_eq!(found.outcome(), Outcome::Regression);
-        assert!(
-            found.render().contains("regression (single repeat)"),
-            "{}",
-            found.render()
-        );
-        assert_eq!(
-            check(&base, &base, &rules(&["ips<-5%"])).unwrap().outcome(),
-            Outcome::Ok
-        );
-    }
-
-    #[test]
-    fn limits_do_not_look_at_the_base() {
-        let base = record("before", &[100.0, 100.0]);
-        let mut new = record("after", &[100.0, 100.0]);
-        for step in &mut new.steps {
-            step.summary.as_mut().unwrap().stall_seconds = 3;
-        }
-        let found = check(&new, &base, &rules(&["stall_seconds>0"])).unwrap();
-        assert_eq!(verdicts(&found), [CheckVerdict::Regression]);
-        let same = check(&new, &new, &rules(&["stall_seconds>0"])).unwrap();
-        let verdict = verdicts(&same);
-        assert_eq!(verdict, [CheckVerdict::Regression], "C3: a limit");
-        let found = check(&new, &base, &rules(&["stall_seconds>3"])).unwrap();
-        assert_eq!(verdicts(&found), [CheckVerdict::Ok]);
-        // With 0 in each repeat of the base, 3 is a regression.
-        let found = check(&new, &base, &rules(&["stall_seconds>+50%"])).unwrap();
-        assert_eq!(verdicts(&found), [CheckVerdict::Regression]);
-    }
-
-    #[test]
-    fn what_cannot_be_judged_is_invalid() {
-        let base = record("before", &[100.0, 101.0]);
-        let ips = rules(&["ips<-5%"]);
-        let mut new = record("after", &[100.0, 101.0]);
-        new.summary.complete = false;
-        let found = check(&new, &base, &ips).unwrap();
-        assert_eq!(found.outcome(), Outcome::Invalid, "C4: not complete");
-        assert!(found.render().contains("not complete"));
-        let mut new = record("after", &[50.0, 51.0]);
-        new.steps[1].summary.as_mut().unwrap().valid = false;
-        assert_eq!(
-            check(&new, &base, &ips).unwrap().outcome(),
-            Outcome::Invalid
-        );
-        let mut new = record("after", &[100.0, 101.0]);
-        new.steps[1] = failed_step("002_lmdb_r2_load", "no space left");
-        let found = check(&new, &base, &ips).unwrap();
-        assert_eq!(found.outcome(), Outcome::Invalid);
-        assert!(
-            found.render().contains("no space left"),
-            "{}",
-            found.render()
-        );
-        // No step has queries.
-        let found = check(&base, &base, &rules(&["query_p99_ms>+5%", "ips<-5%"])).unwrap();
-        assert_eq!(
-            verdicts(&found),
-            [CheckVerdict::NotMeasured, CheckVerdict::Ok]
-        );
-        assert_eq!(found.outcome(), Outcome::Invalid, "C4: not measured");
-    }
-
-    #[test]
-    fn differing_plans_are_no_base() {
-        let base = record("before", &[100.0]);
-        let mut new = record("after", &[100.0]);
-        new.manifest.plan.seed = 1;
-        let error = check(&new, &base, &rules(&["ips<-5%"])).unwrap_err();
-        assert!(error.message.contains("seed: 42 against 1"), "{error}");
-        let mut new = record("after", &[100.0]);
-        new.manifest.plan.targets[0].name = "other".into();
-        let error = check(&new, &base, &rules(&["ips<-5%"])).unwrap_err();
-        assert!(
-            error.message.contains("no target of the base (lmdb)"),
-            "{error}"
-        );
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::metric::{Better, METRICS, Metric};
 use super::side::Side;
-use super::verdict::{Verdict, few_repeats, floor, judge, word};
+use super::verdict::{Family, Terms, Verdict, floor, judge, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -59,7 +59,8 @@ pub struct ComparisonRow {
     pub value: Option<f64>,
     /// `value` / `base`; `None` when the base is 0 or a side was not measured.
     pub ratio: Option<f64>,
-    /// Lower end of the 95 % interval of the ratio.
+    /// Lower end of the interval of the ratio: all intervals of a comparison hold together with a
+    /// probability of 95 %.
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
@@ -70,8 +71,27 @@ pub struct ComparisonRow {
     pub p_value: Option<f64>,
     /// The relative noise floor that the effect was compared with.
     pub floor: f64,
-    /// The verdict; `None` for descriptive metrics, and if there are too few repeats.
+    /// The verdict; `None` for descriptive metrics, and if a side was not measured.
     pub verdict: Option<Verdict>,
+}
+
+/// What a comparison accepts, with a warning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Accept {
+    /// Plans that differ in what matters.
+    pub differing_plans: bool,
+    /// Verdicts on single repeats, by the interval within the run. Otherwise they are inconclusive.
+    pub single_repeats: bool,
+}
+
+impl Comparison {
+    /// The first pair with a single repeat on a side: its step and its targets.
+    #[must_use]
+    pub fn single_repeat(&self) -> Option<[&str; 3]> {
+        let is_single = |pair: &&Pair| pair.repeats == 1 || pair.base_repeats == 1;
+        let pair = self.pairs.iter().find(is_single)?;
+        Some([&pair.step, &pair.target, &pair.base].map(String::as_str))
+    }
 }
 
 /// A target of one of the runs.
@@ -84,18 +104,18 @@ struct Contender<'a> {
 
 /// Compare the targets of one run, or of several. `base` names a target (of the first run that has
 /// it), a run (its targets are then the bases of their namesakes), or `run/target`; by default it
-/// is the first run of several, the first target of one. With `force` differing plans are only
-/// warned of.
+/// is the first run of several, the first target of one.
 ///
-/// # Errors When there is nothing to compare, the base is unknown, or plans differ in what matters
-/// (named).
-pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Comparison> {
+/// # Errors
+/// When there is nothing to compare, the base is unknown, or plans differ in what matters (named)
+/// and that is not accepted.
+pub fn compare(runs: &[RunRecord], base: Option<&str>, accept: Accept) -> Result<Comparison> {
     let names = run_names(runs);
-    let mut warnings = plans(runs, &names, force)?;
+    let mut warnings = plans(runs, &names, accept.differing_plans)?;
     let all = contenders(runs);
     let label = |c: &Contender<'_>| label(&names, c);
     let fixed = base.map(|name| chosen(name, &all, &names)).transpose()?;
-    let mut pairs = Vec::new();
+    let (mut sides_of, mut family) = (Vec::new(), Family::default());
     for (place, contender) in all.iter().enumerate() {
         let of = base_of(place, &all, fixed);
         let Some(base) = of.filter(|&of| of != place).and_then(|of| all.get(of)) else {
@@ -103,15 +123,29 @@ pub fn compare(runs: &[RunRecord], base: Option<&str>, force: bool) -> Result<Co
         };
         for step in steps(base, contender) {
             let sides = [base, contender].map(|c| Side::of(c.record, c.target, step));
-            let [old, new] = &sides;
             for (side, c) in sides.iter().zip([base, contender]) {
                 warnings.extend(side_warnings(side, step, &label(c)));
             }
-            warnings.extend(few_repeats(new.repeats(), old.repeats()));
-            let noise = [base, contender].map(|c| c.record.noise.as_slice());
-            pairs.push(pair(step, [label(base), label(contender)], &sides, noise));
+            let measured = |metric: &&Metric| sides.iter().all(|side| side.has(metric.name));
+            METRICS.iter().filter(measured).for_each(|m| family.add(m));
+            sides_of.push((step, base, contender, sides));
         }
     }
+    let judged = |(step, base, contender, sides): (&str, &Contender<'_>, _, [Side; 2])| {
+        let noise = [base, contender].map(|c: &Contender<'_>| c.record.noise.as_slice());
+        let labels = [label(base), label(contender)];
+        pair(
+            step,
+            labels,
+            &sides,
+            Judge {
+                noise,
+                family,
+                single: accept.single_repeats,
+            },
+        )
+    };
+    let pairs: Vec<Pair> = sides_of.into_iter().map(judged).collect();
     if pairs.is_empty() {
         return Err(Error::usage(
             "nothing to compare: name a second run, or a run of several targets",
@@ -291,7 +325,8 @@ fn side_warnings(side: &Side, step: &str, label: &str) -> Vec<String> {
     }
     if side.repeats() == 1 {
         warnings.push(format!(
-            "{label} {step}: a single repeat; only rate_mean has an interval, within the run"
+            "{label} {step}: a single repeat; only rate_mean has an interval, within the run, which is \
+             no evidence of a difference between runs"
         ));
     }
     if side.cut {
@@ -302,14 +337,34 @@ fn side_warnings(side: &Side, step: &str, label: &str) -> Vec<String> {
     warnings
 }
 
-fn pair(step: &str, labels: [String; 2], sides: &[Side; 2], noise: [&[(String, f64)]; 2]) -> Pair {
+/// The terms on which the metrics of a pair are judged.
+struct Judge<'a> {
+    noise: [&'a [(String, f64)]; 2],
+    family: Family,
+    single: bool,
+}
+
+impl Judge<'_> {
+    fn terms(&self, metric: &Metric) -> Terms {
+        Terms {
+            floor: floor(self.noise, metric.name),
+            error: self.family.error(metric),
+            single: self.single,
+        }
+    }
+}
+
+fn pair(step: &str, labels: [String; 2], sides: &[Side; 2], judge: Judge<'_>) -> Pair {
     let [base, other] = sides;
     let [base_label, label] = labels;
     let fault = |side: &Side, label: &str| side.fault.as_ref().map(|f| format!("{label}: {f}"));
     let invalid = fault(base, &base_label).or_else(|| fault(other, &label));
     let rows = METRICS.iter().filter_map(|metric| {
-        let floor = floor(noise, metric.name);
-        row(metric, other, base, floor, invalid.is_some())
+        let row = row(metric, other, base, judge.terms(metric))?;
+        let verdict = invalid
+            .as_ref()
+            .map_or(row.verdict, |_| Some(Verdict::Invalid));
+        Some(ComparisonRow { verdict, ..row })
     });
     Pair {
         step: step.to_owned(),
@@ -322,18 +377,11 @@ fn pair(step: &str, labels: [String; 2], sides: &[Side; 2], noise: [&[(String, f
     }
 }
 
-fn row(
-    metric: &Metric,
-    new: &Side,
-    base: &Side,
-    floor: f64,
-    invalid: bool,
-) -> Option<ComparisonRow> {
-    let found = judge(&new.sample(metric.name), &base.sample(metric.name), floor);
+fn row(metric: &Metric, new: &Side, base: &Side, terms: Terms) -> Option<ComparisonRow> {
+    let found = judge(&new.sample(metric.name), &base.sample(metric.name), terms);
     if found.new.is_none() && found.base.is_none() {
         return None;
     }
-    let verdict = word(metric, found.difference);
     Some(ComparisonRow {
         metric: metric.name.to_owned(),
         unit: metric.unit.to_owned(),
@@ -345,12 +393,8 @@ fn row(
         high: found.high,
         within_run: found.single,
         p_value: found.p_value,
-        floor,
-        verdict: if invalid {
-            Some(Verdict::Invalid)
-        } else {
-            verdict
-        },
+        floor: terms.floor,
+        verdict: word(metric, &found),
     })
 }
 
@@ -360,6 +404,11 @@ mod tests {
     use crate::fixture::{run, step};
     use crate::record::StepSummary;
     use stdx::ByteSize;
+
+    const FORCED: Accept = Accept {
+        differing_plans: true,
+        single_repeats: false,
+    };
 
     fn repeats(target: &str, rates: &[f64]) -> Vec<StepSummary> {
         let one = |(r, rate): (u32, &f64)| step(target, r, *rate);
@@ -378,7 +427,7 @@ mod tests {
 
     #[test]
     fn targets_of_one_run_against_the_first() {
-        let found = compare(&[two_targets()], None, false).unwrap();
+        let found = compare(&[two_targets()], None, Accept::default()).unwrap();
         let [pair] = &found.pairs[..] else {
             panic!("{found:?}")
         };
@@ -388,14 +437,14 @@ mod tests {
         );
         let row = rate(pair);
         assert_eq!(row.verdict, Some(Verdict::Faster));
-        assert_eq!(row.ratio, Some(131.0 / 101.0));
+        assert!((row.ratio.unwrap() - 1.297).abs() < 1e-3);
         let equal = pair
             .rows
             .iter()
             .find(|r| r.metric == "write_amplification")
             .unwrap();
         assert_eq!(equal.verdict, Some(Verdict::NoDifference));
-        let found = compare(&[two_targets()], Some("rocksdb"), false).unwrap();
+        let found = compare(&[two_targets()], Some("rocksdb"), Accept::default()).unwrap();
         assert_eq!(rate(&found.pairs[0]).verdict, Some(Verdict::Slower));
         assert_eq!(found.pairs[0].target, "lmdb");
     }
@@ -405,7 +454,7 @@ mod tests {
         let (mut before, mut after) = (two_targets(), two_targets());
         before.manifest.run = "before".into();
         after.manifest.run = "after".into();
-        let found = compare(&[before.clone(), after.clone()], None, false).unwrap();
+        let found = compare(&[before.clone(), after.clone()], None, Accept::default()).unwrap();
         let names: Vec<(&str, &str)> = found
             .pairs
             .iter()
@@ -425,13 +474,13 @@ mod tests {
                 .all(|p| rate(p).verdict == Some(Verdict::NoDifference))
         );
         let both = [before, after];
-        let found = compare(&both, Some("after"), false).unwrap();
+        let found = compare(&both, Some("after"), Accept::default()).unwrap();
         assert_eq!(found.pairs[0].base, "after/lmdb");
         assert_eq!(found.pairs.len(), 2);
-        let found = compare(&both, Some("lmdb"), false).unwrap();
+        let found = compare(&both, Some("lmdb"), Accept::default()).unwrap();
         assert_eq!(found.pairs.len(), 3);
         assert!(found.pairs.iter().all(|p| p.base == "before/lmdb"));
-        let error = compare(&both, Some("lmbd"), false).unwrap_err();
+        let error = compare(&both, Some("lmbd"), Accept::default()).unwrap_err();
         assert!(error.message.contains("did you mean \"lmdb\"?"), "{error}");
     }
 
@@ -440,10 +489,10 @@ mod tests {
         let (a, mut b) = (two_targets(), two_targets());
         b.manifest.plan.cache = ByteSize::mib(1);
         let both = [a, b];
-        let error = compare(&both, None, false).unwrap_err();
+        let error = compare(&both, None, Accept::default()).unwrap_err();
         assert!(error.message.contains("cache: 64M against 1M"), "{error}");
         assert!(error.message.contains("r and r#2"), "{error}");
-        let found = compare(&both, None, true).unwrap();
+        let found = compare(&both, None, FORCED).unwrap();
         assert!(
             found.warnings.iter().any(|w| w.contains("cache: 64M")),
             "{:?}",
@@ -457,7 +506,7 @@ mod tests {
         let wrong = record.steps[4].summary.as_mut().unwrap();
         wrong.valid = false;
         wrong.invalid_reason = Some("wrong answer".into());
-        let found = compare(&[record], None, false).unwrap();
+        let found = compare(&[record], None, Accept::default()).unwrap();
         let pair = &found.pairs[0];
         assert!(
             pair.rows
@@ -478,22 +527,22 @@ mod tests {
     fn the_noise_floor_of_the_host_counts() {
         let mut record = two_targets();
         record.noise = vec![("rate_mean".to_owned(), 0.4)];
-        let found = compare(&[record], None, false).unwrap();
+        let found = compare(&[record], None, Accept::default()).unwrap();
         let row = rate(&found.pairs[0]);
-        assert_eq!((row.floor, row.verdict), (0.4, Some(Verdict::NoDifference)));
+        assert_eq!((row.floor, row.verdict), (0.4, Some(Verdict::Inconclusive)));
     }
 
     #[test]
     fn nothing_to_compare_is_reported() {
         let one = run("r", &["lmdb"], 1, repeats("lmdb", &[100.0]));
-        let error = compare(&[one], None, false).unwrap_err();
+        let error = compare(&[one], None, Accept::default()).unwrap_err();
         assert!(error.message.contains("nothing to compare"), "{error}");
-        assert!(compare(&[], None, false).is_err());
+        assert!(compare(&[], None, Accept::default()).is_err());
     }
 
     #[test]
     fn it_survives_json_and_reads_well() {
-        let found = compare(&[two_targets()], None, false).unwrap();
+        let found = compare(&[two_targets()], None, Accept::default()).unwrap();
         let text = serde_json::to_string(&found).unwrap();
         let back: Comparison = serde_json::from_str(&text).unwrap();
         let verdicts = |c: &Comparison| {
@@ -511,7 +560,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("x1.297"), "{text}");
-        assert!(text.contains("1.275 to 1.320"), "{text}");
+        assert!(text.contains("1.264 to 1.331"), "{text}");
         assert!(
             text.contains("faster") && text.contains("not calibrated"),
             "{text}"

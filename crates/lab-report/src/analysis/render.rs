@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
-use super::check::{Check, CheckLine};
+use super::check::{Check, CheckLine, Outcome};
 use super::compare::{Comparison, ComparisonRow, Pair};
 
 /// The text of a missing number.
@@ -13,6 +13,11 @@ impl Comparison {
     #[must_use]
     pub fn render(&self) -> String {
         let mut parts: Vec<String> = self.pairs.iter().map(pair).collect();
+        parts.push(
+            "Ratios are of geometric means over the repeats; their intervals hold all together \
+             with a probability of 95 %."
+                .to_owned(),
+        );
         if !self.warnings.is_empty() {
             let lines: Vec<String> = self.warnings.iter().map(|w| format!("- {w}")).collect();
             parts.push(format!("Mind that\n{}", lines.join("\n")));
@@ -37,7 +42,7 @@ fn pair(pair: &Pair) -> String {
         &pair.base,
         &pair.target,
         "ratio",
-        "95 % interval",
+        "interval",
     ];
     if with_p {
         names.push("p");
@@ -87,14 +92,7 @@ impl Check {
     #[must_use]
     pub fn render(&self) -> String {
         let names = [
-            "target",
-            "step",
-            "rule",
-            "base",
-            "run",
-            "change",
-            "95 % interval",
-            "verdict",
+            "target", "step", "rule", "base", "run", "change", "interval", "verdict",
         ];
         let mut table = table(&names);
         for line in &self.lines {
@@ -104,6 +102,12 @@ impl Check {
         let mut text = table.to_string();
         for note in &self.notes {
             text.push_str(&format!("\n- {note}"));
+        }
+        if self.outcome() == Outcome::Inconclusive {
+            text.push_str(
+                "\n- the intervals are too wide to decide: repeat both runs more often (--repeats 5 \
+                 or more), on a machine that does nothing else",
+            );
         }
         text.push_str(&format!(
             "\n{} against {}: {}",

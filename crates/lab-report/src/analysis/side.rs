@@ -75,6 +75,12 @@ impl Side {
         }
     }
 
+    /// Whether a metric was measured.
+    pub(super) fn has(&self, metric: &str) -> bool {
+        let measured = |m: &BTreeMap<String, Option<f64>>| m.get(metric).copied().flatten();
+        self.repeats.iter().any(|m| measured(m).is_some())
+    }
+
     /// Valid repeats.
     pub(super) fn repeats(&self) -> u32 {
         u32::try_from(self.repeats.len()).unwrap_or(u32::MAX)

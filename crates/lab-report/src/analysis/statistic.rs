@@ -4,10 +4,12 @@
 
 use stdx::Rng;
 
+use super::interval::geometric_mean;
+
 /// Resamples of a bootstrap. The ends of a 95 % interval are then the 50th smallest and largest.
 pub(super) const RESAMPLES: usize = 2000;
 /// The share of resamples between the ends of an interval.
-const CONFIDENCE: f64 = 0.95;
+pub(super) const CONFIDENCE: f64 = 0.95;
 const SEED: u64 = 42;
 /// Repeats without which a second of noise would be taken for a difference.
 const REPEATS: usize = 3;
@@ -80,29 +82,12 @@ pub(super) fn slope(values: &[f64]) -> Option<f64> {
     Some(over / under)
 }
 
-/// Percentile-bootstrap interval of the median. `None` for fewer than 2 values.
-pub(super) fn median_interval(values: &[f64]) -> Option<Interval> {
-    central(&resampled_medians(values, 0))
-}
-
-/// The ends of that interval, of repeats that are enough to tell noise: three or more.
-pub(crate) fn median_between(values: &[f64]) -> Option<[f64; 2]> {
-    let interval = median_interval(values).filter(|_| REPEATS <= values.len())?;
-    Some([interval.low, interval.high])
-}
-
-/// [`RESAMPLES`] medians of as many values drawn with replacement. Empty for fewer than 2 values.
-pub(super) fn resampled_medians(values: &[f64], seed: u64) -> Vec<f64> {
-    if values.len() < 2 {
-        return Vec::new();
-    }
-    let mut rng = Rng::new(SEED ^ seed);
-    let mut drawn = Vec::with_capacity(values.len());
-    let mut one = || {
-        draw(values, &mut rng, &mut drawn);
-        quantile_sorted(&drawn, 0.5)
-    };
-    (0..RESAMPLES).filter_map(|_| one()).collect()
+/// The ends of the 95 % interval of the geometric mean, of repeats that are enough to tell noise:
+/// three or more.
+pub(crate) fn mean_between(values: &[f64]) -> Option<[f64; 2]> {
+    let enough = REPEATS <= values.len();
+    let found = geometric_mean(values, 1.0 - CONFIDENCE).filter(|_| enough)?;
+    Some([found.interval.low, found.interval.high])
 }
 
 /// The interval of new / base, from resampled numbers of each side. `None` when a side has none or
@@ -143,14 +128,6 @@ pub(super) fn central(values: &[f64]) -> Option<Interval> {
     })
 }
 
-/// As many values drawn with replacement, sorted.
-fn draw(values: &[f64], rng: &mut Rng, into: &mut Vec<f64>) {
-    into.clear();
-    let one = |rng: &mut Rng| values.get(rng.index(values.len())).copied();
-    into.extend((0..values.len()).filter_map(|_| one(rng)));
-    into.sort_by(f64::total_cmp);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -177,24 +154,12 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_few_repeats_is_their_range() {
-        // With 3 values the least is the median of a resample with probability 7/27, far above 2.5
-        // %.
-        let found = median_interval(&[10.0, 12.0, 11.0]).unwrap();
-        assert_eq!(
-            found,
-            Interval {
-                low: 10.0,
-                high: 12.0
-            }
-        );
-        let medians = |values: &[f64], seed| resampled_medians(values, seed);
-        let (new, base) = (medians(&[20.0, 22.0], 1), medians(&[10.0, 11.0], 2));
-        let found = ratio_interval(&new, &base).unwrap();
-        assert_eq!((found.low, found.high), (20.0 / 11.0, 2.2));
-        assert_eq!(ratio_interval(&new, &medians(&[0.0, 1.0], 2)), None);
-        assert_eq!(ratio_interval(&new, &[]), None);
-        assert_eq!(median_interval(&[1.0]), None);
+    fn two_repeats_are_too_few_for_a_mean_with_an_interval() {
+        assert_eq!(mean_between(&[10.0, 11.0]), None);
+        let [low, high] = mean_between(&[10.0, 11.0, 12.0]).unwrap();
+        assert!(low < 10.0 && 12.0 < high, "{low} {high}");
+        assert_eq!(ratio_interval(&[2.0], &[0.0]), None);
+        assert_eq!(ratio_interval(&[2.0], &[]), None);
     }
 
     #[test]

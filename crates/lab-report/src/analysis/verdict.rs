@@ -1,23 +1,31 @@
 //! Whether one side differs from the other: numbers first, then a word.
 //!
-//! V1. The effect is the ratio of medians over repeats.
-//! V2. Its 95 % interval is a bootstrap over repeats; for a single repeat of the mean rate over
-//!     blocks of 5 seconds within the run, marked so.
-//! V3. "No difference" if the interval holds 1 or the effect is below the noise floor.
-//! V4. Where no ratio can be formed (a base of 0), sides differ when their ranges do not overlap.
-//! V5. Without repeats and without an interval there is no verdict.
+//! V1. The effect is the ratio of geometric means over repeats, its interval that of the module
+//!     `interval`, from the repeats that are compared. The probability that an interval misses is
+//!     given by the caller, who knows how many metrics are judged together.
+//! V2. A difference is one whose interval leaves out 1 and whose effect is not below the noise
+//!     floor of the host: the floor makes a verdict more cautious, never more certain.
+//! V3. "No difference" needs evidence, too: the whole interval lies within [`EQUAL`] of 1.
+//! V4. Everything else is inconclusive.
+//! V5. Where no ratio can be formed (a value of 0), sides differ when their ranges do not overlap
+//!     and so many repeats would do that by chance less often than the given probability.
+//! V6. A single repeat is judged only where the caller accepts that: by the interval of its mean
+//!     rate over blocks of 5 seconds within the run, marked so.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::interval;
 use super::metric::{Better, Metric};
 use super::rank::mann_whitney;
-use super::statistic::{block_means, mean, median, ratio_interval, resampled_medians};
+use super::statistic::{CONFIDENCE, Interval, block_means, mean, median, ratio_interval};
 use super::summary::BLOCK;
 
-/// The floor of a host that was not calibrated: runs that differ by less than 2 % count as equal.
+/// The floor of a host that was not calibrated: an effect of less than 2 % is no difference.
 pub const DEFAULT_FLOOR: f64 = 0.02;
+/// Sides are equal if the whole interval of their ratio is within this share of 1.
+pub const EQUAL: f64 = 0.05;
 
 /// The verdict on a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,9 +39,11 @@ pub enum Verdict {
     Better,
     /// Another metric is on its worse side.
     Worse,
-    /// None beyond the noise.
+    /// The sides are equal, within [`EQUAL`].
     #[serde(rename = "no difference")]
     NoDifference,
+    /// The repeats show neither a difference nor that there is none.
+    Inconclusive,
     /// A side has wrong answers, failed, or was not measured at all.
     Invalid,
 }
@@ -46,6 +56,7 @@ impl fmt::Display for Verdict {
             Verdict::Better => "better",
             Verdict::Worse => "worse",
             Verdict::NoDifference => "no difference",
+            Verdict::Inconclusive => "inconclusive",
             Verdict::Invalid => "invalid",
         })
     }
@@ -61,20 +72,16 @@ pub(super) struct Sample {
 }
 
 impl Sample {
-    /// Bootstrapped numbers; empty when the spread is unknown.
+    /// Bootstrapped mean rates of a single repeat (V6); empty without one.
     fn resampled(&self, seed: u64) -> Vec<f64> {
-        match self.repeats.as_slice() {
-            [] => Vec::new(),
-            [only] => {
-                let scale = mean(&self.seconds)
-                    .filter(|&m| 0.0 < m)
-                    .map_or(0.0, |m| only / m);
-                let mut means = block_means(&self.seconds, BLOCK, seed);
-                means.iter_mut().for_each(|m| *m *= scale);
-                means
-            }
-            many => resampled_medians(many, seed),
-        }
+        let [only] = self.repeats.as_slice() else {
+            return Vec::new();
+        };
+        let mean = mean(&self.seconds).filter(|&mean| 0.0 < mean);
+        let scale = mean.map_or(0.0, |mean| only / mean);
+        let mut means = block_means(&self.seconds, BLOCK, seed);
+        means.iter_mut().for_each(|m| *m *= scale);
+        means
     }
 
     fn least(&self) -> Option<f64> {
@@ -91,8 +98,9 @@ impl Sample {
 pub(super) enum Difference {
     Above,
     Below,
+    /// V3.
     None,
-    /// V5.
+    /// V4.
     Unknown,
 }
 
@@ -110,20 +118,34 @@ pub(super) struct Judgement {
     pub(super) difference: Difference,
 }
 
-/// Compare; `floor` is relative (0.02 = 2 %).
-pub(super) fn judge(new: &Sample, base: &Sample, floor: f64) -> Judgement {
+/// The terms of a judgement.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    /// The noise floor, relative (0.02 = 2 %).
+    pub(super) floor: f64,
+    /// The probability that the interval misses the true ratio.
+    pub(super) error: f64,
+    /// Whether single repeats are judged (V6).
+    pub(super) single: bool,
+}
+
+/// Compare two sides.
+pub(super) fn judge(new: &Sample, base: &Sample, terms: Terms) -> Judgement {
     let (value, base_value) = (median(&new.repeats), median(&base.repeats));
-    let ratio = match (value, base_value) {
+    let single = new.repeats.len() == 1 || base.repeats.len() == 1;
+    let estimated = interval::ratio(&new.repeats, &base.repeats, terms.error);
+    let of_medians = match (value, base_value) {
         (Some(value), Some(base)) if base != 0.0 => Some(value / base),
         _ => None,
     };
+    let ratio = estimated.map(|e| e.value).or(of_medians);
     // Different seeds, so that the two sides are resampled independently.
-    let interval = ratio.and(ratio_interval(&new.resampled(1), &base.resampled(2)));
+    let within_run = || ratio.and(ratio_interval(&new.resampled(1), &base.resampled(2)));
+    let interval = estimated.map(|e| e.interval).or_else(within_run);
     let difference = match (ratio, interval) {
-        (Some(ratio), Some(i)) if 1.0 < i.low && floor <= ratio - 1.0 => Difference::Above,
-        (Some(ratio), Some(i)) if i.high < 1.0 && floor <= 1.0 - ratio => Difference::Below,
-        (Some(_), Some(_)) => Difference::None,
-        _ => by_range(new, base),
+        _ if single && !terms.single => Difference::Unknown,
+        (Some(ratio), Some(interval)) => by_interval(ratio, interval, terms.floor),
+        _ => by_range(new, base, terms.error),
     };
     Judgement {
         new: value,
@@ -131,31 +153,57 @@ pub(super) fn judge(new: &Sample, base: &Sample, floor: f64) -> Judgement {
         ratio,
         low: interval.map(|i| i.low),
         high: interval.map(|i| i.high),
-        single: new.repeats.len() == 1 || base.repeats.len() == 1,
+        single,
         p_value: mann_whitney(&new.repeats, &base.repeats),
         difference,
     }
 }
 
-fn by_range(new: &Sample, base: &Sample) -> Difference {
-    if new.repeats.len().min(base.repeats.len()) < 2 {
-        return Difference::Unknown;
-    }
-    if base.largest() < new.least() {
+fn by_interval(ratio: f64, interval: Interval, floor: f64) -> Difference {
+    if 1.0 < interval.low && floor <= ratio - 1.0 {
         Difference::Above
-    } else if new.largest() < base.least() {
+    } else if interval.high < 1.0 && floor <= 1.0 - ratio {
         Difference::Below
-    } else {
+    } else if 1.0 - EQUAL <= interval.low && interval.high <= 1.0 + EQUAL {
         Difference::None
+    } else {
+        Difference::Unknown
     }
 }
 
-/// The verdict on a difference of a metric; `None` for descriptive metrics, and if nothing is
-/// known.
-pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
+/// V5. Values that are all equal on both sides have no difference.
+fn by_range(new: &Sample, base: &Sample, error: f64) -> Difference {
+    let count = new.repeats.len().min(base.repeats.len());
+    if count < 2 {
+        return Difference::Unknown;
+    }
+    let enough = separated_by_chance(new.repeats.len(), base.repeats.len()) <= error;
+    if new.least() == base.largest() && new.largest() == base.least() {
+        Difference::None
+    } else if enough && base.largest() < new.least() {
+        Difference::Above
+    } else if enough && new.largest() < base.least() {
+        Difference::Below
+    } else {
+        Difference::Unknown
+    }
+}
+
+/// The probability that the ranges of two equal sides do not overlap: two of the orders of all
+/// repeats, 2 / (n + m over n).
+fn separated_by_chance(new: usize, base: usize) -> f64 {
+    let (few, many) = (new.min(base), new.max(base));
+    let orders: f64 = (1..=few).map(|i| (many + i) as f64 / i as f64).product();
+    2.0 / orders
+}
+
+/// The verdict on a metric; `None` for descriptive metrics, and if a side was not measured.
+pub(super) fn word(metric: &Metric, found: &Judgement) -> Option<Verdict> {
+    found.new.and(found.base)?;
     let is_rate = metric.unit == "1/s";
-    match (metric.better, difference) {
-        (Better::Neither, _) | (_, Difference::Unknown) => None,
+    match (metric.better, found.difference) {
+        (Better::Neither, _) => None,
+        (_, Difference::Unknown) => Some(Verdict::Inconclusive),
         (_, Difference::None) => Some(Verdict::NoDifference),
         (Better::Higher, Difference::Above) | (Better::Lower, Difference::Below) => {
             Some(if is_rate {
@@ -172,6 +220,52 @@ pub(super) fn word(metric: &Metric, difference: Difference) -> Option<Verdict> {
     }
 }
 
+/// How the probability of a wrong verdict, 5 % for all that is judged together, is divided between
+/// metrics (Bonferroni): one half between the rates, the other between all other metrics. So a
+/// report that judges many costs still finds differences of rates.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Family {
+    rates: usize,
+    others: usize,
+}
+
+/// Metrics that are another metric divided by what the plan fixes: they are right or wrong together
+/// with it, and do not count.
+const RESTATED: [&str; 7] = [
+    "seconds",
+    "write_amplification",
+    "read_amplification",
+    "space_amplification",
+    "cpu_us_per_row",
+    "device_write_bytes_per_row",
+    "device_read_bytes_per_row",
+];
+
+impl Family {
+    /// Adds one metric of one pair of sides.
+    pub(super) fn add(&mut self, metric: &Metric) {
+        if is_headline(metric) {
+            self.rates += 1;
+        } else if metric.better != Better::Neither && !RESTATED.contains(&metric.name) {
+            self.others += 1;
+        }
+    }
+
+    /// The probability of error for one metric.
+    pub(super) fn error(self, metric: &Metric) -> f64 {
+        let judged = if is_headline(metric) {
+            self.rates
+        } else {
+            self.others
+        };
+        (1.0 - CONFIDENCE) / 2.0 / judged.max(1) as f64
+    }
+}
+
+fn is_headline(metric: &Metric) -> bool {
+    ["rate_mean", "query_rate"].contains(&metric.name)
+}
+
 /// The floor of a metric: the larger one of two hosts, or [`DEFAULT_FLOOR`] if unknown.
 pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
     let known = noise
@@ -184,177 +278,5 @@ pub(super) fn floor(noise: [&[(String, f64)]; 2], metric: &str) -> f64 {
         .unwrap_or(DEFAULT_FLOOR)
 }
 
-/// What few repeats are worth: the share of equal pairs whose repeats do not overlap by chance
-/// alone, 2 / (n + m over n), in words; `None` with a single repeat (reported elsewhere) or when
-/// it is at most 5 %. Such a pair differs by its interval, and only the noise floor stands against
-/// the error.
-pub(super) fn few_repeats(new: u32, base: u32) -> Option<String> {
-    if new.min(base) < 2 {
-        return None;
-    }
-    let mut orders = 1.0;
-    for i in 1..=new.min(base) {
-        orders *= f64::from(new.max(base) + i) / f64::from(i);
-    }
-    let percent = 200.0 / orders;
-    (5.0 < percent).then(|| {
-        format!(
-            "with {new} and {base} repeats {percent:.0} % of equal metrics do not overlap by \
-             chance; trust differences well above the noise floor, or repeat more often"
-        )
-    })
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use stdx::Rng;
-
-    #[test]
-    fn few_repeats_are_noted() {
-        let percent = |n, m| few_repeats(n, m).map(|t| t.split(' ').nth(5).unwrap().to_owned());
-        assert_eq!(percent(2, 2).as_deref(), Some("33"));
-        assert_eq!(percent(3, 3).as_deref(), Some("10"));
-        assert_eq!(percent(2, 3), percent(3, 2));
-        // 2 of 70.
-        assert_eq!(percent(4, 4), None);
-        assert_eq!(percent(1, 9), None);
-    }
-
-    fn sample(repeats: &[f64]) -> Sample {
-        Sample {
-            repeats: repeats.to_vec(),
-            seconds: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_clear_shift_is_seen_and_a_small_one_is_noise() {
-        let base = sample(&[100.0, 101.0, 102.0]);
-        let faster = judge(&sample(&[130.0, 131.0, 133.0]), &base, 0.02);
-        assert_eq!(faster.difference, Difference::Above);
-        assert_eq!(faster.ratio, Some(131.0 / 101.0), "V1: medians");
-        assert_eq!((faster.low, faster.high), (Some(130.0 / 102.0), Some(1.33)));
-        assert_eq!(faster.p_value, None);
-        // Separated, but by less than the floor.
-        let near = judge(&sample(&[103.0, 103.5, 104.0]), &base, 0.05);
-        assert_eq!(near.difference, Difference::None, "V3: the floor");
-        // Beyond the floor, but overlapping.
-        let wide = judge(&sample(&[90.0, 120.0, 150.0]), &base, 0.02);
-        assert!(wide.low.unwrap() < 1.0 && 1.0 < wide.high.unwrap());
-        assert_eq!(wide.difference, Difference::None, "V3: the interval");
-    }
-
-    #[test]
-    fn a_base_of_zero_is_judged_by_ranges() {
-        let zero = sample(&[0.0, 0.0, 0.0]);
-        assert_eq!(judge(&zero, &zero, 0.02).difference, Difference::None);
-        let found = judge(&sample(&[1.0, 2.0, 3.0]), &zero, 0.02);
-        assert_eq!(
-            (found.difference, found.ratio),
-            (Difference::Above, None),
-            "V4: the ranges do not overlap"
-        );
-        let wide = judge(&sample(&[0.0, 2.0, 3.0]), &zero, 0.02);
-        assert_eq!(wide.difference, Difference::None, "V4: they overlap");
-        assert_eq!(
-            judge(&sample(&[1.0]), &zero, 0.02).difference,
-            Difference::Unknown
-        );
-    }
-
-    #[test]
-    fn a_single_repeat_is_judged_only_by_its_seconds() {
-        let (new, base) = (sample(&[200.0]), sample(&[100.0]));
-        let found = judge(&new, &base, 0.02);
-        assert_eq!(found.difference, Difference::Unknown, "V5: no interval");
-        assert!(found.single);
-        assert_eq!(found.ratio, Some(2.0));
-        let seconds = |rate: f64| Sample {
-            repeats: vec![rate],
-            seconds: (0..40)
-                .map(|i| rate * (0.95 + 0.01 * f64::from(i % 11)))
-                .collect(),
-        };
-        let found = judge(&seconds(200.0), &seconds(100.0), 0.02);
-        assert_eq!(found.difference, Difference::Above);
-        assert!(found.single, "V2: marked");
-        assert!(found.low.unwrap() < 2.0 && 2.0 < found.high.unwrap());
-        assert_eq!(
-            judge(&seconds(100.0), &seconds(100.0), 0.02).difference,
-            Difference::None
-        );
-    }
-
-    #[test]
-    fn words_follow_the_direction_of_the_metric() {
-        let named = |name: &str| Metric::named(name).unwrap();
-        assert_eq!(
-            word(&named("rate_mean"), Difference::Above),
-            Some(Verdict::Faster)
-        );
-        assert_eq!(
-            word(&named("rate_mean"), Difference::Below),
-            Some(Verdict::Slower)
-        );
-        assert_eq!(
-            word(&named("latency_p99_ms"), Difference::Above),
-            Some(Verdict::Worse)
-        );
-        assert_eq!(
-            word(&named("flatness"), Difference::Above),
-            Some(Verdict::Better)
-        );
-        assert_eq!(word(&named("rows"), Difference::Above), None);
-        assert_eq!(
-            word(&named("seconds"), Difference::None),
-            Some(Verdict::NoDifference)
-        );
-        let text = serde_json::to_string(&Verdict::NoDifference).unwrap();
-        assert_eq!(text, format!("\"{}\"", Verdict::NoDifference));
-    }
-
-    /// Approximately normal: the sum of 12 uniform numbers.
-    fn noisy(rng: &mut Rng, rate: f64, sigma: f64, repeats: usize) -> Sample {
-        let mut one = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-        sample(
-            &(0..repeats)
-                .map(|_| rate * (1.0 + sigma * one()))
-                .collect::<Vec<_>>(),
-        )
-    }
-
-    /// Number of 200 comparisons of sides with 1 % of noise that find a difference.
-    fn different(seed: u64, shift: f64, repeats: usize, floor: f64) -> usize {
-        let mut rng = Rng::new(seed);
-        let one = |rng: &mut Rng| {
-            let base = noisy(rng, 1000.0, 0.01, repeats);
-            let new = noisy(rng, 1000.0 * shift, 0.01, repeats);
-            judge(&new, &base, floor).difference != Difference::None
-        };
-        (0..200).filter(|_| one(&mut rng)).count()
-    }
-
-    #[test]
-    fn the_same_thing_twice_is_rarely_different_and_a_shift_always() {
-        for seed in 1..=3 {
-            // Without a floor 3 repeats are separated by chance in 10 % of the cases.
-            let bare = different(seed, 1.0, 3, 0.0);
-            assert!(bare < 40, "seed {seed}: {bare} of 200 without a floor");
-            let floored = different(seed, 1.0, 3, 0.02);
-            assert!(
-                floored <= 6,
-                "seed {seed}: {floored} of 200 with a floor of 2 %"
-            );
-            let five = different(seed, 1.0, 5, 0.0);
-            assert!(five <= 20, "seed {seed}: {five} of 200 with 5 repeats");
-            for shift in [0.7, 1.3] {
-                assert_eq!(
-                    different(seed, shift, 3, 0.02),
-                    200,
-                    "seed {seed}, shift {shift}"
-                );
-            }
-        }
-    }
-}
+mod tests;

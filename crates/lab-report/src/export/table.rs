@@ -132,7 +132,7 @@ mod tests {
             "{markdown}"
         );
         assert!(
-            markdown.contains("| rate_mean | 1/s | 101 [100, 102] | 7.25 |"),
+            markdown.contains("| rate_mean | 1/s | 101 [89.06, 114.5] | 7.25 |"),
             "{markdown}"
         );
         assert!(!markdown.contains("query_rate"), "{markdown}");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::analysis::{ComparisonRow, Pair, Verdict, compare};
+use crate::analysis::{Accept, ComparisonRow, Pair, Verdict, compare};
 use crate::record::RunRecord;
 
 use crate::format;
@@ -20,7 +20,11 @@ impl Comparisons {
         let mut pairs = BTreeMap::new();
         for base in &run.manifest.plan.targets {
             // A run with one target has no comparison, which its headline states.
-            let Ok(found) = compare(std::slice::from_ref(run), Some(&base.name), true) else {
+            let accept = Accept {
+                differing_plans: true,
+                single_repeats: false,
+            };
+            let Ok(found) = compare(std::slice::from_ref(run), Some(&base.name), accept) else {
                 continue;
             };
             for pair in found.pairs {
@@ -51,21 +55,8 @@ pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
         Some(Verdict::Faster | Verdict::Better) => "good",
         Some(Verdict::Slower | Verdict::Worse) => "bad",
         Some(Verdict::Invalid) => "invalid",
-        Some(Verdict::NoDifference) | None => "same",
+        Some(Verdict::NoDifference | Verdict::Inconclusive) | None => "same",
     }
-}
-
-/// Rates that differ by this factor need no interval: no noise of a machine or of a short run
-/// explains them.
-const FAR: f64 = 3.0;
-
-/// The verdict on two rates; also defined if they have no interval but are far apart.
-pub(crate) fn rate_verdict(row: &ComparisonRow) -> Option<Verdict> {
-    row.verdict.or_else(|| match row.ratio? {
-        ratio if FAR <= ratio => Some(Verdict::Faster),
-        ratio if ratio <= 1.0 / FAR => Some(Verdict::Slower),
-        _ => None,
-    })
 }
 
 /// `95 % interval 1.60 to 2.01`; `None` where no interval is known.
@@ -84,9 +75,6 @@ pub(crate) fn caveats(row: &ComparisonRow, floor_known: bool) -> Vec<String> {
     }
     if row.within_run {
         caveats.push("within-run".to_owned());
-    }
-    if row.verdict.is_none() && rate_verdict(row).is_some() {
-        caveats.push("one short repeat".to_owned());
     }
     caveats
 }
@@ -124,7 +112,7 @@ mod tests {
                 .map(|(r, rate)| step("rocksdb", r, rate)),
         );
         let record = run("r", &["lmdb", "rocksdb"], 3, steps);
-        let command = compare(std::slice::from_ref(&record), None, false).unwrap();
+        let command = compare(std::slice::from_ref(&record), None, Accept::default()).unwrap();
         let page = Comparisons::of(&record);
         for row in &command.pairs[0].rows {
             let here = page.row("load", &row.metric, "rocksdb", "lmdb");

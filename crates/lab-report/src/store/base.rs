@@ -239,7 +239,7 @@ mod tests {
 
     fn outcome(now: &RunRecord, base: &Base) -> Outcome {
         let rules = ["rate_mean<-5%".parse().unwrap()];
-        check(now, &base.record, &rules).unwrap().outcome()
+        check(now, &base.record, &rules, true).unwrap().outcome()
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `romanesco lab calibrate`.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::PathBuf;
@@ -25,19 +26,30 @@ const CAPS: Limits = Limits {
     write_bps: Some(20 << 20),
 };
 
+/// Equal runs on a machine that does nothing else differ by less.
+const BUSY: f64 = 0.05;
+
 #[derive(clap::Args)]
 #[command(
     after_help = "The result is stored for this host, and every later run copies it: \
-differences below the noise floor are called \"no difference\".\n\nExample: romanesco lab \
+an effect below the noise floor is never called a difference. Steps are measured as \
+long as those of the preset, so calibrate with the preset of the runs to judge. A floor of the rate \
+above 5 % is refused: the machine is busy (exit code 4).\n\nExample: romanesco lab \
 calibrate --aa 5 --target betree"
 )]
 pub(crate) struct Args {
     /// Number of repeats of the same measurement
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(2..=50))]
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(3..=50))]
     aa: u32,
     /// Target to measure [default: the first persistent engine]
     #[arg(long, value_name = "TARGET")]
     target: Option<String>,
+    /// Preset of the runs to judge: its steps are measured
+    #[arg(long, default_value = "quick")]
+    preset: Preset,
+    /// Store the result even if equal runs differ by more than 5 %
+    #[arg(long)]
+    allow_busy: bool,
     /// Directory for temporary data [default: a directory below the current one, removed
     /// afterwards]
     #[arg(long, value_name = "DIR")]
@@ -84,7 +96,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     };
     let run_dir = out.join("run");
     let settings = Settings {
-        preset: Some(Preset::Smoke),
+        preset: Some(args.preset),
         targets: Some(targets::parse_targets(name)?),
         repeats: Some(args.aa),
         ..Settings::default()
@@ -102,14 +114,32 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     let mut display = args.show.display();
     let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
     let repeats: Vec<StepSummary> = summary.steps.into_iter().filter(|s| s.valid).collect();
-    if repeats.len() < 2 {
+    if repeats.len() < 3 {
         let error =
             Error::environment("too few valid repeats to know the noise; see the messages above");
         return Err(error.with_kind(ErrorKind::Invalid));
     }
     let noise = analysis::noise_floor(&repeats);
+    if !args.allow_busy {
+        refuse_busy(&noise)?;
+    }
     let count = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
     Ok(Calibration::new(name, count, noise, device, caps))
+}
+
+/// A floor above [`BUSY`] is not stored: later runs would inherit one busy hour.
+fn refuse_busy(noise: &BTreeMap<String, f64>) -> Result<()> {
+    match noise.get("rate_mean") {
+        Some(&floor) if BUSY < floor => Err(Error::new(
+            ErrorKind::Inconclusive,
+            format!(
+                "equal runs differ by {:.1} % in their rate: the machine is busy, and nothing was \
+                 stored; end what else runs here and calibrate again, or store it anyway with --allow-busy",
+                floor * 100.0
+            ),
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn print(calibration: &Calibration) {
@@ -130,5 +160,23 @@ fn print(calibration: &Calibration) {
     }
     if let Some(device) = &calibration.device {
         say!("device {}", store::pretty(device));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_is_refused() {
+        let floors = |rate| BTreeMap::from([("rate_mean".to_owned(), rate)]);
+        assert!(refuse_busy(&floors(0.049)).is_ok());
+        let error = refuse_busy(&floors(0.12)).unwrap_err();
+        assert_eq!(error.kind().exit_code(), 4);
+        assert!(error.to_string().contains("12.0 %"), "{error}");
+        assert!(
+            refuse_busy(&BTreeMap::new()).is_ok(),
+            "nothing was measured"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab_report::{Result, analysis, store};
+use lab_report::{Error, Result, analysis, store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab compare out/before out/after --base lmdb")]
@@ -16,6 +16,9 @@ pub(crate) struct Args {
     /// Compare runs even if their plans differ
     #[arg(long)]
     force: bool,
+    /// Judge runs of a single repeat by the noise within the run
+    #[arg(long)]
+    single: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -27,7 +30,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         .iter()
         .map(|run| store::load(run))
         .collect::<Result<Vec<_>>>()?;
-    let comparison = analysis::compare(&runs, args.base.as_deref(), args.force)?;
+    let accept = analysis::Accept {
+        differing_plans: args.force,
+        single_repeats: args.single,
+    };
+    let comparison = analysis::compare(&runs, args.base.as_deref(), accept)?;
+    if let Some([step, target, base]) = comparison.single_repeat().filter(|_| !args.single) {
+        return Err(Error::usage(format!(
+            "{step}: {target} or {base} has a single repeat, and one number says nothing of noise; \
+             run at least --repeats 3, or accept it with --single"
+        )));
+    }
     if args.json {
         say!("{}", serde_json::json!(comparison));
     } else {

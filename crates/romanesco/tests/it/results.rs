@@ -130,9 +130,14 @@ fn every_command_reads_the_results() {
     }
     place.lab("export run --format csv -o run.csv").exits(0);
     assert!(place.text("run.csv").contains("rate_mean"));
-    let compared = place.lab("compare run --base null").exits(0).out;
+    let compared = place.lab("compare run --base null --single").exits(0).out;
     assert!(compared.contains("rate_mean") && compared.contains("x"));
-    place.lab("check run --base run").exits(0);
+    for command in ["compare run --base null", "check run --base run"] {
+        place
+            .lab(command)
+            .refuses(3, &["single repeat", "--single"]);
+    }
+    place.lab("check run --base run --single").exits(0);
     let strict = "check run --base run --fail-if rows>5 --json";
     let verdict: Value = serde_json::from_str(&place.lab(strict).exits(1).out).unwrap();
     assert!(verdict.is_object());
@@ -144,7 +149,10 @@ fn every_command_reads_the_results() {
         ("base.json", ""),
         ("alone.json", "alone.json has no plan"),
     ] {
-        let said = place.lab(&format!("check run --base {base}")).exits(0).out;
+        let said = place
+            .lab(&format!("check run --base {base} --single"))
+            .exits(0)
+            .out;
         assert!(said.contains(note), "{base}: {said}");
     }
     for (base, needle) in [
@@ -268,7 +276,9 @@ fn the_redo_log_is_measured_level_by_level_and_killed() {
 #[test]
 fn a_calibration_goes_into_later_runs() {
     let place = Place::new();
-    let ran = place.lab("calibrate --aa 2 --target null").exits(0);
+    // Tests run on busy machines, too.
+    let command = "calibrate --aa 3 --preset smoke --target null --allow-busy";
+    let ran = place.lab(command).exits(0);
     assert!(ran.out.contains("A/A noise floor of null"), "{}", ran.out);
     assert_eq!(place.names("."), ["state"]);
     place

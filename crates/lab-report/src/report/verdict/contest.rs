@@ -4,7 +4,6 @@
 //! nothing) does not: it is no store.
 
 use crate::analysis::{ComparisonRow, Verdict};
-use crate::report::compare::rate_verdict;
 use crate::report::model::{StepView, View};
 
 /// The contest of a step by its mean rates.
@@ -42,7 +41,7 @@ impl<'v> Contest<'v> {
     /// Whether the first is faster than every other target.
     pub(crate) fn won(&self) -> bool {
         let beaten =
-            |row: Option<&ComparisonRow>| row.and_then(rate_verdict) == Some(Verdict::Faster);
+            |row: Option<&ComparisonRow>| row.is_some_and(|r| r.verdict == Some(Verdict::Faster));
         !self.rivals.is_empty() && self.rivals.iter().all(|r| beaten(r.1))
     }
 

@@ -17,9 +17,6 @@ const CLIFF: f64 = 0.5;
 const CLIFF_SECONDS: usize = 5;
 /// A worst second below this share of the median second is called a stop.
 const STOP: f64 = 0.1;
-/// Without intervals (a single repeat) a cost explains a difference when it is this many times as
-/// large.
-const LARGE: f64 = 1.5;
 /// A target above this share of the generator's ceiling measures the generator too.
 const NEAR_CEILING: f64 = 0.5;
 
@@ -32,7 +29,7 @@ pub(crate) struct Finding {
     pub(crate) class: String,
     /// The sentence.
     pub(crate) text: String,
-    /// Its weaknesses: `uncalibrated`, `within-run`, `one short repeat`.
+    /// Its weaknesses: `uncalibrated`, `within-run`.
     pub(crate) tags: Vec<String>,
     /// The section with the details, as an anchor.
     pub(crate) href: String,
@@ -146,7 +143,7 @@ fn worth_a_line(view: &View<'_>, finding: &Finding) -> bool {
     view.steps.len() < 2 || (finding.word != INCONCLUSIVE && finding.word != NOTE)
 }
 
-/// One line for several steps whose differences have no interval.
+/// One line for several steps whose differences are inconclusive.
 fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding> {
     let all = view.steps.iter().zip(fastest);
     let found: Vec<(&StepView<'_>, &Finding)> = all
@@ -156,9 +153,9 @@ fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding>
     let (step, first) = found.first().filter(|_| 1 < view.steps.len())?;
     let names: Vec<&str> = found.iter().map(|(s, _)| s.plan.name.as_str()).collect();
     let text = format!(
-        "{}: a single repeat this short has no interval, so the differences between the \
-         targets are inconclusive.",
-        names.join(", ")
+        "{}: the differences between the targets are inconclusive; {}.",
+        names.join(", "),
+        too_little(view)
     );
     let mut finding = Finding::new(INCONCLUSIVE, "note", text, &step.id);
     finding.tags.clone_from(&first.tags);
@@ -201,8 +198,9 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
         Finding::new("no difference", "same", text, &step.id)
     } else {
         let text = format!(
-            "{at}: {name} ran at {rate}, {ratio}\u{d7} the rate of {next}; a single repeat this \
-             short has no interval, so the difference is inconclusive."
+            "{at}: {name} ran at {rate}, {ratio}\u{d7} the rate of {next}{interval}; the \
+             difference is inconclusive: {}.",
+            too_little(view)
         );
         Finding::new(INCONCLUSIVE, "note", text, &step.id)
     };
@@ -210,18 +208,23 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Whether a cost of one target is below (`Some(true)`) or above that of another; `None` where
-/// that is inconclusive. A single repeat has no verdict on costs: then only large ratios count.
+/// Why repeats are too few for a verdict.
+fn too_little(view: &View<'_>) -> &'static str {
+    if view.run.manifest.plan.repeats < 2 {
+        "a single repeat shows nothing of the noise between runs"
+    } else {
+        "the noise between the repeats is too large; repeat more often, on a machine that does \
+         nothing else"
+    }
+}
+
+/// Whether a cost of one target is below (`Some(true)`) or above that of another; `None` without a
+/// verdict.
 fn cheaper(row: &ComparisonRow) -> Option<bool> {
     match row.verdict {
         Some(Verdict::Better) => Some(true),
         Some(Verdict::Worse) => Some(false),
-        Some(_) => None,
-        None => match row.ratio? {
-            ratio if ratio <= 1.0 / LARGE => Some(true),
-            ratio if LARGE <= ratio => Some(false),
-            _ => None,
-        },
+        _ => None,
     }
 }
 
@@ -235,21 +238,33 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     ];
     let contest = Contest::of(view, step)?;
     let (next, _) = contest.next().filter(|_| contest.won())?;
-    let (mut less, mut more, mut judged) = (Vec::new(), Vec::new(), true);
+    let (mut less, mut more, mut uncertain) = (Vec::new(), Vec::new(), Vec::new());
     for (metric, name) in COSTS {
         let Some(row) = view.compared(step, metric, contest.first, next) else {
             continue;
         };
         let Some((cheaper, ratio)) = cheaper(row).zip(row.ratio) else {
+            uncertain.extend((row.verdict == Some(Verdict::Inconclusive)).then_some(name));
             continue;
         };
-        judged &= row.verdict.is_some();
         let share = format!("{}\u{d7} the {name}", times(ratio));
         if cheaper { &mut less } else { &mut more }.push(share);
     }
     let (a, b) = (view.name(contest.first), view.name(next));
     let what = step.operation.one;
     let at = &step.plan.name;
+    if less.is_empty() && !uncertain.is_empty() {
+        let text = format!(
+            "{at}: which cost per {what} explains why {a} is faster than {b} is inconclusive ({}).",
+            uncertain.join(", ")
+        );
+        return Some(Finding::new(
+            NOTE,
+            "note",
+            text,
+            &format!("{}-costs", step.id),
+        ));
+    }
     if less.is_empty() {
         let text = format!(
             "{at}: no cost per {what} explains why {a} is faster than {b}; look at the latencies \
@@ -263,9 +278,6 @@ fn explanation(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     }
     text.push('.');
     let mut finding = Finding::new("why", "note", text, &format!("{}-costs", step.id));
-    if !judged {
-        finding.tags.push("one repeat, no interval".to_owned());
-    }
     finding.tags.extend(whole_device(step));
     Some(finding)
 }

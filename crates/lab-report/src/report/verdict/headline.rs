@@ -18,6 +18,9 @@ const SMOKE: &str = "A smoke run shows that everything works; its numbers are of
 pub(crate) fn headline(view: &View<'_>) -> String {
     match view.steps.as_slice() {
         [] => "No step of this run came to its end".to_owned(),
+        _ if view.run.manifest.plan.preset == Preset::Smoke => {
+            "A smoke run names no target as the fastest".to_owned()
+        }
         [step] => of_one(view, step),
         steps => of_many(view, steps),
     }
@@ -48,8 +51,7 @@ fn of_one(view: &View<'_>, step: &StepView<'_>) -> String {
             format!("No difference between {}", listed(&names))
         }
         Some(ratio) => format!(
-            "{name} ran at {ratio}\u{d7} the rate of {next}; the run is too short to tell that \
-             from noise"
+            "{name} ran at {ratio}\u{d7} the rate of {next}; the difference is inconclusive"
         ),
         None => format!("{name} and {next} cannot be compared"),
     }

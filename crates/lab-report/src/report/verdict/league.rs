@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::ComparisonRow;
+use crate::analysis::{ComparisonRow, Verdict};
 use crate::format;
 use crate::report::compare::{self, times};
 use crate::report::model::{StepView, View};
@@ -142,10 +142,9 @@ fn word(
     } else if best {
         ("reference".to_owned(), "ref")
     } else {
-        match row.and_then(compare::rate_verdict) {
-            Some(verdict) => (verdict.to_string(), compare::class(Some(verdict))),
-            None => ("inconclusive".to_owned(), "ref"),
-        }
+        let verdict = row.and_then(|row| row.verdict);
+        let verdict = verdict.unwrap_or(Verdict::Inconclusive);
+        (verdict.to_string(), compare::class(Some(verdict)))
     };
     (word, class.to_owned())
 }
