@@ -155,9 +155,16 @@ fn an_index_that_was_never_built_is_missed() {
 
 #[test]
 fn a_write_sent_again_under_another_number_is_noticed() {
-    // Law W2.
+    // Law W2. A commit whose reply was lost, and which is unknown under another number, counts as
+    // not done: then what it inserted should not be there, and what it deleted is lost.
     let story = caught(|config| config.lie = Some(Lie::Anew));
-    let parts = ["was answered", "should", "is unknown", "otherwise"];
+    let parts = [
+        "was answered",
+        "should",
+        "is unknown",
+        "otherwise",
+        "is lost",
+    ];
     assert!(parts.iter().any(|part| story.contains(part)), "{story}");
 }
 
