@@ -58,6 +58,7 @@ const PLACES: &[Place] = &[
     place("pcre", 2, &["stdx"]),
     place("query", 3, &["pcre", "stdx"]),
     place("wire", 3, &["stdx"]),
+    place("repl", 3, &[]),
     place("docdb", 3, &["kv", "query", "stdx"]),
     place(
         "server",

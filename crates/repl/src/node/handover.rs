@@ -1,0 +1,49 @@
+//! Stepping down without a gap: refuse writes, wait until an electable member has every entry
+//! durably and all are committed, and ask that member to take over at once.
+
+use super::{Node, Role};
+use crate::event::{Effect, Refusal};
+use crate::message::Message;
+
+impl Node {
+    pub(super) fn step_down(&mut self, out: &mut Vec<Effect>) {
+        match &mut self.role {
+            Role::Primary(primary) if primary.is_writable() => {
+                primary.quiesce(true);
+                out.push(Effect::Role(self.state()));
+                self.hand_over(out);
+            }
+            _ => Self::refuse(out, Refusal::NotPrimary),
+        }
+    }
+
+    pub(super) fn step_down_ended(&mut self, force: bool, out: &mut Vec<Effect>) {
+        match &mut self.role {
+            Role::Primary(_) if force => self.rest(out),
+            Role::Primary(primary) if primary.is_quiescing() => {
+                primary.quiesce(false);
+                out.push(Effect::Role(self.state()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Hands over to the member of the highest priority that has every entry.
+    pub(super) fn hand_over(&mut self, out: &mut Vec<Effect>) {
+        let Role::Primary(primary) = &self.role else {
+            return;
+        };
+        let last = self.log.last();
+        if !primary.is_quiescing() || self.commit != last {
+            return;
+        }
+        let others = self.hard.config.members.iter().filter(|m| m.id != self.me);
+        let ready = others.filter(|m| m.is_electable() && primary.durable(m.id) == last);
+        let Some(heir) = ready.max_by_key(|m| (m.priority, std::cmp::Reverse(m.id))) else {
+            return;
+        };
+        let heir = heir.id;
+        self.send(heir, Message::TakeOver, out);
+        self.rest(out);
+    }
+}

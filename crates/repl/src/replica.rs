@@ -1,0 +1,332 @@
+//! A node with its timers: when it campaigns, sends heartbeats, fetches, and gives up.
+//!
+//! [`Replica::step`] and [`Replica::tick`] take the time as an argument, measured from any fixed
+//! moment by a clock that never goes back. What a timer does is give the node an event that could
+//! come at any moment, so no choice made here can break a law of the protocol: timers decide how
+//! fast the set reacts, not whether it is right.
+//!
+//! - T1. A member campaigns only when it has received nothing from a primary for an election
+//!   timeout, or has a higher priority than the primary and all its entries.
+//! - T2. A primary that has received no heartbeats of a majority for an election timeout steps
+//!   down.
+//! - T3. A frozen member does not campaign.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::event::{Effect, Event, State};
+use crate::message::{Heartbeat, Message};
+use crate::node::Node;
+use crate::position::{MemberId, Position};
+
+/// How long things take.
+#[derive(Clone, Copy, Debug)]
+pub struct Timing {
+    /// Between heartbeats (500 ms).
+    pub heartbeat: Duration,
+    /// Without a primary, until a member campaigns; it waits up to 15 % longer, by its number and
+    /// the term (2 s; `electionTimeoutMillis`).
+    pub election: Duration,
+    /// How long a new primary fetches entries that it lacks (2 s).
+    pub catch_up: Duration,
+    /// Between fetches while nothing is written (100 ms). A source may answer a fetch later, when
+    /// it has something.
+    pub fetch: Duration,
+    /// How long a refused source is left alone (1 s).
+    pub refused: Duration,
+    /// Whether members may fetch from secondaries (`chainingAllowed`).
+    pub chaining: bool,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self {
+            heartbeat: Duration::from_millis(500),
+            election: Duration::from_secs(2),
+            catch_up: Duration::from_secs(2),
+            fetch: Duration::from_millis(100),
+            refused: Duration::from_secs(1),
+            chaining: true,
+        }
+    }
+}
+
+/// A member with its timers.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    node: Node,
+    timing: Timing,
+    me: MemberId,
+    peers: BTreeMap<MemberId, Peer>,
+    beat_at: Duration,
+    campaign_at: Duration,
+    fetch_at: Duration,
+    /// When it became primary.
+    elected_at: Duration,
+    frozen_until: Duration,
+    quiet: Option<StepDown>,
+}
+
+/// What a member reported last.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    at: Duration,
+    last: Position,
+    primary: bool,
+    refused_until: Duration,
+}
+
+/// A step-down under way.
+#[derive(Clone, Copy, Debug)]
+struct StepDown {
+    until: Duration,
+    force: bool,
+    /// How long it does not campaign afterwards.
+    frozen: Duration,
+}
+
+/// A request to step down (`replSetStepDown`).
+#[derive(Clone, Copy, Debug)]
+pub struct StepDownRequest {
+    /// How long to wait for a member to hand over to.
+    pub wait: Duration,
+    /// Whether to step down without one (`force`).
+    pub force: bool,
+    /// How long not to campaign afterwards.
+    pub frozen: Duration,
+}
+
+impl Replica {
+    /// A replica of a node that starts at `now`.
+    #[must_use]
+    pub fn new(node: Node, me: MemberId, timing: Timing, now: Duration) -> Self {
+        let mut replica = Self {
+            node,
+            timing,
+            me,
+            peers: BTreeMap::new(),
+            beat_at: now,
+            campaign_at: now,
+            fetch_at: now,
+            elected_at: now,
+            frozen_until: now,
+            quiet: None,
+        };
+        replica.wait_for_primary(now);
+        replica
+    }
+
+    /// The state machine.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// Gives the node an event.
+    pub fn step(&mut self, now: Duration, event: Event) -> Vec<Effect> {
+        self.note(now, &event);
+        let effects = self.node.step(event);
+        self.react(now, &effects);
+        effects
+    }
+
+    /// Does what is due at `now`.
+    pub fn tick(&mut self, now: Duration) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        for event in self.due(now) {
+            effects.extend(self.step(now, event));
+        }
+        effects
+    }
+
+    /// Does not campaign until `until`; a time that is past ends it (`replSetFreeze`).
+    pub fn freeze(&mut self, until: Duration) {
+        self.frozen_until = until;
+    }
+
+    /// Begins to step down.
+    pub fn step_down(&mut self, now: Duration, request: StepDownRequest) -> Vec<Effect> {
+        self.quiet = Some(StepDown {
+            until: now + request.wait,
+            force: request.force,
+            frozen: request.frozen,
+        });
+        self.step(now, Event::StepDown)
+    }
+
+    /// Fetches from this member (`replSetSyncFrom`).
+    pub fn sync_from(&mut self, now: Duration, source: MemberId) -> Vec<Effect> {
+        self.step(now, Event::Fetch(source))
+    }
+
+    fn others(&self) -> Vec<MemberId> {
+        let members = self.node.config().members.iter().map(|m| m.id);
+        members.filter(|id| *id != self.me).collect()
+    }
+
+    fn due(&mut self, now: Duration) -> Vec<Event> {
+        let mut events = Vec::new();
+        if self.beat_at <= now {
+            self.beat_at = now + self.timing.heartbeat;
+            events.extend(self.others().into_iter().map(Event::Beat));
+        }
+        match self.node.state() {
+            State::Primary { .. } => self.due_as_primary(now, &mut events),
+            State::Secondary => self.due_as_secondary(now, &mut events),
+            _ => {}
+        }
+        events
+    }
+
+    fn due_as_primary(&mut self, now: Duration, events: &mut Vec<Event>) {
+        if !self.reaches_majority(now) {
+            return events.push(Event::StepDownEnded { force: true });
+        }
+        if let Some(quiet) = self.quiet.take_if(|quiet| quiet.until <= now) {
+            if quiet.force {
+                self.frozen_until = now + quiet.frozen;
+            }
+            events.push(Event::StepDownEnded { force: quiet.force });
+        }
+        if !self.node.is_catching_up() {
+            return;
+        }
+        let ahead = self.source(now);
+        if ahead.is_none() || self.elected_at + self.timing.catch_up <= now {
+            events.push(Event::CatchUpEnded);
+        } else if self.fetch_at <= now {
+            self.fetch_at = now + self.timing.fetch;
+            events.extend(ahead.map(Event::Fetch));
+        }
+    }
+
+    fn due_as_secondary(&mut self, now: Duration, events: &mut Vec<Event>) {
+        if self.fetch_at <= now {
+            self.fetch_at = now + self.timing.fetch;
+            events.extend(self.source(now).map(Event::Fetch));
+        }
+        if self.campaign_at <= now && self.frozen_until <= now {
+            self.wait_for_primary(now);
+            events.push(Event::Campaign { dry_run: true });
+        } else if self.frozen_until <= now && self.outranks(now) {
+            events.push(Event::Campaign { dry_run: true });
+        }
+    }
+
+    /// T1: whether the member has a higher priority than the primary, and all its entries.
+    fn outranks(&self, now: Duration) -> bool {
+        let priority = |id| self.node.config().member(id).map(|member| member.priority);
+        let primary = self
+            .peers
+            .iter()
+            .find(|(_, peer)| peer.primary && self.is_fresh(peer, now));
+        primary.is_some_and(|(id, peer)| {
+            priority(*id) < priority(self.me)
+                && peer.last <= self.node.last()
+                && !self.node.is_candidate()
+        })
+    }
+
+    /// The member to fetch from: the primary if it is ahead, else the member that is most.
+    fn source(&self, now: Duration) -> Option<MemberId> {
+        let usable = |peer: &Peer| {
+            self.is_fresh(peer, now) && peer.refused_until <= now && self.node.last() < peer.last
+        };
+        let chaining = self.timing.chaining || self.node.is_catching_up();
+        let peers = self.peers.iter().filter(|(_, peer)| usable(peer));
+        peers
+            .filter(|(_, peer)| chaining || peer.primary)
+            .max_by_key(|(id, peer)| (peer.primary, peer.last, std::cmp::Reverse(**id)))
+            .map(|(id, _)| *id)
+    }
+
+    fn is_fresh(&self, peer: &Peer, now: Duration) -> bool {
+        now <= peer.at + self.timing.election
+    }
+
+    fn reaches_majority(&self, now: Duration) -> bool {
+        let config = self.node.config();
+        let reached = |id| {
+            let peer = self.peers.get(&id);
+            id == self.me || peer.is_some_and(|peer| self.is_fresh(peer, now))
+        };
+        let voters = config.voters().filter(|voter| reached(voter.id)).count();
+        let settled = now <= self.elected_at + self.timing.election;
+        settled || config.majority() <= voters
+    }
+
+    fn wait_for_primary(&mut self, now: Duration) {
+        // Members wait differently, and differently in each term, so that one of them is first.
+        let mixed = u64::from(self.me.0)
+            .wrapping_add(self.node.term().0.wrapping_mul(31))
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let share = u32::try_from(mixed >> 56).unwrap_or(0);
+        self.campaign_at = now + self.timing.election + self.timing.election * 15 * share / 25_600;
+    }
+
+    /// Remembers what an event says of other members.
+    fn note(&mut self, now: Duration, event: &Event) {
+        let Event::Receive(envelope) = event else {
+            return;
+        };
+        if envelope.term < self.node.term() {
+            return;
+        }
+        if let Message::Heartbeat(Heartbeat { last, primary, .. }) = envelope.message {
+            let known = self.peers.get(&envelope.from);
+            let peer = Peer {
+                at: now,
+                last,
+                primary,
+                refused_until: known.map_or(Duration::ZERO, |peer| peer.refused_until),
+            };
+            self.peers.insert(envelope.from, peer);
+            if primary {
+                self.wait_for_primary(now);
+            }
+        }
+    }
+
+    fn react(&mut self, now: Duration, effects: &[Effect]) {
+        for effect in effects {
+            match effect {
+                Effect::Send(envelope) => {
+                    if let Message::VoteReply {
+                        granted: true,
+                        dry_run: false,
+                        ..
+                    } = envelope.message
+                    {
+                        self.wait_for_primary(now);
+                    }
+                }
+                Effect::Write { .. } => self.fetch_at = now,
+                Effect::SourceRefused(source) => {
+                    if let Some(peer) = self.peers.get_mut(source) {
+                        peer.refused_until = now + self.timing.refused;
+                    }
+                }
+                Effect::Installed(config) => {
+                    self.peers.retain(|id, _| config.member(*id).is_some());
+                }
+                Effect::Role(State::Primary { writable: false }) if self.node.is_catching_up() => {
+                    self.elected_at = now;
+                    self.beat_at = now;
+                }
+                Effect::Role(State::Secondary) => self.stepped_down(now),
+                _ => {}
+            }
+        }
+    }
+
+    fn stepped_down(&mut self, now: Duration) {
+        self.wait_for_primary(now);
+        self.beat_at = now;
+        if let Some(quiet) = self.quiet.take() {
+            self.frozen_until = now + quiet.frozen;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
