@@ -23,6 +23,7 @@ pub mod key;
 pub mod limits;
 mod map;
 mod open;
+pub mod oplog;
 mod patience;
 mod pause;
 mod plan;

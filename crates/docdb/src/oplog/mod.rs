@@ -1,0 +1,3 @@
+//! The oplog: entries in MongoDB's shape.
+
+pub mod entry;
