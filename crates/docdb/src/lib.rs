@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod catalog;
+pub mod change;
 mod check;
 mod collate;
 mod collection;
