@@ -4,6 +4,7 @@
 
 mod aggregate;
 mod catalog;
+pub mod change;
 mod check;
 mod collate;
 mod collection;
@@ -23,6 +24,7 @@ pub mod key;
 pub mod limits;
 mod map;
 mod open;
+pub mod oplog;
 mod patience;
 mod pause;
 mod plan;

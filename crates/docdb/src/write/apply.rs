@@ -43,8 +43,8 @@ pub enum Applied {
 pub enum AppliedUpdate {
     /// A replacement, or a document of operators.
     Document(RawDocumentBuf),
-    /// A diff of `{$v: 2}`.
-    Delta(Document),
+    /// The diff of `{$v: 2, diff: ..}`.
+    Delta(RawDocumentBuf),
 }
 
 /// An entry: a change of documents of a collection.
@@ -172,8 +172,7 @@ impl One<'_> {
         let update = match (update, &found) {
             (AppliedUpdate::Document(update), _) => update,
             (AppliedUpdate::Delta(diff), Some(found)) => {
-                let current = Document::try_from(found.document.as_ref())?;
-                let next = RawDocumentBuf::try_from(&delta(&current, diff)?)?;
+                let next = delta(&found.document, diff)?;
                 return self.put(writer, found, &next);
             }
             (AppliedUpdate::Delta(_), None) => return Err(not_found(filter)),

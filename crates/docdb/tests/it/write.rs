@@ -6,6 +6,8 @@ use docdb::{
     InsertOptions, UpdateReply, UpdateStatement,
 };
 
+use query::update::{Difference, Form};
+
 use crate::lab::{Lab, ns, on_each, op, raw};
 
 pub(crate) fn set(filter: Document, update: Document) -> UpdateStatement {
@@ -292,5 +294,36 @@ fn entries_are_applied_whole_or_not_and_again_change_nothing() {
             let expected = [doc! { "_id": 2, "u": 2 }, doc! { "_id": 3, "u": 3 }];
             assert_eq!(lab.all(&ns("c")), expected, "{}", lab.engine());
         }
+    });
+}
+
+/// Diffs that `query` makes of two documents lead from one to the other, once and twice.
+#[test]
+fn diffs_of_entries_are_applied() {
+    on_each(|lab| {
+        let before = doc! { "_id": 1, "a": 1, "b": { "x": 1 }, "l": [1, 2, 3] };
+        let after = doc! { "_id": 1, "b": { "x": 1_i64, "y": 0 }, "l": [1, 7], "a": f64::NAN };
+        lab.insert(&ns("c"), std::slice::from_ref(&before));
+        let made = query::update::diff(&raw(&before), &raw(&after), Form::Operators).unwrap();
+        let Difference::Delta(made) = made else {
+            panic!("{made:?}");
+        };
+        let diff = made.get_document("diff").unwrap();
+        for _ in 0..2 {
+            let update = Applied::Update {
+                filter: raw(&doc! { "_id": 1 }),
+                update: AppliedUpdate::Delta(diff.to_owned()),
+                upsert: false,
+            };
+            assert_eq!(applied(lab, vec![update]), None, "{}", lab.engine());
+            let found: Vec<RawDocumentBuf> = lab.all(&ns("c")).iter().map(raw).collect();
+            assert_eq!(found, [raw(&after)], "{}", lab.engine());
+        }
+        let bad = Applied::Update {
+            filter: raw(&doc! { "_id": 1 }),
+            update: AppliedUpdate::Delta(raw(&doc! { "q": {} })),
+            upsert: false,
+        };
+        assert_eq!(applied(lab, vec![bad]), Some(0));
     });
 }

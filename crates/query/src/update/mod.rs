@@ -6,7 +6,7 @@
 mod apply;
 mod array;
 mod array_filter;
-mod delta;
+mod diff;
 mod dollar;
 mod identical;
 mod modifier;
@@ -22,7 +22,7 @@ mod tests;
 mod tree;
 mod upsert;
 
-pub use delta::delta;
+pub use diff::{Difference, Form, delta, diff};
 pub use identical::{identical, identical_values};
 pub(crate) use parse::names;
 pub use spec::{Position, Update};

@@ -17,7 +17,7 @@ use query::schema::Schema;
 use query::settings::Settings;
 use query::sort::Sort;
 use query::stage::{Merge, Statistics};
-use query::update::{Position, Update};
+use query::update::{Difference, Form, Position, Update, delta, diff};
 use query::{Code, Error, Namespace, Result, Row};
 use stdx::Tape;
 
@@ -156,6 +156,58 @@ fn updates() {
             let document = stored(tape);
             if let Some(changed) = update.apply(&document, &at)? {
                 assert_eq!(changed.get("_id"), document.get("_id"));
+            }
+        }
+        Ok(())
+    });
+}
+
+/// A diff, or almost one.
+fn random_diff(tape: &mut Tape, depth: usize) -> Document {
+    let names = [
+        "d", "u", "i", "sa", "sb", "sc", "s0", "s1", "a", "l", "u0", "u2", "q", "s",
+    ];
+    let mut made = Document::new();
+    if tape.chance(64) {
+        made.insert("a", true);
+    }
+    for _ in 0..1 + tape.byte() % 3 {
+        let name = names[tape.index(names.len())];
+        let value = match tape.byte() % 4 {
+            0 if depth > 0 => Bson::Document(random_diff(tape, depth - 1)),
+            1 => Bson::Int32(i32::from(tape.byte() % 5)),
+            2 => value(tape, Kind::Plain, 1),
+            _ => Bson::Document(fields(tape, Kind::Plain, 1)),
+        };
+        made.insert(name, value);
+    }
+    made
+}
+
+/// Applying invalid diffs and diffs of other documents; making diffs of damaged documents.
+#[test]
+fn diffs() {
+    each(9, |tape| {
+        let before = raw(&stored(tape));
+        let made = delta(&before, &raw(&random_diff(tape, DEPTH)))?;
+        Document::try_from(&*made).unwrap();
+        Ok(())
+    });
+    each(10, |tape| {
+        let (before, after) = (raw(&stored(tape)), raw(&stored(tape)));
+        let mut bytes = [before.into_bytes(), after.into_bytes()];
+        for document in &mut bytes {
+            for _ in 0..tape.byte() % 3 {
+                let at = 4 + tape.index(document.len() - 5);
+                document[at] = tape.byte();
+            }
+        }
+        let [before, after] = bytes.map(RawDocumentBuf::from_bytes);
+        let (before, after) = (before?, after?);
+        for form in [Form::Operators, Form::Smallest] {
+            if let Difference::Delta(made) = diff(&before, &after, form)? {
+                let made = made.get_document("diff").unwrap();
+                assert_eq!(delta(&before, made)?, after);
             }
         }
         Ok(())

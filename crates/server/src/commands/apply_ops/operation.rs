@@ -2,7 +2,7 @@
 
 use bson::raw::cstr;
 use bson::spec::BinarySubtype;
-use bson::{Bson, Document, RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
+use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
 use docdb::{Applied, AppliedUpdate};
 use query::pipeline::distinct;
 use query::{Code, Error, Namespace, Result};
@@ -332,20 +332,23 @@ fn bad_uuid() -> Error {
 
 /// Parse an entry's update by its version: 2 is a diff; 1 has operators or is a replacement.
 fn update(document: &RawDocument) -> Result<AppliedUpdate> {
-    let mut document = Document::try_from(document)?;
-    let version = match document.remove("$v") {
-        None => 1,
-        Some(Bson::Int32(version)) => i64::from(version),
-        Some(Bson::Int64(version)) => version,
+    let version = match document.get("$v")? {
+        None => return Ok(AppliedUpdate::Document(document.to_owned())),
+        Some(RawBsonRef::Int32(version)) => i64::from(version),
+        Some(RawBsonRef::Int64(version)) => version,
         Some(_) => 0,
     };
-    match (version, document.remove("diff")) {
-        (2, Some(Bson::Document(diff))) => Ok(AppliedUpdate::Delta(diff)),
-        (1, diff) => {
-            // A replacement may have a field of this name.
-            document.extend(diff.map(|diff| ("diff".to_owned(), diff)));
-            let raw = RawDocumentBuf::try_from(&document)?;
-            Ok(AppliedUpdate::Document(raw))
+    match (version, document.get("diff")?) {
+        (2, Some(RawBsonRef::Document(diff))) => Ok(AppliedUpdate::Delta(diff.to_owned())),
+        (1, _) => {
+            let mut rest = RawDocumentBuf::new();
+            for element in document.iter_elements() {
+                let element = element?;
+                if element.key().as_str() != "$v" {
+                    rest.append(element.key(), element.value()?);
+                }
+            }
+            Ok(AppliedUpdate::Document(rest))
         }
         _ => {
             let message = "Unrecognized $v (Update version) value";
@@ -394,12 +397,40 @@ fn rename(entry: &RawDocument) -> Result<RawDocumentBuf> {
 
 #[cfg(test)]
 mod tests {
+    use bson::doc;
+
     use super::*;
 
     #[test]
     fn the_commands_of_entries_are_commands() {
         for form in FORMS {
             assert!(form.row().is_some(), "{}", form.name);
+        }
+    }
+
+    /// The fields of a replacement keep their order, also one with the name of a diff.
+    #[test]
+    fn updates_are_diffs_or_documents() {
+        let raw = |document| RawDocumentBuf::try_from(&document).unwrap();
+        let whole = doc! {"_id": 1, "diff": 2, "a": 3};
+        let mut versioned = doc! {"$v": 1};
+        versioned.extend(whole.clone());
+        for update in [whole.clone(), versioned] {
+            match super::update(&raw(update)).unwrap() {
+                AppliedUpdate::Document(document) => assert_eq!(document, raw(whole.clone())),
+                AppliedUpdate::Delta(diff) => panic!("{diff:?}"),
+            }
+        }
+        match super::update(&raw(doc! {"$v": 2, "diff": {"u": {"a": 1}}})).unwrap() {
+            AppliedUpdate::Delta(diff) => assert_eq!(diff, raw(doc! {"u": {"a": 1}})),
+            AppliedUpdate::Document(document) => panic!("{document:?}"),
+        }
+        for bad in [
+            doc! {"$v": 2, "diff": 1},
+            doc! {"$v": 3, "diff": {}},
+            doc! {"$v": "2"},
+        ] {
+            assert!(super::update(&raw(bad)).is_err());
         }
     }
 }
