@@ -25,6 +25,7 @@ mod inline;
 mod local;
 mod logins;
 mod maintenance;
+mod page;
 mod privileges;
 mod prometheus;
 mod protocol;
