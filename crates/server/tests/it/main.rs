@@ -11,6 +11,7 @@ mod bulk;
 mod certificates;
 mod client;
 mod current_op;
+mod dashboards;
 mod deviations;
 mod documents;
 mod dump_users;
