@@ -89,9 +89,14 @@ struct Strips {
 
 impl Strips {
     fn of(map: &StorageMap, owners: &HashMap<TreeId, usize>, count: usize) -> Strips {
-        // Files lie one after the other, in the order of the map.
+        // Files lie one after the other, by their names, without those of the log.
+        let placed = || {
+            map.regions
+                .iter()
+                .filter(|region| region.kind != RegionKind::Log)
+        };
         let mut ends: BTreeMap<&str, u64> = BTreeMap::new();
-        for region in &map.regions {
+        for region in placed() {
             let end = ends.entry(&region.file).or_default();
             *end = (*end).max(region.offset.saturating_add(region.length));
         }
@@ -108,6 +113,8 @@ impl Strips {
             let kind = format!("{:?}", region.kind).to_lowercase();
             let bytes = by_kind.entry(kind).or_default();
             *bytes = bytes.saturating_add(region.length);
+        }
+        for region in placed() {
             let owner = region.tree.and_then(|tree| owners.get(&tree));
             let strip = match (region.kind, owner) {
                 (RegionKind::Free, _) => Some(&mut free),
@@ -176,6 +183,7 @@ mod tests {
                 region(0, 150, RegionKind::Data, Some(tree)),
                 region(150, 50, RegionKind::Free, None),
                 region(end - part, part, RegionKind::Meta, None),
+                region(end, 9 * end, RegionKind::Log, None),
             ],
             offsets_are_real: true,
         };
@@ -184,5 +192,6 @@ mod tests {
         assert_eq!(strips.owned[0][..3], [100, 50, 0]);
         assert_eq!(strips.free[..3], [0, 50, 0]);
         assert_eq!(strips.by_kind["data"], 150);
+        assert_eq!(strips.by_kind["log"], 9 * end);
     }
 }

@@ -9,10 +9,19 @@ use serde_json::{Value, json};
 
 use crate::limits::SHOWN_VALUE;
 use crate::state::brief::cut;
-use crate::state::clock;
+use crate::state::{clock, log};
 
 /// Maximum number of commands: what fits on a page.
 const KEPT: usize = 50;
+
+/// Fields that drivers add to every command.
+const NOISE: &[&str] = &[
+    "lsid",
+    "txnNumber",
+    "$clusterTime",
+    "$db",
+    "$readPreference",
+];
 
 /// Slow commands, the last one at the end.
 #[derive(Default)]
@@ -23,8 +32,14 @@ impl Recent {
     pub(crate) fn keep(&mut self, attributes: &Document) {
         let text = |name: &str| attributes.get_str(name).unwrap_or_default().to_owned();
         let number = |name: &str| attributes.get(name).and_then(Bson::as_i64);
-        let command = attributes.get("command").cloned().unwrap_or(Bson::Null);
-        let command = Value::from(command).to_string();
+        let mut command = attributes
+            .get_document("command")
+            .cloned()
+            .unwrap_or_default();
+        for name in NOISE {
+            command.remove(name);
+        }
+        let command = log::text(&command);
         self.0.push_back(json!({
             "at": clock::now().timestamp_millis(),
             "ns": text("ns"),
@@ -63,12 +78,14 @@ mod tests {
         let mut recent = Recent::default();
         for n in 0..1_000_i64 {
             let text = "x".repeat(10_000);
-            recent.keep(&doc! {"ns": "a.b", "durationMillis": n, "command": {"find": text}});
+            let command = doc! {"find": "c", "$db": "a", "a": text};
+            recent.keep(&doc! {"ns": "a.b", "durationMillis": n, "command": command});
         }
         let kept = recent.list();
         assert_eq!(kept.len(), KEPT);
         assert_eq!(kept[0]["millis"], 999);
         let command = kept[0]["command"].as_str().unwrap();
         assert!(command.len() < SHOWN_VALUE + 10, "{}", command.len());
+        assert!(command.starts_with(r#"{"find":"c","a":"xxx"#), "{command}");
     }
 }
