@@ -264,25 +264,32 @@ fn expressions(dashboard: &serde_json::Value) -> Vec<(String, String)> {
     panels.iter().flat_map(of).collect()
 }
 
+/// The dashboards with the names of their files.
+fn dashboards() -> Vec<(String, serde_json::Value)> {
+    let paths = fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|is| is == "json"));
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, serde_json::from_str(&text).unwrap())
+    };
+    paths.map(read).collect()
+}
+
 #[test]
 fn dashboards_name_metrics_that_exist() {
     let reported = reported();
     let mut problems = Vec::new();
     let mut count = 0;
     let mut uids = BTreeSet::new();
-    for entry in fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|extension| extension != "json") {
-            continue;
-        }
-        let text = fs::read_to_string(&path).unwrap();
-        let dashboard: serde_json::Value = serde_json::from_str(&text).unwrap();
+    for (place, dashboard) in dashboards() {
         let uid = dashboard["uid"].as_str().unwrap().to_owned();
-        assert!(uids.insert(uid), "{}: its uid is taken", path.display());
+        assert!(uids.insert(uid), "{place}: its uid is taken");
         for (title, expr) in expressions(&dashboard) {
             count += 1;
             let found = reported.problems(&expr);
-            let place = path.file_name().unwrap().to_string_lossy().into_owned();
             problems.extend(found.iter().map(|what| format!("{place}: {title}: {what}")));
         }
     }
@@ -323,22 +330,40 @@ fn alerts_name_metrics_that_exist() {
     }
 }
 
+/// Run promtool, which must succeed. Returns false if this machine has none.
+fn promtool(arguments: [&str; 3]) -> bool {
+    let mut promtool = Command::new("promtool");
+    let Ok(output) = promtool.args(arguments).current_dir(folder()).output() else {
+        stdx::skip::test("promtool is missing (Debian: prometheus)");
+        return false;
+    };
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let (out, error) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}{error}");
+    true
+}
+
 #[test]
 fn alerts_fire_as_their_tests_say() {
-    for arguments in [
-        ["check", "rules", "alerts.yaml"],
-        ["test", "rules", "alerts_test.yaml"],
-    ] {
-        let mut promtool = Command::new("promtool");
-        let output = promtool.args(arguments).current_dir(folder()).output();
-        let Ok(output) = output else {
-            stdx::skip::test("promtool is missing (Debian: prometheus)");
-            return;
-        };
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let (out, error) = (text(&output.stdout), text(&output.stderr));
-        assert!(output.status.success(), "{out}{error}");
-    }
+    let _ran = promtool(["check", "rules", "alerts.yaml"])
+        && promtool(["test", "rules", "alerts_test.yaml"]);
+}
+
+/// Each expression becomes a recording rule, which promtool parses.
+#[test]
+fn expressions_of_dashboards_are_valid() {
+    let all = dashboards();
+    let rules = all.iter().flat_map(|(_, dashboard)| expressions(dashboard));
+    let rules = rules.enumerate().map(|(number, (_, expr))| {
+        let expr = expr.replace("$__rate_interval", "5m");
+        serde_json::json!({"record": format!("dashboard:{number}"), "expr": expr})
+    });
+    let rules: Vec<serde_json::Value> = rules.collect();
+    let file = serde_json::json!({"groups": [{"name": "dashboards", "rules": rules}]});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rules.yaml");
+    fs::write(&path, file.to_string()).unwrap();
+    let _ran = promtool(["check", "rules", path.to_str().unwrap()]);
 }
 
 #[test]
