@@ -16,8 +16,10 @@ mod command;
 mod commands;
 mod compatibility;
 mod config;
+mod counter;
 mod dispatch;
 pub mod failure;
+mod histogram;
 pub mod limits;
 mod long;
 mod metrics;
@@ -36,11 +38,12 @@ mod startup;
 mod state;
 mod tls;
 mod version;
+mod watch;
 
 pub use compatibility::{HEADING, compatibility};
 pub use config::{
-    Config, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing, Takes, TlsConfig, TlsMode,
-    UnixSocket, all as settings, foreign_parameters,
+    Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing, Takes,
+    TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
 };
 pub use failure::Failure;
 pub use reference::{REFERENCE_HEADING, reference};

@@ -126,7 +126,11 @@ pub(crate) const LABELLED: usize = 200;
 
 /// Maximum number of connections to the Prometheus endpoint: a deployment has few Prometheus
 /// servers.
-pub(crate) const SCRAPERS: usize = 16;
+pub const SCRAPERS: usize = 16;
+
+/// Time between two samples for the page about the server: short stalls show, and reading the
+/// statistics of an engine with 10,000 trees takes 2 ms.
+pub(crate) const SAMPLES: Duration = Duration::from_secs(5);
 
 /// Maximum time that a client may pause in the middle of a message, may leave a reply unread, and
 /// may take for a TLS handshake. Otherwise a connection may be idle without limit.

@@ -1,38 +1,15 @@
 //! Counters of the server. Plain statistics: nothing is decided by them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use wire::Compressor;
 
-use crate::command::{Class, Command, Kind};
+pub(crate) use crate::counter::Counter;
+
+use crate::command::{Class, Command, GREETS, Kind};
+use crate::histogram::Histogram;
 use crate::long::long;
-
-#[derive(Default, Debug)]
-pub(crate) struct Counter(AtomicI64);
-
-impl Counter {
-    /// Count one.
-    pub(crate) fn one(&self) {
-        self.add(1);
-    }
-
-    /// Count `n`.
-    pub(crate) fn add(&self, n: i64) {
-        self.0.fetch_add(n, Ordering::Relaxed);
-    }
-
-    /// Add a size.
-    pub(crate) fn size(&self, n: usize) {
-        self.add(long(n));
-    }
-
-    /// The count.
-    pub(crate) fn get(&self) -> i64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Number and total time of the operations of one class.
 #[derive(Default, Debug)]
@@ -85,6 +62,31 @@ pub(crate) struct Calls {
     pub(crate) total: Counter,
     /// Calls that ended in an error.
     pub(crate) failed: Counter,
+    /// Their durations.
+    pub(crate) durations: Histogram,
+}
+
+/// Durations of commands by class.
+#[derive(Default, Debug)]
+pub(crate) struct Durations {
+    pub(crate) reads: Histogram,
+    pub(crate) writes: Histogram,
+    /// Other commands without greetings, which may wait for a change of the topology.
+    pub(crate) commands: Histogram,
+    /// The ends of transactions.
+    pub(crate) transactions: Histogram,
+}
+
+impl Durations {
+    /// The histograms with the names of their classes.
+    pub(crate) fn by_class(&self) -> [(&'static str, &Histogram); 4] {
+        [
+            ("read", &self.reads),
+            ("write", &self.writes),
+            ("command", &self.commands),
+            ("transaction", &self.transactions),
+        ]
+    }
 }
 
 /// Bytes before and after compression or expansion.
@@ -149,6 +151,10 @@ pub(crate) struct Metrics {
     pub(crate) commands: Latency,
     /// Latency of the ends of transactions.
     pub(crate) transactions: Latency,
+    /// Durations by class, for percentiles.
+    pub(crate) durations: Durations,
+    /// Requests to the metrics endpoint without its token.
+    pub(crate) untrusted: Counter,
     pub(crate) ops: OpCounters,
     pub(crate) documents: Documents,
     /// By compressor. Filled once; only the counters change.
@@ -172,19 +178,28 @@ impl Metrics {
 
     /// Count a command that has ended.
     pub(crate) fn finished(&self, command: &Command, taken: Duration, failed: bool) {
-        let latency = match command.class {
-            Class::Read => &self.reads,
-            Class::Write => &self.writes,
-            Class::Command => &self.commands,
-            Class::Transaction => &self.transactions,
+        let by_class = &self.durations;
+        let (latency, durations) = match command.class {
+            Class::Read => (&self.reads, &by_class.reads),
+            Class::Write => (&self.writes, &by_class.writes),
+            Class::Command => (&self.commands, &by_class.commands),
+            Class::Transaction => (&self.transactions, &by_class.transactions),
         };
         latency.record(taken);
+        // The duration of a greeting that waits says nothing about the server.
+        let measured = !command.has(GREETS);
+        if measured {
+            durations.record(taken);
+        }
         // Commands of other kinds count their documents and statements themselves.
         if command.kind == Kind::Command {
             self.ops.command.one();
         }
         if let Some(calls) = self.calls.get(command.name) {
             calls.total.one();
+            if measured {
+                calls.durations.record(taken);
+            }
             if failed {
                 calls.failed.one();
             }

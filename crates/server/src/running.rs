@@ -68,6 +68,9 @@ impl Running {
         if let Some(listener) = metrics {
             runtime.spawn(prometheus::serve(Arc::clone(&server), listener));
         }
+        if server.watch.is_some() {
+            runtime.spawn(prometheus::keep_history(Arc::clone(&server)));
+        }
         runtime.spawn(housekeep(Arc::clone(&server)));
         let port = addresses.first().map_or(0, SocketAddr::port);
         let attributes = doc! {"port": i32::from(port)};

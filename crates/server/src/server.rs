@@ -37,6 +37,7 @@ use crate::state::trust::Trust;
 use crate::state::usage::Usages;
 use crate::state::versions;
 use crate::tls::Tls;
+use crate::watch::{Gate, Watch};
 
 /// The name of the store's property that holds [`Server::secret`].
 const SECRET: &str = "scram-decoy-secret";
@@ -49,6 +50,7 @@ pub(crate) struct Parts {
     pub(crate) log: Arc<Log>,
     pub(crate) parameters: Parameters,
     pub(crate) tls: Option<Tls>,
+    pub(crate) gate: Gate,
 }
 
 /// The state that all commands share.
@@ -101,6 +103,10 @@ pub(crate) struct Server {
     pub(crate) reserved: Semaphore,
     /// The encryption of connections, unless it is off.
     pub(crate) tls: Option<Tls>,
+    /// Who may read the metrics.
+    pub(crate) gate: Gate,
+    /// What the page about the server shows, if there is one.
+    pub(crate) watch: Option<Watch>,
     /// The number of connections, and its limit.
     pub(crate) connections: Arc<Connections>,
     /// The connected clients.
@@ -128,6 +134,7 @@ impl Server {
             log,
             parameters,
             tls,
+            gate,
         } = parts;
         let topology = Topology::new(config.replica_set.clone(), address(&config, port));
         let users = Users::default();
@@ -147,6 +154,8 @@ impl Server {
             clock: Clock::start(&store)?,
             topology,
             tls,
+            gate,
+            watch: config.endpoint.status_page.then(Watch::default),
             failpoints: FailPoints::new(u64::from(std::process::id())),
             operations: Operations::default(),
             pool: Pool::default(),
@@ -294,12 +303,14 @@ impl Server {
     /// # Errors
     /// `InvalidSSLConfiguration`, naming the file; then the certificates before stay in use.
     pub(crate) fn rotate_certificates(&self) -> Result<()> {
-        let Some(tls) = &self.tls else {
+        let all: Vec<&Tls> = self.tls.iter().chain(self.gate.tls.as_ref()).collect();
+        if all.is_empty() {
             let message = "there are no certificates to rotate: net.tls.mode is disabled";
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
-        };
-        match tls.reload() {
-            Ok(()) => {
+        }
+        let failed: Vec<String> = all.iter().filter_map(|tls| tls.reload().err()).collect();
+        if failed.is_empty() {
+            for tls in all {
                 let attributes = doc! {
                     "subject": tls.own_subject(),
                     "notAfter": tls.expires(),
@@ -307,23 +318,22 @@ impl Server {
                 let message = "Successfully rotated X509 certificates";
                 self.log
                     .info("NETWORK", 4_913_400, "rotate", message, attributes);
-                Ok(())
             }
-            Err(error) => {
-                let message = "Failed to rotate certificates; those before stay in use";
-                self.log.write(Event {
-                    severity: Severity::Warning,
-                    component: "NETWORK",
-                    id: 4_913_401,
-                    context: "rotate",
-                    message,
-                    attributes: doc! {"error": error.clone()},
-                });
-                Err(unusable(format!(
-                    "{error}; the certificates before stay in use"
-                )))
-            }
+            return Ok(());
         }
+        let error = failed.join("; ");
+        let message = "Failed to rotate certificates; those before stay in use";
+        self.log.write(Event {
+            severity: Severity::Warning,
+            component: "NETWORK",
+            id: 4_913_401,
+            context: "rotate",
+            message,
+            attributes: doc! {"error": error.clone()},
+        });
+        Err(unusable(format!(
+            "{error}; the certificates before stay in use"
+        )))
     }
 
     /// Receives `true` when the server stops.

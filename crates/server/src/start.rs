@@ -26,6 +26,7 @@ use crate::server::{Parts, Server};
 use crate::startup;
 use crate::state::log::Log;
 use crate::state::parameters::Parameters;
+use crate::watch::Gate;
 
 /// The time between lines of the log about an engine that is being opened, and how much longer the
 /// service manager waits after each.
@@ -39,6 +40,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub fn problems(config: &Config) -> Vec<String> {
     let mut problems = Parameters::check(config);
     problems.extend(startup::tls(config).err());
+    problems.extend(Gate::open(config).err());
     let mut refuse = |wrong: bool, message: &str| {
         if wrong {
             problems.push(message.to_owned());
@@ -204,6 +206,7 @@ impl Start {
         let parameters =
             Parameters::new(&config).map_err(|error| Failure::new(CONFIGURATION, error.message))?;
         let tls = startup::tls(&config).map_err(|error| Failure::new(CONFIGURATION, error))?;
+        let gate = Gate::open(&config).map_err(|error| Failure::new(CONFIGURATION, error))?;
         startup::warn(&config, &log);
         let parts = Parts {
             config,
@@ -211,6 +214,7 @@ impl Start {
             log,
             parameters,
             tls,
+            gate,
         };
         let server = Server::new(parts, store, commands).map_err(data)?;
         let guard = runtime.enter();

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kv::Durability;
 use query::{Code, Error, Result};
@@ -188,7 +188,8 @@ impl Store {
         let (sender, tasks) = channel();
         let store = Arc::clone(self);
         let outrun = Arc::clone(&state.outrun);
-        let counted = Counted::new()?;
+        let counted = Arc::new(Counted::new()?);
+        state.open = Arc::downgrade(&counted);
         let body = move || {
             let _counted = counted;
             serve(&store, &tasks, deadline, outrun);
@@ -210,11 +211,15 @@ impl Store {
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// A slot of the [`OPEN_MAX`] transactions that may be open.
-struct Counted;
+pub(super) struct Counted {
+    begun: Instant,
+}
 
 impl Counted {
     fn new() -> Result<Counted> {
-        let counted = Counted;
+        let counted = Counted {
+            begun: stdx::time::now(),
+        };
         if OPEN_MAX < OPEN.fetch_add(1, Ordering::Relaxed) + 1 {
             return Err(Error::new(
                 Code::TEMPORARILY_UNAVAILABLE,
@@ -222,6 +227,11 @@ impl Counted {
             ));
         }
         Ok(counted)
+    }
+
+    /// How long the transaction has been open.
+    pub(super) fn age(&self) -> Duration {
+        self.begun.elapsed()
     }
 }
 

@@ -45,7 +45,7 @@ use std::collections::HashMap;
 
 use stdx::sync::OnceLock;
 
-pub(crate) use status::reason;
+pub(crate) use status::{reason, status_document, system_document};
 
 use crate::row::Row;
 

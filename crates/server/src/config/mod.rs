@@ -1,6 +1,7 @@
 //! How a server is set up. Names and defaults are those of MongoDB's configuration file.
 
 mod apply;
+mod endpoint;
 mod engine;
 mod file;
 mod foreign;
@@ -15,6 +16,7 @@ mod value;
 
 pub(crate) use apply::{COMMAND, COMPONENTS};
 pub use apply::{all, foreign_parameters};
+pub use endpoint::EndpointConfig;
 pub use engine::EngineSetup;
 pub use memory::Memory;
 pub use server::{Config, EngineSetting, UnixSocket};

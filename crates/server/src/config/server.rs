@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use wire::Compressor;
 
+use super::endpoint::EndpointConfig;
 use super::tls::TlsConfig;
 use crate::limits;
 
@@ -38,6 +39,8 @@ pub struct Config {
     pub prometheus_port: Option<u16>,
     /// `net.prometheus.bindIp` (default 127.0.0.1).
     pub prometheus_ip: String,
+    /// The rest of `net.prometheus`.
+    pub endpoint: EndpointConfig,
     /// `net.bindIp` (default localhost): addresses, host names, `*` for all addresses, and paths
     /// of Unix sockets.
     pub bind_ip: Vec<String>,
@@ -122,6 +125,7 @@ impl Default for Config {
             port: 27_017,
             prometheus_port: None,
             prometheus_ip: "127.0.0.1".to_owned(),
+            endpoint: EndpointConfig::default(),
             bind_ip: vec!["localhost".to_owned()],
             ipv6: false,
             unix_socket: UnixSocket {

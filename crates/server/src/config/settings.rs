@@ -177,7 +177,43 @@ pub(super) const SETTINGS: &[Setting] = &[
             Ok(())
         },
     )
-    .default("127.0.0.1"),
+    .default("127.0.0.1")
+    .flags(&[Flag::value("prometheusBindIp", "ADDRESS")]),
+    Setting::used(
+        "net.prometheus.tokenFile",
+        "File with the token that requests for metrics must present: as a bearer token, or as the \
+         password of basic authentication",
+        |config, value| {
+            config.endpoint.token_file = Some(PathBuf::from(value));
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("prometheusTokenFile", "FILE")]),
+    Setting::used(
+        "net.prometheus.tls.certificateKeyFile",
+        "PEM file with certificate and private key: serve the metrics by HTTPS",
+        |config, value| {
+            config.endpoint.certificate_key_file = Some(PathBuf::from(value));
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("prometheusTlsCertificateKeyFile", "FILE")]),
+    Setting::used(
+        "net.prometheus.tls.CAFile",
+        "PEM file with the certificate authorities of which a client must present a certificate",
+        |config, value| {
+            config.endpoint.ca_file = Some(PathBuf::from(value));
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("prometheusTlsCAFile", "FILE")]),
+    Setting::used(
+        "net.prometheus.statusPage",
+        "Serve a page about the server at http://127.0.0.1:PORT/ of the metrics",
+        |config, value| switch(&mut config.endpoint.status_page, value),
+    )
+    .default("false")
+    .flags(&[Flag::switch("statusPage", "true")]),
     Setting::used(
         "net.maxIncomingConnections",
         "Maximum number of client connections; further ones are closed immediately",

@@ -172,6 +172,9 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         attributes.insert("ok", 0);
         add_error(&mut attributes, error);
     }
+    if let Some(watch) = &request.server.watch {
+        watch.slow.lock().keep(&attributes);
+    }
     let name = request.client.name();
     request
         .server

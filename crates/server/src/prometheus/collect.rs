@@ -6,44 +6,35 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kv::{EngineStats, IoCount};
-
-use super::text::{Kind, Text};
-use crate::commands::reason;
+use super::float::{float, size, unsigned};
+use super::text::{Kind, Label, Text};
+use super::{engine, exporter, machine};
+use crate::histogram::{BOUNDS, BUCKETS, Histogram};
 use crate::limits::LABELLED;
 use crate::metrics::{Counter, Latency};
 use crate::server::Server;
 use crate::version::{MONGODB, ROMANESCO};
 
-#[expect(clippy::cast_precision_loss, reason = "Prometheus stores floats")]
-fn float(n: i64) -> f64 {
-    n as f64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "Prometheus stores floats")]
-fn unsigned(n: u64) -> f64 {
-    n as f64
-}
-
 fn load(counter: &AtomicU64) -> f64 {
     unsigned(counter.load(Ordering::Relaxed))
-}
-
-fn size(n: usize) -> f64 {
-    unsigned(u64::try_from(n).unwrap_or(u64::MAX))
 }
 
 /// All metrics as of now. Reads statistics of the engine, so it may block.
 pub(super) fn collect(server: &Server) -> String {
     let mut text = Text::default();
     process(server, &mut text);
+    strangers(server, &mut text);
     commands(server, &mut text);
     work(server, &mut text);
+    shared(server, &mut text);
+    cursors(server, &mut text);
     // Without statistics, of an engine that is closed or broken, its families are left out.
     if let Ok(stats) = server.store.engine().stats() {
-        engine(server.store.engine().name(), &stats, &mut text);
+        engine::append(server.store.engine().name(), &stats, &mut text);
     }
     collections(server, &mut text);
+    machine::append(server, &mut text);
+    exporter::append(server, &mut text);
     text.finish()
 }
 
@@ -71,6 +62,9 @@ fn process(server: &Server, text: &mut Text) {
     let help = "Connections accepted.";
     text.one("connections_created_total", Kind::Counter, help, total);
     let metrics = &server.metrics;
+    let help = "Connections refused because of net.maxIncomingConnections.";
+    let refused = float(metrics.rejected.get());
+    text.one("connections_refused_total", Kind::Counter, help, refused);
     let direction = |name| [("direction", name)];
     text.family("network_bytes_total", Kind::Counter, "Bytes of messages.")
         .sample(&direction("in"), float(metrics.bytes_in.get()))
@@ -86,6 +80,41 @@ fn process(server: &Server, text: &mut Text) {
     let rejected = float(metrics.overloaded.get());
     let help = "Commands rejected because too many waited for a worker.";
     text.one("commands_rejected_total", Kind::Counter, help, rejected);
+}
+
+/// Clients that have not authenticated, and those that could not.
+fn strangers(server: &Server, text: &mut Text) {
+    let metrics = &server.metrics;
+    let guests = &server.guests;
+    let help = "Connections that have not authenticated.";
+    let count = size(guests.count());
+    text.one("connections_unauthenticated", Kind::Gauge, help, count);
+    let help = "Memory charged to connections that have not authenticated.";
+    let charged = size(guests.bytes());
+    text.one(
+        "connections_unauthenticated_bytes",
+        Kind::Gauge,
+        help,
+        charged,
+    );
+    let help = "Connections that were closed before they authenticated.";
+    let closed = float(guests.closed.get());
+    text.one(
+        "connections_unauthenticated_closed_total",
+        Kind::Counter,
+        help,
+        closed,
+    );
+    text.family(
+        "logins_total",
+        Kind::Counter,
+        "Logins that failed or were delayed.",
+    )
+    .sample(&[("result", "failed")], float(server.logins.failed.get()))
+    .sample(&[("result", "delayed")], float(server.logins.delayed.get()));
+    let help = "Requests to this endpoint without its token.";
+    let untrusted = float(metrics.untrusted.get());
+    text.one("endpoint_refused_total", Kind::Counter, help, untrusted);
 }
 
 fn commands(server: &Server, text: &mut Text) {
@@ -132,6 +161,7 @@ fn commands(server: &Server, text: &mut Text) {
     for (name, calls) in used() {
         text.sample(&[("command", name)], float(calls.failed.get()));
     }
+    durations(server, text);
     let documents = &metrics.documents;
     let action = |name| [("action", name)];
     text.family("documents_total", Kind::Counter, "Documents by action.")
@@ -139,6 +169,26 @@ fn commands(server: &Server, text: &mut Text) {
         .sample(&action("inserted"), float(documents.inserted.get()))
         .sample(&action("updated"), float(documents.updated.get()))
         .sample(&action("deleted"), float(documents.deleted.get()));
+}
+
+fn durations(server: &Server, text: &mut Text) {
+    let one = |text: &mut Text, labels: &[Label<'_>], durations: &Histogram| {
+        let bounds = BOUNDS.iter().map(|micros| float(*micros) / 1e6);
+        let bounds = bounds.chain([f64::INFINITY]);
+        let buckets = bounds.zip(durations.counts().map(float));
+        text.histogram(labels, buckets, float(durations.micros()) / 1e6);
+    };
+    let help = "Durations of commands without greetings, by class.";
+    text.family("operation_duration_seconds", Kind::Histogram, help);
+    for (class, durations) in server.metrics.durations.by_class() {
+        one(text, &[("class", class)], durations);
+    }
+    let help = "Durations of commands without greetings, by name.";
+    text.family("command_duration_seconds", Kind::Histogram, help);
+    let calls = server.metrics.calls.iter();
+    for (name, calls) in calls.filter(|(_, calls)| calls.durations.counts() != [0; BUCKETS]) {
+        one(text, &[("command", name)], &calls.durations);
+    }
 }
 
 fn work(server: &Server, text: &mut Text) {
@@ -169,8 +219,41 @@ fn work(server: &Server, text: &mut Text) {
     );
     let open = size(store.open_transactions());
     text.one("transactions_open", Kind::Gauge, "Transactions open.", open);
+    let oldest = store.oldest_transaction().unwrap_or_default();
+    let help = "Age of the oldest open transaction in seconds, 0 without one.";
+    let oldest = oldest.as_secs_f64();
+    text.one("transaction_oldest_seconds", Kind::Gauge, help, oldest);
     let sessions = size(store.session_ids().len());
     text.one("sessions", Kind::Gauge, "Sessions in use.", sessions);
+}
+
+/// What queries share: memory, and turns on the processors.
+fn shared(server: &Server, text: &mut Text) {
+    let memory = server.memory.usage();
+    text.family(
+        "query_memory_bytes",
+        Kind::Gauge,
+        "Memory of all queries together.",
+    )
+    .sample(&[("state", "limit")], size(memory.limit))
+    .sample(&[("state", "used")], size(memory.used))
+    .sample(&[("state", "peak")], size(memory.peak));
+    let help = "Requests for memory of queries that were refused.";
+    let refused = unsigned(memory.refused);
+    text.one("query_memory_refused_total", Kind::Counter, help, refused);
+    let slots = server.processors.usage();
+    text.family(
+        "time_slices",
+        Kind::Gauge,
+        "Time slices of long operations.",
+    )
+    .sample(&[("state", "slots")], size(slots.total))
+    .sample(&[("state", "held")], size(slots.held))
+    .sample(&[("state", "waiting")], size(slots.waiting));
+}
+
+fn cursors(server: &Server, text: &mut Text) {
+    let store = &server.store;
     let cursors = store.cursor_figures();
     text.family("cursors", Kind::Gauge, "Cursors open.")
         .sample(&[("state", "open")], unsigned(cursors.open))
@@ -182,65 +265,6 @@ fn work(server: &Server, text: &mut Text) {
     let timed_out = unsigned(cursors.timed_out);
     let help = "Cursors ended for lack of use.";
     text.one("cursors_timed_out_total", Kind::Counter, help, timed_out);
-}
-
-fn traffic(name: &'static str, help: &str, counts: &[IoCount], engine: &str, text: &mut Text) {
-    text.family(name, Kind::Counter, help);
-    for count in counts {
-        let reason = reason(count);
-        let labels = [("engine", engine), ("reason", reason.as_str())];
-        text.sample(&labels, unsigned(count.bytes));
-    }
-}
-
-fn engine(name: &str, stats: &EngineStats, text: &mut Text) {
-    let written = "Bytes the engine wrote, by reason.";
-    traffic(
-        "engine_written_bytes_total",
-        written,
-        &stats.written,
-        name,
-        text,
-    );
-    let read = "Bytes the engine read, by reason.";
-    traffic("engine_read_bytes_total", read, &stats.read, name, text);
-    text.family("engine_stalls_total", Kind::Counter, "Waits, by reason.");
-    for stall in &stats.stalls {
-        let labels = [("engine", name), ("reason", stall.reason.as_str())];
-        text.sample(&labels, unsigned(stall.count));
-    }
-    let help = "Seconds waited, by reason.";
-    text.family("engine_stall_seconds_total", Kind::Counter, help);
-    for stall in &stats.stalls {
-        if let Some(micros) = stall.micros {
-            let labels = [("engine", name), ("reason", stall.reason.as_str())];
-            text.sample(&labels, unsigned(micros) / 1e6);
-        }
-    }
-    if let Some(cache) = &stats.cache {
-        let of = |state| [("engine", name), ("state", state)];
-        text.family("engine_cache_bytes", Kind::Gauge, "The engine's cache.")
-            .sample(&of("capacity"), unsigned(cache.capacity_bytes))
-            .sample(&of("used"), unsigned(cache.used_bytes))
-            .sample(&of("dirty"), unsigned(cache.dirty_bytes));
-        let of = |result| [("engine", name), ("result", result)];
-        let help = "Lookups in the engine's cache.";
-        text.family("engine_cache_lookups_total", Kind::Counter, help)
-            .sample(&of("hit"), unsigned(cache.hits))
-            .sample(&of("miss"), unsigned(cache.misses));
-    }
-    if let Some(debt) = stats.debt_bytes {
-        let help = "Bytes whose background work is owed.";
-        text.family("engine_debt_bytes", Kind::Gauge, help)
-            .sample(&[("engine", name)], unsigned(debt));
-    }
-    // Counters and gauges share the family: only the engine's names tell them apart.
-    let help = "Statistics under the engine's own names.";
-    text.family("engine_figure", Kind::Gauge, help);
-    for (counter, value) in &stats.counters {
-        let labels = [("engine", name), ("name", counter.as_str())];
-        text.sample(&labels, unsigned(*value));
-    }
 }
 
 fn collections(server: &Server, text: &mut Text) {

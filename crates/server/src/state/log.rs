@@ -270,6 +270,13 @@ fn append(line: &mut String, value: &Bson) {
     }
 }
 
+/// A document as relaxed extended JSON, its fields in their order.
+pub(crate) fn text(document: &Document) -> String {
+    let mut text = String::new();
+    append(&mut text, &Bson::Document(document.clone()));
+    text
+}
+
 fn line(event: &Event<'_>) -> String {
     let json = |value: Bson| serde_json::Value::from(value).to_string();
     let text = |text: &str| json(Bson::from(text));

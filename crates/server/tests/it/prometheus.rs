@@ -5,9 +5,9 @@ use std::net::TcpStream;
 
 use bson::doc;
 
-use crate::client::Site;
+use crate::client::{Site, await_so};
 
-fn ask(site: &Site, line: &str) -> (String, String) {
+pub(crate) fn ask(site: &Site, line: &str) -> (String, String) {
     let address = site.server.metrics_address().expect("the endpoint is on");
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "{line}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
@@ -33,28 +33,154 @@ fn metrics_are_served_in_the_text_format() {
         "romanesco_collection_documents{database=\"test\",collection=\"c\"} 2",
         "romanesco_commands_total{command=\"insert\"} 1",
         "# TYPE romanesco_engine_written_bytes_total counter",
+        "romanesco_operation_duration_seconds_bucket{class=\"write\",le=\"+Inf\"} 1",
+        "romanesco_operation_duration_seconds_count{class=\"write\"} 1",
+        "romanesco_command_duration_seconds_count{command=\"insert\"} 1",
+        "romanesco_query_memory_refused_total 0",
+        "romanesco_connections_unauthenticated 0",
+        "romanesco_logins_total{result=\"failed\"} 0",
     ] {
         assert!(body.lines().any(|found| found == line), "{line} in {body}");
     }
-    let mut families = std::collections::BTreeSet::new();
-    for line in body.lines() {
-        if let Some(rest) = line.strip_prefix("# TYPE ") {
-            let (name, kind) = rest.split_once(' ').unwrap();
-            assert!(families.insert(name.to_owned()), "{name} twice");
-            assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
-        } else if !line.starts_with('#') {
-            let name = line.split(['{', ' ']).next().unwrap();
-            assert!(families.contains(name), "{name} has no type");
-            let value = line.rsplit(' ').next().unwrap();
-            value.parse::<f64>().unwrap();
-        }
-    }
+    check_families(&body);
     assert!(ask(&site, "GET / HTTP/1.1").0.starts_with("HTTP/1.1 404"));
     assert!(
         ask(&site, "POST /metrics HTTP/1.1")
             .0
             .starts_with("HTTP/1.1 405")
     );
+}
+
+/// Each family has one type, and each sample belongs to a family before it.
+fn check_families(body: &str) {
+    let mut families = std::collections::BTreeMap::new();
+    for line in body.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = rest.split_once(' ').unwrap();
+            let before = families.insert(name.to_owned(), kind.to_owned());
+            assert!(before.is_none(), "{name} twice");
+            if kind != "untyped" {
+                assert_eq!(name.ends_with("_total"), kind == "counter", "{name}");
+            }
+        } else if !line.starts_with('#') {
+            let name = line.split(['{', ' ']).next().unwrap();
+            let parts = ["_bucket", "_sum", "_count"];
+            let of = parts.iter().find_map(|part| name.strip_suffix(part));
+            let histogram = of.is_some_and(|of| families.get(of).is_some_and(|k| k == "histogram"));
+            assert!(
+                histogram || families.contains_key(name),
+                "{name} has no type"
+            );
+            let value = line.rsplit(' ').next().unwrap();
+            value.parse::<f64>().unwrap();
+        }
+    }
+}
+
+/// The value of a sample.
+fn sample(body: &str, name: &str) -> Option<f64> {
+    let mut lines = body.lines();
+    let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value.map(|value| value.parse().unwrap())
+}
+
+#[test]
+fn names_of_mongodb_exporter_are_served() {
+    let site = Site::with(|config| config.prometheus_port = Some(0));
+    let mut client = site.client();
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": 1}]});
+    let (_, body) = ask(&site, "GET /metrics HTTP/1.1");
+    for (name, least) in [
+        ("mongodb_up", 1.0),
+        ("mongodb_ss_connections{conn_type=\"current\"}", 1.0),
+        ("mongodb_ss_connections{conn_type=\"available\"}", 1.0),
+        ("mongodb_ss_opcounters{legacy_op_type=\"insert\"}", 1.0),
+        ("mongodb_ss_opcounters{legacy_op_type=\"command\"}", 0.0),
+        ("mongodb_ss_opLatencies_ops{op_type=\"writes\"}", 1.0),
+        ("mongodb_ss_opLatencies_latency{op_type=\"writes\"}", 1.0),
+        ("mongodb_ss_opLatencies_writes_latency", 1.0),
+        ("mongodb_ss_network_bytesIn", 1.0),
+        ("mongodb_ss_network_bytesOut", 1.0),
+        ("mongodb_ss_network_numRequests", 1.0),
+        ("mongodb_ss_mem_resident", 1.0),
+        ("mongodb_ss_mem_virtual", 1.0),
+        ("mongodb_ss_metrics_document{doc_op_type=\"inserted\"}", 1.0),
+        ("mongodb_ss_metrics_cursor_open{csr_type=\"total\"}", 0.0),
+        ("mongodb_ss_metrics_commands_insert_total", 1.0),
+        (
+            "mongodb_ss_metrics_commands_total{cmd_name=\"insert\"}",
+            1.0,
+        ),
+        (
+            "mongodb_ss_globalLock_currentQueue{count_type=\"total\"}",
+            0.0,
+        ),
+        ("mongodb_ss_asserts{assert_type=\"user\"}", 0.0),
+        ("mongodb_ss_extra_info_page_faults", 0.0),
+        ("mongodb_ss_transactions_currentOpen", 0.0),
+        ("mongodb_ss_repl_ismaster", 1.0),
+        ("mongodb_ss_uptime", 0.0),
+        ("mongodb_sys_cpu_num_cpus", 1.0),
+    ] {
+        let found = sample(&body, name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(least <= found, "{name} is {found}");
+    }
+    assert!(
+        !body.contains("mongodb_ss_betree"),
+        "the engine has names of its own"
+    );
+}
+
+#[test]
+fn the_process_and_the_machine_are_measured() {
+    let site = Site::with(|config| config.prometheus_port = Some(0));
+    let (_, body) = ask(&site, "GET /metrics HTTP/1.1");
+    let positive = |name: &str| {
+        let found = sample(&body, name).unwrap_or_else(|| panic!("{name} is missing"));
+        assert!(0.0 < found, "{name} is {found}");
+        found
+    };
+    let resident = positive("process_resident_memory_bytes");
+    assert!(resident <= positive("process_virtual_memory_bytes"));
+    assert!(positive("process_open_fds") <= positive("process_max_fds"));
+    let started = positive("process_start_time_seconds");
+    let now = stdx::time::wall().as_secs_f64();
+    assert!(
+        started < now + 60.0 && now - 86_400.0 < started,
+        "{started}"
+    );
+    positive("process_threads");
+    positive("romanesco_memory_limit_bytes");
+    positive("romanesco_host_memory_bytes{state=\"total\"}");
+    positive("romanesco_host_cpu_seconds_total{mode=\"user\"}");
+    let total = positive("romanesco_data_filesystem_bytes{state=\"total\"}");
+    assert!(positive("romanesco_data_filesystem_bytes{state=\"used\"}") <= total);
+}
+
+#[test]
+fn the_oldest_open_transaction_is_reported() {
+    let site = Site::with(|config| config.prometheus_port = Some(0));
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "c"});
+    let oldest = || {
+        let (_, body) = ask(&site, "GET /metrics HTTP/1.1");
+        sample(&body, "romanesco_transaction_oldest_seconds").unwrap()
+    };
+    assert!(oldest().abs() < f64::EPSILON);
+    let session = bson::Binary {
+        subtype: bson::spec::BinarySubtype::Uuid,
+        bytes: vec![7; 16],
+    };
+    let of = doc! {"lsid": {"id": session}, "txnNumber": 1_i64, "autocommit": false};
+    let mut insert = doc! {"insert": "c", "documents": [{"_id": 1}], "startTransaction": true};
+    insert.extend(of.clone());
+    client.ok("test", insert);
+    assert!(0.0 < oldest());
+    let mut commit = doc! {"commitTransaction": 1};
+    commit.extend(of);
+    client.ok("admin", commit);
+    // The thread of the transaction ends after the reply.
+    await_so("the transaction to end", || oldest().abs() < f64::EPSILON);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The commands that report statistics of the whole server.
 
-use bson::{Bson, doc};
+use bson::{Bson, Document, doc};
 use query::Result;
 use wire::Builder;
 
@@ -60,10 +60,7 @@ fn status(server: &Server, reply: &mut Builder) -> Result<()> {
         }),
     );
     sections::connections(server, reply);
-    reply.value(
-        "extra_info",
-        &Bson::Document(doc! {"note": "fields vary by platform"}),
-    );
+    sections::extra(reply);
     sections::queues(server, reply);
     work::sessions(server, reply);
     sections::network(server, reply);
@@ -75,6 +72,23 @@ fn status(server: &Server, reply: &mut Builder) -> Result<()> {
     sections::memory(reply);
     work::metrics(server, reply);
     Ok(())
+}
+
+/// The reply of `serverStatus` as a document.
+///
+/// # Errors
+/// Those of the engine.
+pub(crate) fn status_document(server: &Server) -> Result<Document> {
+    let mut reply = Builder::new();
+    status(server, &mut reply)?;
+    Ok(Document::try_from(reply.into_document())?)
+}
+
+/// Processors and memory of the machine as a document.
+pub(crate) fn system_document() -> Document {
+    let mut reply = Builder::new();
+    system::metrics(&mut reply);
+    Document::try_from(reply.into_document()).unwrap_or_default()
 }
 
 fn server_status(call: &Call<'_>, reply: &mut Builder) -> Result<()> {

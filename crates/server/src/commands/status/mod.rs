@@ -8,4 +8,5 @@ mod system;
 mod work;
 
 pub(super) use command::ROWS;
+pub(crate) use command::{status_document, system_document};
 pub(crate) use engine::reason;

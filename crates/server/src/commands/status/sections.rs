@@ -212,6 +212,20 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
     reply.object_id("electionId", topology.election).close();
 }
 
+/// What the kernel counts for the process.
+pub(super) fn extra(reply: &mut Builder) {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name of the process, in parentheses, may contain spaces; the third column follows it.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let faults = rest.split_whitespace().nth(9);
+    let faults = faults.and_then(|count| count.parse().ok()).unwrap_or(0);
+    reply
+        .open_document("extra_info")
+        .string("note", "fields vary by platform")
+        .long("page_faults", faults)
+        .close();
+}
+
 /// Memory of the process.
 pub(super) fn memory(reply: &mut Builder) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
