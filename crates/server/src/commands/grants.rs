@@ -9,6 +9,7 @@ use crate::access::{Asked, Needed};
 use crate::arguments::Arguments;
 use crate::auth::custom::Name;
 use crate::auth::privilege::{Grant, Wanted, joined};
+use crate::request::Call;
 
 /// The roles that an argument lists, as name and database.
 ///
@@ -38,6 +39,19 @@ pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Nam
         }
     }
     Ok(listed)
+}
+
+/// Check that a list of roles or privileges to grant or revoke exists and is not empty.
+///
+/// # Errors
+/// `BadValue` for an empty one.
+pub(super) fn some(request: &Call<'_>, name: &str) -> Result<()> {
+    if request.arguments().need_array(name)?.is_empty() {
+        let command = request.command.name;
+        let message = format!("{command} command requires a non-empty \"{name}\" array");
+        return Err(Error::bad_value(message));
+    }
+    Ok(())
 }
 
 /// The privileges that an argument lists, one per resource.
