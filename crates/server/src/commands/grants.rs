@@ -183,8 +183,17 @@ pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> 
     let sent = &asked.sent;
     let arguments = sent.arguments;
     let mut wanted = Vec::new();
+    // Users may have the privilege to change their own data or password.
+    let is_own = sent.collection() == asked.user.name && sent.database == asked.user.database;
+    let change = |own: &'static str, any: &'static str| {
+        let own = sent.on_database(own);
+        match is_own && asked.user.may(&own) {
+            true => own,
+            false => sent.on_database(any),
+        }
+    };
     if arguments.get("customData").is_some() {
-        wanted.push(sent.on_database("changeCustomData"));
+        wanted.push(change("changeOwnCustomData", "changeCustomData"));
     }
     if arguments.get("roles").is_some() {
         wanted.push(Wanted::Everywhere("revokeRole"));
@@ -196,7 +205,7 @@ pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> 
     // A change of the mechanisms removes credentials, so it counts as a change of them.
     if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()
     {
-        wanted.push(sent.on_database("changePassword"));
+        wanted.push(change("changeOwnPassword", "changePassword"));
     }
     needed.extend(wanted);
     Ok(())

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bson::{Bson, doc};
 
-use crate::auth::{as_user, guarded};
+use crate::auth::{as_user, guarded, log_in};
 use crate::client::{Client, batch};
 
 const UNAUTHORIZED: i32 = 13;
@@ -343,4 +343,41 @@ fn a_grant_of_nothing_is_refused_and_says_nothing() {
         assert_eq!(stranger.fails("test", nothing.clone()).0, UNAUTHORIZED);
         assert_eq!(root.fails("test", nothing).0, 2, "{command}");
     }
+}
+
+/// The privileges to change one's own password and data reach no other user.
+#[test]
+fn users_with_the_privilege_change_themselves_and_nobody_else() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let every = doc! {"db": "", "collection": ""};
+    let actions = ["changeOwnPassword", "changeOwnCustomData"];
+    root.ok(
+        "admin",
+        doc! {"createRole": "own", "roles": [],
+        "privileges": [{"resource": every, "actions": &actions}]},
+    );
+    let password = |user: &str| doc! {"updateUser": user, "pwd": "other"};
+    let data = |user: &str| doc! {"updateUser": user, "customData": {"a": 1}};
+    let mut reader = as_user(&site, "test", "reader");
+    assert_eq!(reader.fails("test", password("reader")).0, UNAUTHORIZED);
+    assert_eq!(reader.fails("test", data("reader")).0, UNAUTHORIZED);
+    let own = [doc! {"role": "own", "db": "admin"}];
+    root.ok("test", doc! {"grantRolesToUser": "reader", "roles": &own});
+    // A user of the same name in another database is another user.
+    root.ok(
+        "other",
+        doc! {"createUser": "reader", "pwd": "secret", "roles": []},
+    );
+    for (database, user) in [("test", "writer"), ("other", "reader")] {
+        assert_eq!(reader.fails(database, password(user)).0, UNAUTHORIZED);
+        assert_eq!(reader.fails(database, data(user)).0, UNAUTHORIZED);
+    }
+    let with_roles = doc! {"updateUser": "reader", "pwd": "other", "roles": ["readWrite"]};
+    assert_eq!(reader.fails("test", with_roles).0, UNAUTHORIZED);
+    reader.ok("test", data("reader"));
+    reader.ok("test", password("reader"));
+    let mut again = site.client();
+    let done = log_in(&mut again, "test", "reader", "other");
+    assert!(done.get_bool("done").unwrap(), "{done}");
 }
