@@ -345,7 +345,7 @@ fn a_grant_of_nothing_is_refused_and_says_nothing() {
     }
 }
 
-/// The privileges to change one's own password and data reach no other user.
+/// The privileges of a user to change its password and data reach no other user.
 #[test]
 fn users_with_the_privilege_change_themselves_and_nobody_else() {
     let site = guarded();

@@ -2,9 +2,9 @@
 //! query, a write, a count and a sort return what a scan with the filter returns.
 //!
 //! The engine takes keys of 64 bytes, and values have 20 more and 20 less, most of them alike up to
-//! the cut, and some continue others with a NUL. Each query is run by every plan there is and by one
-//! of the ways to ask. The number of queries can be set with `ROMANESCO_QUERIES`, the first seed
-//! with `ROMANESCO_SEED`.
+//! the cut; some continue others with a NUL. Each query is run by every plan there is and by one of
+//! the ways to ask. The number of queries can be set with `ROMANESCO_QUERIES`, the first seed with
+//! `ROMANESCO_SEED`.
 
 mod data;
 mod edges;
