@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use betree::{Batch, Db, Durability, ErrorKind, Options, Transaction, TreeId, TreeOptions};
 use sim::{SimOptions, SimVfs};
-use stdx::sync::spawn;
+use stdx::sync::{JoinHandle, spawn};
 
 use crate::slow::{Slow, Watch};
 
@@ -50,7 +50,7 @@ fn close_while_held(
     disk: &SimVfs,
     watch: &Arc<Watch>,
     db: Db,
-    work: std::thread::JoinHandle<()>,
+    work: JoinHandle<()>,
 ) -> Vec<&'static str> {
     watch.wait_until_held();
     let (closed, wait) = mpsc::channel();

@@ -138,20 +138,24 @@ fn byte_of_null(descending: bool) -> u8 {
     if descending { !ascending } else { ascending }
 }
 
-/// Move to the first key that does not begin with `prefix`. Returns whether one exists.
-fn skip(cursor: &mut dyn Cursor, prefix: &mut Vec<u8>, done: &mut Scanned) -> Result<bool> {
+/// Move to the first key of another value than `component`. Returns whether one exists.
+///
+/// The component of a string also begins the component of a string that continues it with a NUL,
+/// which sorts after [`AFTER`] in an ascending field, and before all keys of the string in a
+/// descending one.
+fn skip(cursor: &mut dyn Cursor, component: &mut Vec<u8>, done: &mut Scanned) -> Result<bool> {
+    component.push(AFTER);
     for _ in 0..STEPS {
         if !cursor.advance().map_err(error::engine)? {
             return Ok(false);
         }
-        if !cursor.key().starts_with(prefix) {
+        if component.as_slice() <= cursor.key() {
             return Ok(true);
         }
         done.keys += 1;
     }
     done.seeks += 1;
-    prefix.push(AFTER);
-    cursor.seek(prefix).map_err(error::engine)
+    cursor.seek(component).map_err(error::engine)
 }
 
 /// The plan as `explain` shows it.
@@ -189,4 +193,38 @@ pub(crate) fn describe(request: &DistinctRequest, index: &Index, done: Option<Sc
     }
     outer.insert("inputStage", scan);
     Bson::Document(outer)
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Bson, Document, doc};
+
+    use super::super::DistinctRequest;
+    use super::super::tests::{Fixture, raw};
+    use crate::InsertOptions;
+
+    #[test]
+    fn strings_that_continue_others_with_a_nul_are_values_of_their_own() {
+        // Few and many documents of one value: the scan steps, and seeks.
+        for (direction, copies) in [(1, 1), (-1, 1), (1, 9), (-1, 9)] {
+            let fixture = Fixture::new();
+            let texts = ["", "\0", "k", "k\0", "k\0\0", "kk"];
+            let of = |text: &str| (0..copies).map(|_| doc! { "a": text }).collect::<Vec<_>>();
+            let documents: Vec<Document> = texts.iter().flat_map(|text| of(text)).collect();
+            let raws: Vec<_> = documents.iter().map(raw).collect();
+            let raws: Vec<_> = raws.iter().map(AsRef::as_ref).collect();
+            let Fixture { store, op, ns, .. } = &fixture;
+            let inserted = store.insert(op, ns, &raws, InsertOptions::default());
+            assert!(inserted.unwrap().errors.is_empty());
+            let index = doc! { "key": { "a": direction }, "name": "a" };
+            store.create_indexes(op, ns, &[index]).unwrap();
+            let request = DistinctRequest {
+                key: "a".to_owned(),
+                ..DistinctRequest::default()
+            };
+            let values = store.distinct(op, ns, &request).unwrap();
+            let wanted = texts.map(Bson::from);
+            assert_eq!(values, wanted, "{direction}, {copies} copies");
+        }
+    }
 }

@@ -22,6 +22,7 @@ use super::predicate::Conjunction;
 use super::scan::{ByteRange, KeyRanges, compile, cut_end, cut_start, encode, merge};
 use super::space::Space;
 use super::wildcard;
+use crate::key::BEFORE;
 
 /// Maximum depth of nested disjunctions whose branches get scans of their own.
 const OR_DEPTH: usize = 4;
@@ -488,7 +489,8 @@ fn within(edges: ByteRange, true_bytes: usize) -> KeyRanges {
     }
 }
 
-/// An edge as a full key, not truncated.
+/// An edge as a full key, not truncated. All keys with its values sort after it; keys with a string
+/// that continues its last one with a NUL sort before it in a descending field.
 fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     let Some(edge) = of else {
         return Ok(None);
@@ -508,5 +510,6 @@ fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     for (value, coding) in edge.values().zip(index.coding()) {
         key.extend(encode(value, coding)?);
     }
+    key.push(BEFORE);
     Ok(Some(key))
 }

@@ -32,10 +32,18 @@ impl Hold {
     /// Take the lock, and write this process's id.
     pub(super) fn take(path: &Path) -> Result<Hold> {
         let end = time::now() + LOOKED_AT_MAX;
+        Hold::take_while(path, &mut || {
+            time::sleep(LOOK);
+            time::now() < end
+        })
+    }
+
+    /// Take the lock. While another process has it, call `wait`, which returns whether to try
+    /// again: [`in_use`] takes the lock for a moment as well.
+    fn take_while(path: &Path, wait: &mut dyn FnMut() -> bool) -> Result<Hold> {
         let lock = loop {
             match DirLock::acquire(path) {
-                // [`in_use`] takes the lock for a moment as well.
-                Err(e) if is_taken(&e) && time::now() < end => time::sleep(LOOK),
+                Err(e) if is_taken(&e) && wait() => {}
                 taken => break taken.map_err(|e| refused(path, &e))?,
             }
         };
@@ -127,14 +135,17 @@ mod tests {
     #[test]
     fn who_only_looks_is_waited_for_and_who_works_is_not() {
         let dir = tempfile::tempdir().unwrap();
-        let looking = DirLock::acquire(dir.path()).unwrap();
-        let gone = stdx::sync::spawn("looking", move || {
-            time::sleep(LOOK * 3);
-            drop(looking);
-        })
-        .unwrap();
-        let hold = Hold::take(dir.path()).unwrap();
-        gone.join().unwrap();
+        let mut looking = Some(DirLock::acquire(dir.path()).unwrap());
+        let mut looks = 0;
+        let hold = Hold::take_while(dir.path(), &mut || {
+            looks += 1;
+            if looks == 3 {
+                looking = None;
+            }
+            true
+        });
+        let hold = hold.unwrap();
+        assert_eq!(looks, 3);
         let error = Hold::take(dir.path()).unwrap_err().to_string();
         assert!(
             error.contains("in use") && error.contains("lab stop"),

@@ -26,6 +26,7 @@ use super::custom::{self, Name, Role, Roles, key};
 use super::privilege::{Grant, Wanted};
 use super::restriction::Restrictions;
 use super::scram::{Credential, Mechanism};
+use super::turn::{Held, Turn};
 use crate::metrics::Counter;
 use crate::own;
 
@@ -92,6 +93,8 @@ pub(crate) struct Users {
     /// Held while the collections are read, so that an older read does not replace a newer one.
     /// Lookups do not wait for it.
     turn: Mutex<()>,
+    /// Held by a command that changes users or roles.
+    changes: Turn,
     /// Number of times that the collections were read.
     pub(crate) reads: Counter,
     /// Number of users whose privileges were computed from their documents.
@@ -130,6 +133,16 @@ impl Users {
             true => Ok(()),
             false => self.read(store, &known),
         }
+    }
+
+    /// Let no other command change users or roles, and read those that were changed before.
+    ///
+    /// # Errors
+    /// Those of storage; when the operation ends while it waits.
+    pub(crate) fn alone(&self, store: &Store, op: &Op<'_>) -> Result<Held<'_>> {
+        let held = self.changes.take(op)?;
+        self.refresh(store)?;
+        Ok(held)
     }
 
     /// Read both collections; reuse the users of `before` that are unchanged.

@@ -9,6 +9,7 @@ use crate::access::{Asked, Needed};
 use crate::arguments::Arguments;
 use crate::auth::custom::Name;
 use crate::auth::privilege::{Grant, Wanted, joined};
+use crate::request::Call;
 
 /// The roles that an argument lists, as name and database.
 ///
@@ -38,6 +39,19 @@ pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Nam
         }
     }
     Ok(listed)
+}
+
+/// Check that a list of roles or privileges to grant or revoke exists and is not empty.
+///
+/// # Errors
+/// `BadValue` for an empty one.
+pub(super) fn some(request: &Call<'_>, name: &str) -> Result<()> {
+    if request.arguments().need_array(name)?.is_empty() {
+        let command = request.command.name;
+        let message = format!("{command} command requires a non-empty \"{name}\" array");
+        return Err(Error::bad_value(message));
+    }
+    Ok(())
 }
 
 /// The privileges that an argument lists, one per resource.
@@ -169,8 +183,17 @@ pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> 
     let sent = &asked.sent;
     let arguments = sent.arguments;
     let mut wanted = Vec::new();
+    // Users may have the privilege to change their own data or password.
+    let is_own = sent.collection() == asked.user.name && sent.database == asked.user.database;
+    let change = |own: &'static str, any: &'static str| {
+        let own = sent.on_database(own);
+        match is_own && asked.user.may(&own) {
+            true => own,
+            false => sent.on_database(any),
+        }
+    };
     if arguments.get("customData").is_some() {
-        wanted.push(sent.on_database("changeCustomData"));
+        wanted.push(change("changeOwnCustomData", "changeCustomData"));
     }
     if arguments.get("roles").is_some() {
         wanted.push(Wanted::Everywhere("revokeRole"));
@@ -182,7 +205,7 @@ pub(super) fn update_user(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> 
     // A change of the mechanisms removes credentials, so it counts as a change of them.
     if wanted.is_empty() || arguments.get("pwd").is_some() || arguments.get("mechanisms").is_some()
     {
-        wanted.push(sent.on_database("changePassword"));
+        wanted.push(change("changeOwnPassword", "changePassword"));
     }
     needed.extend(wanted);
     Ok(())

@@ -95,6 +95,7 @@ fn merge(request: &Call<'_>, _: &mut Builder) -> Result<()> {
              \"tempRolesCollection\"";
         return Err(Error::bad_value(message));
     }
+    let _alone = super::users::alone(request)?;
     // Everything is read and checked before the first change.
     let mut changes = Vec::new();
     if let Some(ns) = roles_from {

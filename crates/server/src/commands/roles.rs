@@ -146,6 +146,7 @@ fn stored(grants: &[Grant]) -> Bson {
 }
 
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = users::alone(request)?;
     let name = named(request)?;
     let (role, database) = &name;
     let arguments = request.arguments();
@@ -199,6 +200,7 @@ fn set(request: &Call<'_>, role: &Role, fields: Document) -> Result<()> {
 }
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = users::alone(request)?;
     let role = changed(request)?;
     let arguments = request.arguments();
     let database = request.database();
@@ -225,9 +227,10 @@ fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn grant_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "privileges")?;
+    let _alone = users::alone(request)?;
     let role = changed(request)?;
     let arguments = request.arguments();
-    arguments.need_array("privileges")?;
     let given = privileges(arguments)?;
     within(request.database(), &given, &[])?;
     let grants = joined(role.grants.iter().cloned().chain(given));
@@ -235,17 +238,19 @@ fn grant_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn revoke_privileges(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "privileges")?;
+    let _alone = users::alone(request)?;
     let role = changed(request)?;
     let arguments = request.arguments();
-    arguments.need_array("privileges")?;
     let grants = without(role.grants.clone(), &privileges(arguments)?);
     set(request, &role, doc! {"privileges": stored(&grants)})
 }
 
 fn grant_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "roles")?;
+    let _alone = users::alone(request)?;
     let role = changed(request)?;
     let arguments = request.arguments();
-    arguments.need_array("roles")?;
     let given = users::existing(request, arguments)?;
     within(request.database(), &[], &given)?;
     acyclic(&request.server.users.roles(), &role.name, &given)?;
@@ -255,9 +260,10 @@ fn grant_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn revoke_roles(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "roles")?;
+    let _alone = users::alone(request)?;
     let role = changed(request)?;
     let arguments = request.arguments();
-    arguments.need_array("roles")?;
     let taken = grants::roles(arguments, request.database())?;
     let mut roles = role.roles.clone();
     roles.retain(|name| !taken.contains(name));
@@ -280,12 +286,14 @@ fn drop_those(request: &Call<'_>, matching: &Document, held: &Document) -> Resul
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = users::alone(request)?;
     let (name, database) = changed(request)?.name;
     let matching = doc! {"_id": key(&database, &name)};
     drop_those(request, &matching, &doc! {"role": name, "db": database}).map(|_| ())
 }
 
 fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let _alone = users::alone(request)?;
     let database = request.database();
     // Users keep the built-in roles of the same database.
     let own = request.server.users.roles().of(database);

@@ -14,7 +14,7 @@ use crate::auth::custom::{Name, Roles, key};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, random, stored};
-use crate::auth::{Restrictions, User};
+use crate::auth::{Held, Restrictions, User};
 use crate::command::{FIRST_USER, LOOSE, Lane, PLAIN, SECRET, WRITES};
 use crate::own;
 use crate::request::{Call, Run};
@@ -61,6 +61,15 @@ pub(super) const ROWS: &[Row] = &[
         .flags(LOOSE)
         .own(viewed),
 ];
+
+/// Let no other command change users or roles until the guard is dropped.
+///
+/// # Errors
+/// Those of [`crate::auth::Users::alone`].
+pub(super) fn alone<'a>(request: &'a Call<'_>) -> Result<Held<'a>> {
+    let users = &request.server.users;
+    request.with_store(|store, op| users.alone(store, op))
+}
 
 /// The roles that an argument lists, each of which must exist.
 ///
@@ -175,6 +184,7 @@ fn not_found(name: &str, database: &str) -> Error {
 }
 
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = alone(request)?;
     let (name, database) = (named(request)?, request.database());
     let arguments = request.arguments();
     let restrictions = restrictions(arguments)?;
@@ -230,6 +240,7 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
 }
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = alone(request)?;
     let name = named(request)?;
     let arguments = request.arguments();
     let mut set = Document::new();
@@ -259,10 +270,11 @@ fn user_of(request: &Call<'_>, name: &str) -> Result<std::sync::Arc<User>> {
 }
 
 fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "roles")?;
+    let _alone = alone(request)?;
     let name = named(request)?;
     let mut roles = user_of(request, name)?.roles.clone();
     let arguments = request.arguments();
-    arguments.need_array("roles")?;
     for role in existing(request, arguments)? {
         if !roles.contains(&role) {
             roles.push(role);
@@ -272,10 +284,11 @@ fn grant(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn revoke(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    grants::some(request, "roles")?;
+    let _alone = alone(request)?;
     let name = named(request)?;
     let mut kept = user_of(request, name)?.roles.clone();
     let arguments = request.arguments();
-    arguments.need_array("roles")?;
     let taken = grants::roles(arguments, request.database())?;
     kept.retain(|role| !taken.contains(role));
     change(request, name, doc! {"$set": {"roles": shown(&kept)}})
@@ -287,6 +300,7 @@ fn delete(request: &Call<'_>, filter: &Document) -> Result<i64> {
 }
 
 fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    let _alone = alone(request)?;
     let (name, database) = (named(request)?, request.database());
     match delete(request, &doc! {"_id": key(database, name)})? {
         0 => Err(not_found(name, database)),
@@ -295,6 +309,7 @@ fn drop(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 }
 
 fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let _alone = alone(request)?;
     let n = delete(request, &doc! {"db": request.database()})?;
     super::update::integer(reply, "n", n);
     Ok(())

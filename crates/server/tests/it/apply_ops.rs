@@ -2,6 +2,7 @@
 
 use bson::{Bson, Document, doc};
 
+use crate::auth::{as_user, guarded};
 use crate::client::{Client, Site, all, batch};
 
 fn apply(client: &mut Client, ops: Vec<Document>) -> Document {
@@ -184,4 +185,108 @@ fn commands_are_applied_one_by_one() {
         let message = reply.get_str("errmsg").unwrap();
         assert!(message.contains("one or more errors"), "{code}: {message}");
     }
+}
+
+/// The UUID of a collection.
+fn uuid(client: &mut Client, database: &str, name: &str) -> Bson {
+    let list = doc! {"listCollections": 1, "filter": {"name": name}};
+    let listed = batch(&client.ok(database, list));
+    let info = listed[0].get_document("info").unwrap();
+    info.get("uuid").unwrap().clone()
+}
+
+/// The content, indexes and collections of the database `other`.
+fn state(root: &mut Client) -> (String, Vec<Document>, Vec<Document>) {
+    let hashes = root.ok("other", doc! {"dbHash": 1});
+    let indexes = root.ok("other", doc! {"listIndexes": "c"});
+    let list = root.ok("other", doc! {"listCollections": 1});
+    let md5 = hashes.get_str("md5").unwrap().to_owned();
+    (md5, batch(&indexes), batch(&list))
+}
+
+/// Create a user that may apply entries to `test.open` and `test.new`.
+fn make_applier(root: &mut Client) {
+    let actions = [
+        "insert",
+        "update",
+        "remove",
+        "dropCollection",
+        "collMod",
+        "dropIndex",
+        "renameCollectionSameDB",
+        "createCollection",
+        "createIndex",
+        "find",
+    ];
+    let resource = |name: &str| doc! {"db": "test", "collection": name};
+    let privileges = [
+        doc! {"resource": {"cluster": true}, "actions": ["applyOps", "useUUID", "forceUUID"]},
+        doc! {"resource": resource("open"), "actions": &actions},
+        doc! {"resource": resource("new"), "actions": &actions},
+    ];
+    root.ok(
+        "admin",
+        doc! {"createRole": "applies", "privileges": &privileges, "roles": []},
+    );
+    let roles = [doc! {"role": "applies", "db": "admin"}];
+    root.ok(
+        "test",
+        doc! {"createUser": "applier", "pwd": "secret", "roles": &roles},
+    );
+}
+
+/// E2: the privileges are those on the collection that is changed, whatever its entry calls it.
+#[test]
+fn entries_require_the_privileges_on_the_collection_of_their_uuid() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    root.ok("test", doc! {"create": "open"});
+    let index = doc! {"key": {"a": 1}, "name": "a_1"};
+    root.ok("other", doc! {"createIndexes": "c", "indexes": [index]});
+    make_applier(&mut root);
+    let mut user = as_user(&site, "test", "applier");
+    let (open, hidden) = (
+        uuid(&mut root, "test", "open"),
+        uuid(&mut root, "other", "c"),
+    );
+    let change = |op: &str, o: Document| {
+        doc! {"op": op, "ns": "test.open", "o2": {"_id": 1}, "o": o}
+    };
+    let command = |o: Document| doc! {"op": "c", "ns": "test.$cmd", "o": o};
+    let entries = [
+        change("i", doc! {"_id": 9}),
+        change("u", doc! {"$set": {"x": 1}}),
+        change("d", doc! {"_id": 1}),
+        command(doc! {"collMod": "open", "validator": {"x": 1}}),
+        command(doc! {"dropIndexes": "open", "index": "a_1"}),
+        command(doc! {"renameCollection": "test.open", "to": "test.new"}),
+        command(doc! {"drop": "open"}),
+    ];
+    let before = state(&mut root);
+    for entry in entries {
+        let mut foreign = entry.clone();
+        foreign.insert("ui", &hidden);
+        let nested = command(doc! {"applyOps": [&foreign]});
+        for ops in [vec![foreign], vec![nested]] {
+            let refused = apply(&mut user, ops);
+            let code = refused.get_i32("code").unwrap_or(0);
+            assert_eq!(code, 13, "{entry}: {refused}");
+        }
+        assert_eq!(state(&mut root), before, "{entry}");
+    }
+    // A name of another collection does not matter.
+    let by_uuid = |op: &str, o: Document| {
+        doc! {"op": op, "ns": "other.c", "ui": &open, "o2": {"_id": 1}, "o": o}
+    };
+    let ops = vec![
+        by_uuid("i", doc! {"_id": 1}),
+        by_uuid("u", doc! {"$set": {"x": 1}}),
+    ];
+    let reply = apply(&mut user, ops);
+    assert_eq!(results(&reply), (1.0, 2, vec![true; 2]), "{reply}");
+    let mut dropped = doc! {"op": "c", "ns": "other.$cmd", "o": {"drop": "c"}};
+    dropped.insert("ui", &open);
+    let reply = apply(&mut user, vec![dropped]);
+    assert_eq!(results(&reply).0, 1.0, "{reply}");
+    assert_eq!(state(&mut root), before);
 }

@@ -1,8 +1,10 @@
 //! Changes of privileges over time, and commands whose check could differ from their execution.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use bson::{Bson, doc};
 
-use crate::auth::{as_user, guarded};
+use crate::auth::{as_user, guarded, log_in};
 use crate::client::{Client, batch};
 
 const UNAUTHORIZED: i32 = 13;
@@ -225,4 +227,157 @@ fn what_is_checked_is_what_is_written() {
     user.ok("test", info(false));
     assert_eq!(user.fails("test", info(true)).0, UNAUTHORIZED);
     root.ok("test", info(true));
+}
+
+/// While it lives the other threads of a test continue; they also end when the test fails.
+struct Running<'e>(&'e AtomicBool);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Grant and revoke roles and privileges of a user and of a role until the end.
+fn change_on(mut root: Client, number: i32, end: &AtomicBool) {
+    let name = format!("other{number}");
+    let resource = doc! {"db": "test", "collection": &name};
+    let privileges = [doc! {"resource": resource, "actions": ["insert"]}];
+    let role = doc! {"createRole": &name, "privileges": [], "roles": []};
+    root.ok("test", role);
+    let roles = [&name];
+    while !end.load(Ordering::Relaxed) {
+        for change in [
+            doc! {"grantRolesToUser": "reader", "roles": &roles},
+            doc! {"revokeRolesFromUser": "reader", "roles": &roles},
+            doc! {"grantRolesToRole": "whole", "roles": &roles},
+            doc! {"revokeRolesFromRole": "whole", "roles": &roles},
+            doc! {"grantPrivilegesToRole": "whole", "privileges": &privileges},
+            doc! {"revokePrivilegesFromRole": "whole", "privileges": &privileges},
+        ] {
+            root.ok("test", change);
+        }
+    }
+}
+
+/// Commands that change users or roles take turns: none restores what another has revoked.
+#[test]
+fn what_is_revoked_stays_revoked_beside_other_changes() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let names: Vec<String> = (0..40).map(|n| format!("r{n}")).collect();
+    let on = |collection: &str| {
+        let resource = doc! {"db": "test", "collection": collection};
+        doc! {"resource": resource, "actions": ["find"]}
+    };
+    for name in &names {
+        root.ok(
+            "test",
+            doc! {"createRole": name, "privileges": [on(name)], "roles": []},
+        );
+    }
+    let whole: Vec<_> = names.iter().map(|name| on(name)).collect();
+    root.ok(
+        "test",
+        doc! {"createRole": "whole", "privileges": whole, "roles": &names},
+    );
+    root.ok("test", doc! {"grantRolesToUser": "reader", "roles": &names});
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let running = Running(&end);
+        for number in 0..3 {
+            let (site, end) = (&site, &end);
+            scope.spawn(move || change_on(as_user(site, "admin", "root"), number, end));
+        }
+        for name in &names {
+            for change in [
+                doc! {"revokeRolesFromUser": "reader", "roles": [name]},
+                doc! {"revokeRolesFromRole": "whole", "roles": [name]},
+                doc! {"revokePrivilegesFromRole": "whole", "privileges": [on(name)]},
+            ] {
+                root.ok("test", change);
+            }
+        }
+        drop(running);
+    });
+    let shown = [
+        root.ok("test", doc! {"usersInfo": "reader"}),
+        root.ok("test", doc! {"rolesInfo": "whole", "showPrivileges": true}),
+    ];
+    let shown = shown.map(|reply| reply.to_string());
+    for name in &names {
+        let left = shown
+            .iter()
+            .find(|shown| shown.contains(&format!("\"{name}\"")));
+        assert_eq!(left, None, "{name} is back");
+    }
+}
+
+/// Without roles a grant requires no privilege, so it must neither write nor show who exists.
+#[test]
+fn a_grant_of_nothing_is_refused_and_says_nothing() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    root.ok(
+        "test",
+        doc! {"createRole": "one", "privileges": [], "roles": []},
+    );
+    let mut stranger = as_user(&site, "other", "stranger");
+    for (command, names) in [
+        ("grantRolesToUser", ["reader", "nobody"]),
+        ("revokeRolesFromUser", ["reader", "nobody"]),
+    ] {
+        let answers = names
+            .map(|name| stranger.fails("test", doc! {command: name, "roles": Bson::Array(vec![])}));
+        assert_eq!(answers[0], answers[1]);
+        let message = format!("{command} command requires a non-empty \"roles\" array");
+        assert_eq!(answers[0], (2, message));
+    }
+    for (command, list) in [
+        ("grantRolesToRole", "roles"),
+        ("revokeRolesFromRole", "roles"),
+        ("grantPrivilegesToRole", "privileges"),
+        ("revokePrivilegesFromRole", "privileges"),
+    ] {
+        let nothing = doc! {command: "one", list: Bson::Array(vec![])};
+        assert_eq!(stranger.fails("test", nothing.clone()).0, UNAUTHORIZED);
+        assert_eq!(root.fails("test", nothing).0, 2, "{command}");
+    }
+}
+
+/// The privileges of a user to change its password and data reach no other user.
+#[test]
+fn users_with_the_privilege_change_themselves_and_nobody_else() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let every = doc! {"db": "", "collection": ""};
+    let actions = ["changeOwnPassword", "changeOwnCustomData"];
+    root.ok(
+        "admin",
+        doc! {"createRole": "own", "roles": [],
+        "privileges": [{"resource": every, "actions": &actions}]},
+    );
+    let password = |user: &str| doc! {"updateUser": user, "pwd": "other"};
+    let data = |user: &str| doc! {"updateUser": user, "customData": {"a": 1}};
+    let mut reader = as_user(&site, "test", "reader");
+    assert_eq!(reader.fails("test", password("reader")).0, UNAUTHORIZED);
+    assert_eq!(reader.fails("test", data("reader")).0, UNAUTHORIZED);
+    let own = [doc! {"role": "own", "db": "admin"}];
+    root.ok("test", doc! {"grantRolesToUser": "reader", "roles": &own});
+    // A user of the same name in another database is another user.
+    root.ok(
+        "other",
+        doc! {"createUser": "reader", "pwd": "secret", "roles": []},
+    );
+    for (database, user) in [("test", "writer"), ("other", "reader")] {
+        assert_eq!(reader.fails(database, password(user)).0, UNAUTHORIZED);
+        assert_eq!(reader.fails(database, data(user)).0, UNAUTHORIZED);
+    }
+    let with_roles = doc! {"updateUser": "reader", "pwd": "other", "roles": ["readWrite"]};
+    assert_eq!(reader.fails("test", with_roles).0, UNAUTHORIZED);
+    reader.ok("test", data("reader"));
+    reader.ok("test", password("reader"));
+    let mut again = site.client();
+    let done = log_in(&mut again, "test", "reader", "other");
+    assert!(done.get_bool("done").unwrap(), "{done}");
 }

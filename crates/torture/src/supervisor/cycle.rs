@@ -322,12 +322,12 @@ fn hangs(child: &mut Child, what: &str) -> Violation {
 /// Whether SIGKILL ended the worker, whose pipe has ended. Only the worker itself sends this signal
 /// here.
 fn was_killed(child: &mut Child) -> bool {
-    let status = child.wait(Duration::from_secs(5));
+    let status = child.wait(SILENCE_MAX);
     status.and_then(|status| status.signal()) == Some(Signal::KILL.as_raw())
 }
 
 fn died(child: &mut Child, before: &str) -> Violation {
-    let status = child.wait(Duration::from_secs(5));
+    let status = child.wait(SILENCE_MAX);
     let status = status.map_or("it does not end".to_owned(), |s| s.to_string());
     wrong(format!(
         "the worker ended by itself before it had {before} ({status}); see worker.log"

@@ -11,8 +11,17 @@ pub(super) const FIELDS: [&str; 4] = ["a", "b", "c", "d"];
 /// truncated key.
 const VALUES: usize = 14;
 
+/// Short texts. Some continue others with a NUL, which must not be taken for the end of a value.
+const SHORT: [&str; 10] = [
+    "", "\0", "\0\0", "k", "k\0", "k\0k", "k\0\0", "kk", "K", "l",
+];
+
 /// The values that one fixture draws from.
-pub(super) struct Pool(Vec<Bson>);
+pub(super) struct Pool {
+    values: Vec<Bson>,
+    /// Whether all values are short, so that no key is truncated.
+    short: bool,
+}
 
 /// A text that equals most others up to near its end.
 fn long(rng: &mut Rng, around: usize) -> String {
@@ -39,30 +48,64 @@ fn number(rng: &mut Rng) -> Bson {
     }
 }
 
+/// A short text, or one whose key is about as long as the limit.
+fn text(rng: &mut Rng) -> String {
+    if rng.chance(0.6) {
+        return SHORT[rng.index(SHORT.len())].to_owned();
+    }
+    // The key of one text has three bytes more: its type and two ends.
+    let length = LIMIT - 3 + rng.index(3) - 1;
+    let mut text = "k".repeat(length - rng.index(3));
+    // A NUL takes two bytes of a key.
+    text.push_str(&"\0".repeat(rng.index(3)));
+    text
+}
+
+fn binary(bytes: Vec<u8>) -> Bson {
+    let subtype = BinarySubtype::Generic;
+    Bson::Binary(Binary { subtype, bytes })
+}
+
 fn value(rng: &mut Rng, around: usize) -> Bson {
-    match rng.below(12) {
+    match rng.below(18) {
         0 => Bson::Null,
-        1 => Bson::Binary(Binary {
-            subtype: BinarySubtype::Generic,
-            bytes: long(rng, around).into_bytes(),
-        }),
+        1 => binary(long(rng, around).into_bytes()),
         2 => Bson::Document(doc! { "x": long(rng, around), "y": number(rng) }),
         3 | 4 => number(rng),
-        5 => Bson::String(["", "k", "K", "kk", "l"][rng.index(5)].to_owned()),
-        6 => Bson::JavaScriptCode(long(rng, around)),
+        5..8 => Bson::String(text(rng)),
+        8 => Bson::JavaScriptCode(text(rng)),
+        9 => Bson::JavaScriptCode(long(rng, around)),
+        10 => Bson::Symbol(text(rng)),
+        11 => binary(text(rng).into_bytes()),
+        12 => Bson::Document(doc! { "x": text(rng) }),
         _ => Bson::String(long(rng, around)),
+    }
+}
+
+/// A value; if `short`, one whose key is never truncated.
+fn any(rng: &mut Rng, short: bool) -> Bson {
+    let text = SHORT[rng.index(SHORT.len())].to_owned();
+    match rng.below(8) {
+        _ if !short => value(rng, LIMIT),
+        0 => number(rng),
+        1 => Bson::Symbol(text),
+        2 => binary(text.into_bytes()),
+        3 => Bson::JavaScriptCode(text),
+        _ => Bson::String(text),
     }
 }
 
 impl Pool {
     pub(super) fn new(rng: &mut Rng) -> Pool {
-        Pool((0..VALUES).map(|_| value(rng, LIMIT)).collect())
+        let short = rng.chance(0.2);
+        let values = (0..VALUES).map(|_| any(rng, short)).collect();
+        Pool { values, short }
     }
 
     pub(super) fn draw(&self, rng: &mut Rng) -> Bson {
         match rng.chance(0.1) {
-            true => value(rng, LIMIT),
-            false => self.0[rng.index(VALUES)].clone(),
+            true => any(rng, self.short),
+            false => self.values[rng.index(VALUES)].clone(),
         }
     }
 
@@ -77,7 +120,10 @@ pub(super) fn document(
     pool: &Pool,
     (number, arrays, clustered): (i32, &str, bool),
 ) -> Document {
-    let id = match rng.below(3) {
+    let id = match rng.below(4) {
+        3 if (0..10).contains(&number) => {
+            Bson::String(format!("k{}", "\0".repeat(number.unsigned_abs() as usize)))
+        }
         0 if clustered => Bson::String(format!("{}{number}", long(rng, 22).replace('K', "k"))),
         0 => Bson::String(format!("{}{number}", long(rng, LIMIT))),
         1 if !clustered => Bson::Document(doc! { "i": long(rng, LIMIT), "n": number }),
@@ -160,7 +206,8 @@ fn test(rng: &mut Rng, pool: &Pool, depth: u32) -> Bson {
         8 => Bson::Document(doc! { "$exists": rng.chance(0.5) }),
         9 => {
             let begin = "k".repeat(rng.index(LIMIT + 10));
-            Bson::Document(doc! { "$regex": format!("^{begin}") })
+            let end = ["", "\\x00", "K", "$"][rng.index(4)];
+            Bson::Document(doc! { "$regex": format!("^{begin}{end}") })
         }
         10 if depth != 0 => match test(rng, pool, 0) {
             Bson::Document(inner) if inner.keys().any(|name| name.starts_with('$')) => {

@@ -9,7 +9,8 @@ use stdx::sync::OnceLock;
 use wire::{Builder, Decoder, Message, Parts};
 
 use super::needs::{DEPTH_MAX, needs, too_deep};
-use super::operation::{Inner, Kind, Operation, Target, inner, parse_all};
+use super::operation::{Inner, Kind, Operation, Ordered, Target, inner, parse_all};
+use super::target::{self, How, target};
 use crate::arguments::{Generic, Parsed};
 use crate::command::{ELSEWHERE, Lane, WRITES};
 use crate::request::{Call, Request};
@@ -28,13 +29,6 @@ pub(in crate::commands) const ROWS: &[Row] =
             "preCondition",
         ])
         .own(needs)];
-
-/// How entries are applied.
-#[derive(Clone, Copy)]
-struct How {
-    always_upsert: bool,
-    bypass_validation: bool,
-}
 
 /// The results of entries: for each entry that was tried whether it was applied, and the error.
 struct Outcome {
@@ -75,7 +69,7 @@ fn apply(request: &Call<'_>, list: &RawArray, how: How, depth: usize) -> Result<
     }
     let operations = parse_all(list)?;
     let documents = |operation: &Operation<'_>| operation.kind != Kind::Command;
-    if !operations.iter().all(documents) || of_capped(request, &operations)? {
+    if !operations.iter().all(documents) || of_capped(request, &operations, how)? {
         return one_by_one(request, &operations, how, depth);
     }
     let failed = changes(request, &operations, how).err();
@@ -87,32 +81,15 @@ fn apply(request: &Call<'_>, list: &RawArray, how: How, depth: usize) -> Result<
 }
 
 /// Whether the entries change a capped collection: those are locked one at a time.
-fn of_capped(request: &Call<'_>, operations: &[Operation<'_>]) -> Result<bool> {
+fn of_capped(request: &Call<'_>, operations: &[Operation<'_>], how: How) -> Result<bool> {
     for operation in operations.iter().filter(|o| o.kind != Kind::Nothing) {
-        let ns = target(request, operation)?;
+        let ns = target(request, operation, how)?;
         let found = request.server.store.collection(&ns);
         if found.is_some_and(|found| found.options().capped.is_some()) {
             return Ok(true);
         }
     }
     Ok(false)
-}
-
-/// The collection of an entry: its UUID takes precedence over its name.
-fn target(request: &Call<'_>, operation: &Operation<'_>) -> Result<Namespace> {
-    match operation.uuid {
-        None => operation.namespace(),
-        Some(uuid) => by_uuid(request, uuid),
-    }
-}
-
-fn by_uuid(request: &Call<'_>, uuid: bson::Uuid) -> Result<Namespace> {
-    let catalog = request.server.store.catalog();
-    let found = catalog.of_uuid(uuid).map(|found| found.ns().clone());
-    found.ok_or_else(|| {
-        let message = format!("Failed to apply operation due to missing collection ({uuid})");
-        Error::new(Code::NAMESPACE_NOT_FOUND, message)
-    })
 }
 
 /// Apply document changes together (E1). On failure the index of the failing entry is returned.
@@ -128,7 +105,7 @@ fn changes(
             continue;
         }
         let entry = operation.change(how.always_upsert).and_then(|change| {
-            let ns = target(request, operation)?;
+            let ns = target(request, operation, how)?;
             Ok(AppliedEntry { ns, change })
         });
         entries.push(entry.map_err(|error| (place, error))?);
@@ -195,39 +172,29 @@ fn command(request: &Call<'_>, operation: &Operation<'_>, how: How, depth: usize
             return nested.failed.map_or(Ok(()), Err);
         }
     };
-    let body = &ordered.body;
-    let done = match (operation.uuid, ordered.form.target) {
-        (Some(uuid), Target::New) if body.get("viewOn")?.is_none() => {
-            create(request, ordered.database, body, uuid)
-        }
-        (Some(uuid), Target::Collection | Target::Namespace) => {
-            let ns = by_uuid(request, uuid)?;
-            let first = match ordered.form.target {
-                Target::Namespace => ns.to_string(),
-                _ => ns.coll,
-            };
-            run(request, (&ns.db, ordered.row), &named(body, first)?)
-        }
-        _ => run(request, (ordered.database, ordered.row), body),
-    };
+    let done = apply_command(request, operation.uuid, &ordered);
     match done {
         Err(error) if ordered.form.accepted.contains(&error.code) => Ok(()),
         done => done,
     }
 }
 
-/// The command with another target.
-fn named(body: &RawDocument, target: String) -> Result<RawDocumentBuf> {
-    let mut command = RawDocumentBuf::new();
-    let mut target = Some(target);
-    for element in body {
-        let (name, value) = element?;
-        match target.take() {
-            Some(target) => command.append(name, target),
-            None => command.append(name, value),
-        }
+fn apply_command(
+    request: &Call<'_>,
+    uuid: Option<bson::Uuid>,
+    ordered: &Ordered<'_>,
+) -> Result<()> {
+    let body = &ordered.body;
+    let (Some(uuid), row) = (uuid, ordered.row) else {
+        return run(request, (ordered.database, ordered.row), body);
+    };
+    if ordered.form.target == Target::New && body.get("viewOn")?.is_none() {
+        return create(request, ordered.database, body, uuid);
     }
-    Ok(command)
+    match target::command(request, ordered, uuid)? {
+        Some((database, body)) => run(request, (&database, row), &body),
+        None => run(request, (ordered.database, row), body),
+    }
 }
 
 /// Create a collection with the UUID of the entry.

@@ -7,5 +7,6 @@
 mod command;
 mod needs;
 mod operation;
+mod target;
 
 pub(super) use command::ROWS;

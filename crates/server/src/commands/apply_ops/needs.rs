@@ -4,6 +4,7 @@ use bson::RawArray;
 use query::{Code, Error, Result};
 
 use super::operation::{Inner, Kind, Ordered, inner, parse_all};
+use super::target::{How, of_uuid, renamed, wanted};
 use crate::access::{Asked, Needed, Sent, bypasses};
 use crate::arguments::Arguments;
 use crate::auth::privilege::Wanted;
@@ -19,7 +20,10 @@ pub(super) fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let arguments = asked.sent.arguments;
     let always_upsert = arguments.boolean("alwaysUpsert")?.unwrap_or(true);
     let list = arguments.need_array("applyOps")?;
-    let how = (always_upsert, bypasses(arguments));
+    let how = How {
+        always_upsert,
+        bypass_validation: bypasses(arguments),
+    };
     // The privileges are added only if all entries can be parsed.
     let mut all = Needed::default();
     collect(asked, list, how, 0, &mut all)?;
@@ -36,55 +40,55 @@ pub(super) fn too_deep() -> Error {
 fn collect(
     asked: &Asked<'_>,
     list: &RawArray,
-    how: (bool, bool),
+    how: How,
     depth: usize,
     needed: &mut Needed,
 ) -> Result<()> {
     if DEPTH_MAX < depth {
         return Err(too_deep());
     }
-    let (always_upsert, bypass) = how;
     for operation in parse_all(list)? {
         if operation.uuid.is_some() {
             needed.extend([Wanted::Cluster("useUUID"), Wanted::Cluster("forceUUID")]);
         }
-        let actions: &[&'static str] = match operation.kind {
-            Kind::Insert => &["insert"],
-            Kind::Update if always_upsert || operation.may_insert() => &["update", "insert"],
-            Kind::Update => &["update"],
-            Kind::Delete => &["remove"],
-            Kind::Nothing => {
-                needed.push(Wanted::Cluster("appendOplogNote"));
-                continue;
+        match operation.kind {
+            Kind::Nothing => needed.push(Wanted::Cluster("appendOplogNote")),
+            Kind::Command => match operation.command()? {
+                Inner::Entries(body) => collect(asked, inner(&body)?, how, depth + 1, needed)?,
+                Inner::Command(ordered) => command(asked, operation.uuid, &ordered, needed)?,
+            },
+            Kind::Insert | Kind::Update | Kind::Delete => {
+                let found = operation.uuid.and_then(|uuid| of_uuid(asked.server, uuid));
+                let ns = found.map_or_else(|| operation.namespace(), Ok)?;
+                needed.extend(wanted(&operation, &ns, how));
             }
-            Kind::Command => {
-                match operation.command()? {
-                    Inner::Entries(body) => {
-                        collect(asked, inner(&body)?, how, depth + 1, needed)?;
-                    }
-                    Inner::Command(ordered) => command(asked, &ordered, needed)?,
-                }
-                continue;
-            }
-        };
-        let ns = operation.namespace()?;
-        let on = |action: &&'static str| Wanted::Collection(ns.db.clone(), ns.coll.clone(), action);
-        needed.extend(actions.iter().map(on));
-        if bypass {
-            needed.push(on(&"bypassDocumentValidation"));
         }
     }
     Ok(())
 }
 
 /// Add the privileges of an entry's command.
-fn command(asked: &Asked<'_>, ordered: &Ordered<'_>, needed: &mut Needed) -> Result<()> {
+fn command(
+    asked: &Asked<'_>,
+    uuid: Option<bson::Uuid>,
+    ordered: &Ordered<'_>,
+    needed: &mut Needed,
+) -> Result<()> {
     let row = ordered.row;
-    let arguments = Arguments::of(row.name, &ordered.body)?;
+    let found = uuid.and_then(|uuid| of_uuid(asked.server, uuid));
+    let renamed = match &found {
+        Some(ns) => renamed(ordered, ns)?,
+        None => None,
+    };
+    let (database, body) = match &renamed {
+        Some((database, body)) => (database.as_str(), body),
+        None => (ordered.database, &ordered.body),
+    };
+    let arguments = Arguments::of(row.name, body)?;
     let asked = Asked {
         sent: Sent {
             command: &row.command,
-            database: ordered.database,
+            database,
             arguments: &arguments,
             message: None,
         },
