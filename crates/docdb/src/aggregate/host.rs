@@ -187,9 +187,9 @@ pub(super) fn resolve(
         };
         // A view reads its own database, regardless of the database of the command.
         let settings = pipeline.settings().clone().within(&ns.db);
-        let stages = Pipeline::parse_raw(&of.pipeline, &settings)?;
+        let stages = Pipeline::parse_raw(of.pipeline(), &settings)?;
         pipeline = pipeline.behind(stages)?;
-        ns = Namespace::new(ns.db, of.on.as_str())?;
+        ns = Namespace::new(ns.db, of.on())?;
     }
     Err(too_deep())
 }
