@@ -48,10 +48,9 @@ impl Store {
         &self,
         op: &Op<'_>,
         ns: &Namespace,
-        fields: &RawDocument,
+        given: &RawDocument,
     ) -> Result<Document> {
-        let given = fields;
-        let fields = &Document::try_from(fields)?;
+        let fields = &Document::try_from(given)?;
         let mut change = self.begin_change(op, ns)?;
         change.check_no_build()?;
         let mut reply = Document::new();
@@ -70,8 +69,11 @@ impl Store {
                     change.stored.options.validation_action = Action::parse(text)?;
                     options.insert(name, value.clone());
                 }
-                ("validator", Bson::Document(_))
-                | ("changeStreamPreAndPostImages", Bson::Document(_)) => {
+                ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
+                    options.remove(name);
+                }
+                ("validator" | "changeStreamPreAndPostImages", Bson::Document(_))
+                | ("expireAfterSeconds", _) => {
                     options.insert(name, value.clone());
                 }
                 ("cappedSize", _) => {
@@ -79,12 +81,6 @@ impl Store {
                 }
                 ("cappedMax", _) => {
                     options.insert("max", value.clone());
-                }
-                ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
-                    options.remove(name);
-                }
-                ("expireAfterSeconds", _) => {
-                    options.insert(name, value.clone());
                 }
                 ("dryRun" | "recordPreImages", _) => {}
                 ("viewOn" | "pipeline", _) => {
