@@ -21,8 +21,8 @@ pub fn compatibility() -> String {
     let mut page = format!("{HEADING}\n\n");
     let about = format!(
         "This part is written by `romanesco compatibility` from the tables that decide it. The \
-         server presents itself as MongoDB {MONGODB}. What is not listed is answered with \
-         MongoDB's error for what it does not know."
+         server presents itself as MongoDB {MONGODB}. For a command, stage or operator that is not \
+         listed, it returns the error that MongoDB returns for an unknown one."
     );
     paragraph(&mut page, about.split(' '));
     page.push_str("### Commands\n\n");

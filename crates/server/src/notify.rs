@@ -32,7 +32,7 @@ pub(crate) fn still_starting(more: Duration) {
 
 fn send(state: &str) {
     if let Some(place) = env::var_os(VARIABLE) {
-        // A service manager that does not read misses nothing that the log does not have.
+        // If the service manager does not receive it, nothing is lost: the log has the same state.
         let _: io::Result<()> = send_to(&place, state);
     }
 }

@@ -187,9 +187,9 @@ pub(super) fn resolve(
         };
         // A view reads its own database, regardless of the database of the command.
         let settings = pipeline.settings().clone().within(&ns.db);
-        let stages = Pipeline::parse_raw(&of.pipeline, &settings)?;
+        let stages = Pipeline::parse_raw(of.pipeline(), &settings)?;
         pipeline = pipeline.behind(stages)?;
-        ns = Namespace::new(ns.db, of.on.as_str())?;
+        ns = Namespace::new(ns.db, of.on())?;
     }
     Err(too_deep())
 }
@@ -270,7 +270,7 @@ impl Host for PipelineHost<'_, '_> {
             examined.spills();
         }
         let file = SpillFile::create(&self.view.store().options().temp_dir)?;
-        Ok(Box::new(Spilled(file)))
+        Ok(Box::new(file))
     }
 
     fn allow_disk_use(&self) -> bool {
@@ -403,19 +403,6 @@ fn refuse_in_transaction(op: &crate::Op<'_>, stage: &str) -> Result<()> {
         Code::OPERATION_NOT_SUPPORTED_IN_TRANSACTION,
         format!("{stage} cannot be used in a transaction"),
     ))
-}
-
-struct Spilled(SpillFile);
-
-impl Spill for Spilled {
-    fn append(&mut self, record: &[u8]) -> Result<()> {
-        self.0.append(record)
-    }
-
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let mut record = Vec::new();
-        Ok(self.0.read(&mut record)?.then_some(record))
-    }
 }
 
 /// The settings of a pipeline on `ns`: those of the command, or else the defaults of the

@@ -85,6 +85,13 @@ impl Latch {
     }
 }
 
+impl Alone {
+    /// Whether this is the exclusive mode of `latch`.
+    pub(crate) fn is_of(&self, latch: &Arc<Latch>) -> bool {
+        Arc::ptr_eq(&self.0, latch)
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();

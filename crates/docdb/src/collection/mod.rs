@@ -7,6 +7,7 @@ mod counts;
 mod duplicate;
 mod latch;
 mod options;
+mod view;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ pub(crate) use counts::{
 pub(crate) use duplicate::{duplicate, duplicate_values};
 pub(crate) use latch::{Alone, Latch, Shared};
 pub(crate) use options::capped_size;
-pub use options::{Action, Capped, CollectionOptions, Level, View};
+pub use options::{Action, Capped, CollectionOptions, Level};
+pub use view::View;
 
 /// One state of a collection's definition.
 pub struct Collection {

@@ -3,6 +3,7 @@
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Result};
 
+use super::View;
 use crate::definition::with_definitions;
 use crate::index::{number, type_name};
 
@@ -43,15 +44,6 @@ pub struct Capped {
     pub size: i64,
     /// Documents; `None` is no bound.
     pub max: Option<i64>,
-}
-
-/// A view.
-#[derive(Clone, Debug, PartialEq)]
-pub struct View {
-    /// The collection or view of the same database that the view reads.
-    pub on: String,
-    /// The stages.
-    pub pipeline: RawArrayBuf,
 }
 
 /// Which writes a validator checks.
@@ -134,10 +126,7 @@ impl CollectionOptions {
                 return Err(invalid("'pipeline' cannot be specified without 'viewOn'"));
             }
             (None, None) => None,
-            (Some(on), pipeline) => Some(View {
-                on,
-                pipeline: pipeline.unwrap_or_default(),
-            }),
+            (Some(on), pipeline) => Some(View::new(on, pipeline.unwrap_or_default())),
         };
         options.check()?;
         Ok(options)
@@ -153,9 +142,9 @@ impl CollectionOptions {
             options.validator = Some(validator.to_owned());
         }
         if let Some(RawBsonRef::Array(pipeline)) = fields.get("pipeline")?
-            && let Some(view) = &mut options.view
+            && let Some(view) = options.view.take()
         {
-            view.pipeline = pipeline.to_owned();
+            options.view = Some(View::new(view.on(), pipeline.to_owned()));
         }
         Ok(options)
     }
@@ -192,7 +181,7 @@ impl CollectionOptions {
             definitions.push(("validator", RawBsonRef::Document(validator)));
         }
         if let Some(view) = &self.view {
-            definitions.push(("pipeline", RawBsonRef::Array(&view.pipeline)));
+            definitions.push(("pipeline", RawBsonRef::Array(view.pipeline())));
         }
         with_definitions(&self.to_document(), &definitions)
     }
@@ -235,7 +224,7 @@ impl CollectionOptions {
             }
         }
         if let Some(view) = &self.view {
-            out.insert("viewOn", &view.on);
+            out.insert("viewOn", view.on());
             out.insert("pipeline", Vec::<Bson>::new());
         }
         out

@@ -267,11 +267,17 @@ impl<T> Registry<T> {
 
     /// Close every cursor for whose registration `chosen` returns true; returns their number.
     pub(crate) fn kill_where(&self, chosen: &mut dyn FnMut(&Registration) -> bool) -> usize {
+        self.close_where(&mut |entry| chosen(&entry.registration))
+    }
+
+    /// Close every cursor for which `chosen` returns true; returns their number. Cursors are
+    /// dropped after the lock is released.
+    fn close_where(&self, chosen: &mut dyn FnMut(&Entry<T>) -> bool) -> usize {
         let mut state = self.state.lock();
         let ids: Vec<i64> = state
             .entries
             .iter()
-            .filter(|(_, entry)| chosen(&entry.registration))
+            .filter(|(_, entry)| chosen(entry))
             .map(|(&id, _)| id)
             .collect();
         let ended: Vec<Entry<T>> = ids
@@ -284,23 +290,11 @@ impl<T> Registry<T> {
 
     /// Close the cursors idle for longer than `limit`; returns their number.
     pub(crate) fn reap(&self, now: Instant, limit: Duration) -> usize {
-        let mut state = self.state.lock();
-        let ids: Vec<i64> = state
-            .entries
-            .iter()
-            .filter(|(_, entry)| {
-                matches!(entry.slot, Slot::Idle(_))
-                    && !entry.registration.no_timeout
-                    && limit <= now.saturating_duration_since(entry.used)
-            })
-            .map(|(&id, _)| id)
-            .collect();
-        let ended: Vec<Entry<T>> = ids
-            .iter()
-            .filter_map(|&id| remove(&mut state, id))
-            .collect();
-        drop(state);
-        let count = ended.len();
+        let count = self.close_where(&mut |entry| {
+            matches!(entry.slot, Slot::Idle(_))
+                && !entry.registration.no_timeout
+                && limit <= now.saturating_duration_since(entry.used)
+        });
         self.timed_out
             .fetch_add(u64::try_from(count).unwrap_or(0), Ordering::Relaxed);
         count

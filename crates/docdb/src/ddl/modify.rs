@@ -8,7 +8,7 @@ use query::{Code, Error, Namespace, Result};
 use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
-use crate::collection::{Action, Capped, CollectionOptions, Level, capped_size};
+use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_size};
 use crate::document::shell;
 use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
@@ -25,11 +25,32 @@ impl Store {
     /// indexes have; `BackgroundOperationInProgressForNamespace` for every modification while an
     /// index of the collection is being built.
     pub fn coll_mod(&self, op: &Op<'_>, ns: &Namespace, fields: &RawDocument) -> Result<Document> {
+        self.coll_mod_parsed(op, ns, (fields, None))
+    }
+
+    /// As [`Store::coll_mod`], with the view that `fields` define if the caller has parsed it.
+    ///
+    /// # Errors
+    /// As [`Store::coll_mod`].
+    pub fn coll_mod_parsed(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        (fields, view): (&RawDocument, Option<&View>),
+    ) -> Result<Document> {
         if let Some(Named::View(options)) = self.lookup(ns) {
-            return self.modify_view(op, ns, &options, fields);
+            return self.modify_view(op, ns, &options, (fields, view));
         }
-        let given = fields;
-        let fields = &Document::try_from(fields)?;
+        self.modify_collection(op, ns, fields)
+    }
+
+    fn modify_collection(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        given: &RawDocument,
+    ) -> Result<Document> {
+        let fields = &Document::try_from(given)?;
         let mut change = self.begin_change(op, ns)?;
         change.check_no_build()?;
         let mut reply = Document::new();
@@ -48,8 +69,11 @@ impl Store {
                     change.stored.options.validation_action = Action::parse(text)?;
                     options.insert(name, value.clone());
                 }
-                ("validator", Bson::Document(_))
-                | ("changeStreamPreAndPostImages", Bson::Document(_)) => {
+                ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
+                    options.remove(name);
+                }
+                ("validator" | "changeStreamPreAndPostImages", Bson::Document(_))
+                | ("expireAfterSeconds", _) => {
                     options.insert(name, value.clone());
                 }
                 ("cappedSize", _) => {
@@ -57,12 +81,6 @@ impl Store {
                 }
                 ("cappedMax", _) => {
                     options.insert("max", value.clone());
-                }
-                ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
-                    options.remove(name);
-                }
-                ("expireAfterSeconds", _) => {
-                    options.insert(name, value.clone());
                 }
                 ("dryRun" | "recordPreImages", _) => {}
                 ("viewOn" | "pipeline", _) => {
@@ -90,7 +108,7 @@ impl Store {
         op: &Op<'_>,
         ns: &Namespace,
         options: &CollectionOptions,
-        fields: &RawDocument,
+        (fields, view): (&RawDocument, Option<&View>),
     ) -> Result<Document> {
         let mut next = options.to_raw()?;
         for field in fields {
@@ -102,6 +120,9 @@ impl Store {
         }
         let mut parsed = CollectionOptions::parse_raw(&next)?;
         parsed.collation.clone_from(&options.collation);
+        if parsed.view.as_ref() == view {
+            parsed.view = view.cloned();
+        }
         let _changes = self.changes(op)?;
         self.check_view(ns, &parsed)?;
         let mut stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;

@@ -5,31 +5,13 @@
 //! a chain, and the views that they join, have the same collation: a pipeline compares strings with
 //! one collation.
 
-use query::pipeline::{Access, Pipeline};
-use query::settings::Settings;
+use query::pipeline::Access;
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
-use crate::collection::{CollectionOptions, View};
+use crate::collection::CollectionOptions;
 use crate::limits::VIEW_DEPTH;
 use crate::store::Store;
-
-impl View {
-    fn parse(&self, database: &str) -> Result<Pipeline> {
-        Pipeline::parse_raw(&self.pipeline, &Settings::default().within(database))
-    }
-
-    /// The collections that a view of `database` accesses, starting with the one it is defined on.
-    ///
-    /// # Errors
-    /// Errors of the pipeline; `InvalidNamespace` for an invalid collection name.
-    pub fn accesses(&self, database: &str) -> Result<Vec<Access>> {
-        let on = Namespace::new(database, self.on.as_str())?;
-        let mut found = vec![Access::Read(on.clone())];
-        found.extend(self.parse(database)?.accesses(&on)?);
-        Ok(found)
-    }
-}
 
 impl Store {
     /// Check that `ns` may be defined as the view of `options`; succeeds if `options` are not a
@@ -42,16 +24,16 @@ impl Store {
         let Some(view) = &options.view else {
             return Ok(());
         };
-        let pipeline = view.parse(&ns.db)?;
-        if pipeline.writes() {
+        let uses = view.uses(&ns.db)?;
+        if uses.writes {
             return Err(Error::new(
                 Code::OPTION_NOT_SUPPORTED_ON_VIEW,
                 "$out and $merge cannot be used in the pipeline of a view",
             ));
         }
-        self.check_collations(ns, view, options)?;
+        self.check_collations(ns, &uses.accesses, options)?;
         let catalog = self.catalog();
-        let mut on = Namespace::new(ns.db.as_str(), view.on.as_str())?;
+        let mut on = Namespace::new(ns.db.as_str(), view.on())?;
         for _ in 0..VIEW_DEPTH {
             if on == *ns {
                 return Err(Error::new(
@@ -65,7 +47,7 @@ impl Store {
             let Some(next) = &options.view else {
                 return Ok(());
             };
-            on = Namespace::new(ns.db.as_str(), next.on.as_str())?;
+            on = Namespace::new(ns.db.as_str(), next.on())?;
         }
         Err(too_deep())
     }
@@ -76,7 +58,7 @@ impl Store {
     fn check_collations(
         &self,
         ns: &Namespace,
-        view: &View,
+        accesses: &[Access],
         options: &CollectionOptions,
     ) -> Result<()> {
         let catalog = self.catalog();
@@ -84,13 +66,13 @@ impl Store {
             let message = format!("View {ns} {text} {other}");
             Err(Error::new(Code::OPTION_NOT_SUPPORTED_ON_VIEW, message))
         };
-        for access in view.accesses(&ns.db)? {
+        for access in accesses {
             if let Access::Read(other) = access
-                && let Some(Named::View(of)) = catalog.get(&other)
-                && other != *ns
+                && let Some(Named::View(of)) = catalog.get(other)
+                && other != ns
                 && of.collation != options.collation
             {
-                return conflict("has conflicting collation with view", &other);
+                return conflict("has conflicting collation with view", other);
             }
         }
         for (other, named) in catalog.in_database(&ns.db) {

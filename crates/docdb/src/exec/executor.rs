@@ -183,7 +183,7 @@ impl Executor {
         self.reported = counts;
         if let Some(sorter) = &self.sorter {
             examined.sorts();
-            if sorter.usage().1 != 0 {
+            if sorter.usage().runs != 0 {
                 examined.spills();
             }
         }

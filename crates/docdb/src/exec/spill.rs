@@ -10,6 +10,7 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
+use query::execute::Spill;
 use query::{Code, Error, Result};
 
 /// Buffer size per file: large enough that a merge of several runs reads sequentially.
@@ -50,11 +51,25 @@ impl SpillFile {
         })
     }
 
-    /// Append a record.
-    ///
-    /// # Errors
-    /// I/O errors; records appended after the first read are refused.
-    pub(crate) fn append(&mut self, record: &[u8]) -> Result<()> {
+    /// Switch from writing to reading.
+    fn turn(&mut self) -> Result<()> {
+        let State::Writing(file) = std::mem::replace(&mut self.state, State::Failed) else {
+            return Ok(());
+        };
+        let turned = || -> io::Result<File> {
+            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+            file.rewind()?;
+            Ok(file)
+        };
+        let file = turned().map_err(|error| failed("write a temporary file", &error))?;
+        self.state = State::Reading(BufReader::with_capacity(BUFFER, file));
+        Ok(())
+    }
+}
+
+impl Spill for SpillFile {
+    /// Records appended after the first read are refused.
+    fn append(&mut self, record: &[u8]) -> Result<()> {
         let State::Writing(file) = &mut self.state else {
             return Err(Error::new(
                 Code::INTERNAL_ERROR,
@@ -69,11 +84,7 @@ impl SpillFile {
         write().map_err(|error| failed("write a temporary file", &error))
     }
 
-    /// Read the next record into `record`; false at the end.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn read(&mut self, record: &mut Vec<u8>) -> Result<bool> {
+    fn read(&mut self, record: &mut Vec<u8>) -> Result<bool> {
         if let State::Writing(_) = self.state {
             self.turn()?;
         }
@@ -97,21 +108,6 @@ impl SpillFile {
         file.read_exact(record)
             .map_err(|error| failed("read a temporary file", &error))?;
         Ok(true)
-    }
-
-    /// Switch from writing to reading.
-    fn turn(&mut self) -> Result<()> {
-        let State::Writing(file) = std::mem::replace(&mut self.state, State::Failed) else {
-            return Ok(());
-        };
-        let turned = || -> io::Result<File> {
-            let mut file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            file.rewind()?;
-            Ok(file)
-        };
-        let file = turned().map_err(|error| failed("write a temporary file", &error))?;
-        self.state = State::Reading(BufReader::with_capacity(BUFFER, file));
-        Ok(())
     }
 }
 

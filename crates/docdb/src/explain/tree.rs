@@ -116,13 +116,13 @@ impl Tree<'_> {
         }
         stage.insert("type", "simple");
         if let Some(sorter) = self.executor.and_then(Executor::sorter) {
-            let (bytes, spills) = sorter.usage();
+            let usage = sorter.usage();
             stage.insert(
                 "totalDataSizeSorted",
-                i64::try_from(bytes).unwrap_or(i64::MAX),
+                i64::try_from(usage.peak).unwrap_or(i64::MAX),
             );
-            stage.insert("usedDisk", spills != 0);
-            stage.insert("spills", number(spills));
+            stage.insert("usedDisk", usage.runs != 0);
+            stage.insert("spills", number(usage.runs));
         }
         stage.insert("inputStage", input);
         stage

@@ -21,7 +21,7 @@ mod prepare;
 mod request;
 mod settings;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use query::{Error, Namespace, Result};
 

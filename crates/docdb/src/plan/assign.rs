@@ -10,7 +10,6 @@ use bson::Bson;
 use query::filter::Test;
 
 use super::bounds::{Bounded, Place, accepts_missing, bounds, is_collated, is_nullish};
-use super::implies::implies;
 use super::index::{IndexField, IndexView};
 use super::interval::{Interval, Intervals};
 use super::predicate::{Conjunction, Predicate, Scope};
@@ -50,14 +49,7 @@ pub(crate) fn assign(
     same_collation: bool,
     forced: bool,
 ) -> Option<Assigned> {
-    if let Some(partial) = &index.partial
-        && !implies(
-            all,
-            partial.root(),
-            index.collator.as_deref(),
-            same_collation,
-        )
-    {
+    if !index.includes(all, same_collation) {
         return None;
     }
     let present = all.predicates.iter().any(|predicate| {

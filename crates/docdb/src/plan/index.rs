@@ -9,6 +9,8 @@ use query::path::Path;
 use query::settings::Settings;
 use query::{Error, Result};
 
+use super::implies::implies;
+use super::predicate::Conjunction;
 use super::scan::Coding;
 use crate::index::{FieldKind, Index, Wildcard};
 use crate::key::Collate;
@@ -82,6 +84,15 @@ pub(crate) struct IndexView {
 }
 
 impl IndexView {
+    /// Whether every document that matches `all` is in the index, as far as the filter of a partial
+    /// index decides it.
+    pub(crate) fn includes(&self, all: &Conjunction<'_>, same_collation: bool) -> bool {
+        let collator = self.collator.as_deref();
+        self.partial
+            .as_ref()
+            .is_none_or(|partial| implies(all, partial.root(), collator, same_collation))
+    }
+
     /// The view of `index`, at `position` among its collection's.
     ///
     /// # Errors

@@ -8,7 +8,6 @@ use query::filter::Test;
 
 use super::assign::Assigned;
 use super::bounds::{Place, accepts_missing, bounds};
-use super::implies::implies;
 use super::index::IndexView;
 use super::interval::Intervals;
 use super::predicate::Conjunction;
@@ -19,14 +18,7 @@ pub(crate) fn assignments(
     all: &Conjunction<'_>,
     same_collation: bool,
 ) -> Vec<Assigned> {
-    if let Some(partial) = &index.partial
-        && !implies(
-            all,
-            partial.root(),
-            index.collator.as_deref(),
-            same_collation,
-        )
-    {
+    if !index.includes(all, same_collation) {
         return Vec::new();
     }
     let place = Place {

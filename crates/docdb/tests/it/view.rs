@@ -8,10 +8,7 @@ use docdb::{
 use crate::lab::{Lab, ns, on_each, op, raw};
 
 fn view(lab: &Lab, name: &str, on: &str, pipeline: &[Document]) -> query::Result<()> {
-    let view = View {
-        on: on.to_owned(),
-        pipeline: pipeline.iter().map(raw).collect(),
-    };
+    let view = View::new(on, pipeline.iter().map(raw).collect());
     let options = CollectionOptions {
         view: Some(view),
         ..CollectionOptions::default()

@@ -8,6 +8,9 @@
 
 mod rig;
 
+use std::fs;
+use std::path::Path;
+
 use kv::EngineOptions;
 use rig::RigFactory;
 
@@ -25,3 +28,18 @@ kv_conformance::conformance_tests!(
     RigFactory::leak(None, true),
     EngineOptions::default()
 );
+
+#[test]
+fn laws_neither_sleep_nor_read_a_clock() {
+    let laws = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/laws");
+    let mut read = 0;
+    for file in fs::read_dir(laws).unwrap() {
+        let path = file.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        for word in ["sleep", "elapsed", "Instant", "time::now", "recv_timeout"] {
+            assert!(!text.contains(word), "I3: {word} in {}", path.display());
+        }
+        read += 1;
+    }
+    assert!(20 < read, "{read} files of laws");
+}

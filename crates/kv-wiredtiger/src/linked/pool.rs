@@ -3,9 +3,10 @@
 //! A session serves one thread at a time, and opening a cursor costs about as much as several
 //! reads, so both are reused: a session returns to the pool with its cursors, which are reset.
 //!
-//! - P1. A cached cursor belongs to the session in the same slot, and is dropped before it (field
-//!   order).
-//! - P2. A table with an open cursor cannot be dropped, so a cached cursor is never stale.
+//! A cached cursor belongs to the session in the same slot; `Slot` declares its cursors before its
+//! session, so they are dropped first.
+//!
+//! - P1. A table with an open cursor cannot be dropped, so a cached cursor is never stale.
 
 use std::mem;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ struct Cached {
 
 /// A session and its cursors.
 struct Slot {
-    // Dropped before the session (P1).
+    // Declared before the session, to be dropped before it.
     cursors: Vec<Cached>,
     session: Session,
 }
@@ -214,7 +215,7 @@ impl Lease<'_> {
             Mode::Overwrite => c"overwrite=true",
             Mode::Strict => c"overwrite=false",
         };
-        // SAFETY: the caller's promise; kept cursors are dropped before their session (P1).
+        // SAFETY: the caller's promise; kept cursors are dropped before their session (`Slot`).
         unsafe { self.session().open_cursor(&tree.uri, config) }
     }
 

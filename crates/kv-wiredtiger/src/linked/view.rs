@@ -4,9 +4,10 @@
 //! read. Read snapshots, write transactions and batches are all views; they differ only in the
 //! right to write.
 //!
-//! - V1. A cursor never outlives the view whose session it belongs to: its owner is a local
-//!   variable or a `Walk`, which borrows the view.
-//! - V2. After WiredTiger required a rollback, every later call returns `Conflict`.
+//! No cursor outlives the view whose session it belongs to: its owner is a local variable or a
+//! `Walk`, which borrows the view.
+//!
+//! - V1. After WiredTiger required a rollback, every later call returns `Conflict`.
 
 use std::cell::{Cell, RefCell};
 
@@ -32,7 +33,7 @@ pub(super) struct View<'e> {
     lease: RefCell<Lease<'e>>,
     /// Whether the transaction is open in the session.
     open: Cell<bool>,
-    /// Whether WiredTiger has required a rollback (V2).
+    /// Whether WiredTiger has required a rollback (V1).
     doomed: Cell<bool>,
 }
 
@@ -60,7 +61,7 @@ impl<'e> View<'e> {
         fault.into_error(operation)
     }
 
-    /// Refuse every call after WiredTiger required a rollback (V2).
+    /// Refuse every call after WiredTiger required a rollback (V1).
     #[inline]
     pub(super) fn check(&self, operation: &'static str) -> Result<()> {
         if self.doomed.get() {
@@ -80,7 +81,8 @@ impl<'e> View<'e> {
             return Ok(cursor);
         }
         let found = self.shared.tree(tree)?;
-        // SAFETY: V1, and a view stays on one thread (it is not `Send`).
+        // SAFETY: the owner of the cursor borrows this view, and a view stays on one thread (it is
+        // not `Send`).
         let opened = unsafe { self.lease.borrow().open(&found, mode) };
         opened.map_err(|fault| {
             if fault.is_missing() {

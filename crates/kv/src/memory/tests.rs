@@ -466,6 +466,7 @@ fn a_directory_is_open_once_and_belongs_to_one_engine() {
     f.write(&[("a", Some("1"))]);
     f.engine.close().unwrap();
     let again = factory().open(path, &EngineOptions::default()).unwrap();
+    assert!(!again.capabilities().persistent, "I4: no promise");
     assert!(again.trees().unwrap().is_empty(), "nothing survives");
 
     let foreign = tempfile::tempdir().unwrap();
@@ -487,6 +488,7 @@ fn options_are_checked() {
     });
     let mut batch = Batch::new();
     batch.put(f.tree, b"a", b"1");
+    // I4: without a log, only commits that promise nothing are acknowledged.
     let written = f.engine.write(&batch, Durability::Interval);
     refused(written, ErrorKind::Unsupported, "interval");
     let txn = f.engine.begin_write().unwrap();

@@ -1,6 +1,7 @@
-//! Writes that pass by the caps: control groups of version 1 cap what a process submits itself, and
-//! of what it leaves in the page cache the kernel writes out the most later, on its own account.
-//! What a cap does to such a target is not known, so nothing that depends on caps is judged of it.
+//! Writes that escape the caps. Control groups of version 1 cap the I/O that a process submits
+//! itself. The kernel writes most pages that the process leaves in the page cache later, and counts
+//! them for no group. The effect of a cap on such a target is unknown, so results that depend on
+//! caps have no verdict for it.
 
 use crate::record::{BUFFERED_WRITES, EnvelopeRecord, RunRecord, Runs, TargetRecord};
 
@@ -104,7 +105,7 @@ mod tests {
                 "{mode} {limit} {direct}"
             );
         }
-        // Of both versions, that of input and output is the first.
+        // With controllers of both versions, that of I/O has version 1.
         let mut mixed = fixture::envelope(both, "write IOPS");
         mixed.warnings.push(BUFFERED_WRITES.to_owned());
         assert!(writes_escape(&mixed, false));

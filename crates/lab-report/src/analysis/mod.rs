@@ -33,7 +33,7 @@ pub use rule::{Rule, Threshold};
 pub use second::{SecondStats, main_rates, second_stats};
 pub use stall::stalls;
 pub(crate) use statistic::{mean_between, median, quantile};
-pub use summary::{summarize, summary_lines, summary_table};
+pub use summary::{separated, summarize, summary_lines, summary_table};
 pub(crate) use sustained::STALLS_FROM;
 pub use sustained::{NOT_REPEATED, Sustained, Tried, not_sustained, sustained};
 pub use verdict::{DEFAULT_FLOOR, EQUAL, Verdict};

@@ -146,7 +146,15 @@ fn number(n: usize) -> u32 {
 /// cells are what was not measured.
 #[must_use]
 pub fn summary_table(summary: &RunSummary) -> String {
-    let mut writer = csv::Writer::from_writer(Vec::new());
+    separated(summary, b',')
+}
+
+/// The table of [`summary_table`] with its cells separated by `delimiter`, quoted where needed.
+#[must_use]
+pub fn separated(summary: &RunSummary, delimiter: u8) -> String {
+    let mut writer = csv::WriterBuilder::new()
+        .delimiter(delimiter)
+        .from_writer(Vec::new());
     for line in super::summary_lines(summary) {
         writer
             .write_record(&line)

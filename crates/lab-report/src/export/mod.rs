@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use serde_json::{Value, json};
 
-use crate::analysis::{main_rates, summarize};
+use crate::analysis::{main_rates, separated, summarize};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, RunSummary, SCHEMA, StepRecord};
 
@@ -82,8 +82,8 @@ pub fn export(run: &RunRecord, format: Format) -> Result<String> {
     let mut text = match format {
         Format::Json => serde_json::to_string_pretty(&object(run))
             .map_err(|e| Error::environment(format!("cannot export {}: {e}", run.manifest.run)))?,
-        Format::Csv => table::separated(&summary(run), b','),
-        Format::Tsv => table::separated(&summary(run), b'\t'),
+        Format::Csv => separated(&summary(run), b','),
+        Format::Tsv => separated(&summary(run), b'\t'),
         Format::Markdown => table::markdown(&run.manifest.plan, &summary(run)),
         Format::Hgrm => percentiles::text(run)?,
         Format::Otava => otava::text(run)?,

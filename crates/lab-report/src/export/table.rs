@@ -1,23 +1,7 @@
 //! The summary as a table.
 
-use crate::analysis::{METRICS, summary_lines};
+use crate::analysis::METRICS;
 use crate::record::{Operation, Plan, RunSummary, TargetStepSummary};
-
-/// A line for each target and step, separated by `delimiter`, quoted where needed.
-pub(super) fn separated(summary: &RunSummary, delimiter: u8) -> String {
-    let mut writer = csv::WriterBuilder::new()
-        .delimiter(delimiter)
-        .from_writer(Vec::new());
-    for line in summary_lines(summary) {
-        writer
-            .write_record(&line)
-            .expect("lines of equal length go to memory");
-    }
-    let bytes = writer
-        .into_inner()
-        .expect("memory does not fail to be written");
-    String::from_utf8(bytes).expect("made of strings")
-}
 
 /// A table for each step: a line for each metric measured on any target, a column for each target.
 /// The head of a mix says what its rates and costs count. Intervals stand behind the median:

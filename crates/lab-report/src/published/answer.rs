@@ -91,16 +91,26 @@ const CLASSIC: [Clause; 4] = [
 
 const STEPS: [Clause; 6] = [
     ("l.i0", RATE, Number, "# rows/s without indexes"),
-    ("l.i1", RATE, Number, "# with three, as many being deleted"),
+    (
+        "l.i1",
+        RATE,
+        Number,
+        "# with three indexes and a delete for each insert",
+    ),
     (
         "qr100",
         RATE,
         Number,
-        "# range queries/s beside 100 inserts/s",
+        "# range queries/s during 100 inserts/s",
     ),
-    ("qr1000", RATE, Number, "# beside 1000"),
-    ("qp100", RATE, Number, "# rows read by key/s beside 100"),
-    ("qp1000", RATE, Number, "# beside 1000"),
+    ("qr1000", RATE, Number, "# during 1000 inserts/s"),
+    (
+        "qp100",
+        RATE,
+        Number,
+        "# rows/s read by key during 100 inserts/s",
+    ),
+    ("qp1000", RATE, Number, "# during 1000 inserts/s"),
 ];
 
 const READS: [Clause; 4] = [
@@ -111,29 +121,34 @@ const READS: [Clause; 4] = [
 ];
 
 const REDO_LOG: [Clause; 9] = [
-    ("sync", RATE, Number, "# commits/s with a sync in each"),
+    ("sync", RATE, Number, "# commits/s with a sync for each"),
     ("sync", WRITTEN, Bytes, "# written for one"),
     (
         "sync-16",
         RATE,
         Number,
-        "# by 16 clients who may share syncs",
+        "# with 16 clients that may share syncs",
     ),
     ("interval", RATE, Number, "# with syncs in the background"),
-    ("none", RATE, Number, "# with none"),
+    ("none", RATE, Number, "# without syncs"),
     (
         "kill-sync",
         LOST,
         Number,
-        "# acknowledged rows lost to a kill at sync",
+        "# acknowledged rows lost after a kill at durability sync",
     ),
     (
         "kill-interval",
         LOST,
         Number,
-        "# lost to a kill at interval",
+        "# lost after a kill at interval",
     ),
-    ("power-sync", LOST, Number, "# lost with the power at sync"),
+    (
+        "power-sync",
+        LOST,
+        Number,
+        "# lost after a power cut at sync",
+    ),
     ("power-interval", LOST, Number, "# at interval"),
 ];
 
@@ -313,10 +328,10 @@ mod tests {
         assert!(
             answers[0]
                 .1
-                .starts_with("1,500 commits/s with a sync in each")
+                .starts_with("1,500 commits/s with a sync for each")
         );
         assert!(!answers[0].1.contains("lost"), "{}", answers[0].1);
-        let lost = "3 lost to a kill at interval.";
+        let lost = "3 lost after a kill at interval.";
         assert!(answers[1].1.ends_with(lost), "{}", answers[1].1);
         assert!(!answers[1].1.contains('#'));
     }

@@ -224,8 +224,8 @@ fn contests(run: &RunRecord, scans: &[&str]) -> Vec<Shape> {
                 ""
             };
             let claim = format!(
-                "it keeps more of its scan rate than {myisam}{capped} (share of the rate of one \
-                 table that is left, by that share there; published without numbers)"
+                "it keeps more of its scan rate than {myisam}{capped} (ratio of the shares kept: \
+                 the rate with all tables divided by the rate with one; published without numbers)"
             );
             let measured = ratio(kept(innodb), kept(myisam));
             shapes.push(Shape::new(innodb, &claim, 1.0, measured));

@@ -62,8 +62,11 @@ impl Spill for Records {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        Ok(self.0.pop_front())
+    fn read(&mut self, record: &mut Vec<u8>) -> Result<bool> {
+        let next = self.0.pop_front();
+        let found = next.is_some();
+        *record = next.unwrap_or_default();
+        Ok(found)
     }
 }
 

@@ -21,17 +21,17 @@ pub trait Rows: Send {
 
 /// Records on disk, read back in the order in which they were written.
 pub trait Spill: Send {
-    /// Writes a record. Not called after the first [`Spill::next`].
+    /// Writes a record. Not called after the first [`Spill::read`].
     ///
     /// # Errors
     /// I/O errors.
     fn append(&mut self, record: &[u8]) -> Result<()>;
 
-    /// Reads the next record; `None` after the last one.
+    /// Reads the next record into `record`; false after the last one.
     ///
     /// # Errors
     /// I/O errors.
-    fn next(&mut self) -> Result<Option<Vec<u8>>>;
+    fn read(&mut self, record: &mut Vec<u8>) -> Result<bool>;
 }
 
 /// The environment of a running pipeline.

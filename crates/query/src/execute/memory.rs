@@ -14,31 +14,62 @@ pub(super) fn row(row: &Row) -> Result<usize> {
 /// too many and too small.
 const SPILL_LEAST: usize = 4 << 20;
 
-/// Whether a stage that holds `bytes` must spill: when this is above the limit of a stage, or when
-/// the budget of all operations has too little left.
+/// What must be done about the bytes that a stage holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Excess {
+    /// Nothing: they are within the limits.
+    None,
+    /// They must be written to disk.
+    Spill,
+    /// They exceed the limit of the stage, which is not allowed to spill.
+    Refused,
+}
+
+/// Whether `bytes` exceed `limit`, the limit of a stage, or what the budget of all operations has
+/// left. `disk`: whether the stage is allowed to spill.
 ///
 /// # Errors
-/// `QueryExceededMemoryLimitNoDiskUseAllowed` when the stage must spill and is not allowed to;
 /// `ExceededMemoryLimit` when the budget is exhausted and the stage is not allowed to spill or
 /// holds too little.
+pub(super) fn excess(
+    stage: &str,
+    held: &mut Held,
+    bytes: usize,
+    (limit, disk): (usize, bool),
+) -> Result<Excess> {
+    let granted = held.require(stage, bytes);
+    if limit < bytes {
+        return Ok(if disk { Excess::Spill } else { Excess::Refused });
+    }
+    match granted {
+        Ok(()) => Ok(Excess::None),
+        Err(_) if disk && SPILL_LEAST <= bytes => Ok(Excess::Spill),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a stage that holds `bytes` must spill.
+///
+/// # Errors
+/// As [`excess`] and [`allowed`].
 pub(super) fn must_spill(
     stage: &str,
     held: &mut Held,
     bytes: usize,
     host: &dyn Host,
 ) -> Result<bool> {
-    let granted = held.require(stage, bytes);
-    if bytes <= host.memory_limit() {
-        if granted.is_ok() {
-            return Ok(false);
-        }
-        if !host.allow_disk_use() || bytes < SPILL_LEAST {
-            return granted.map(|()| false);
-        }
-        return Ok(true);
-    }
-    if host.allow_disk_use() {
-        return Ok(true);
+    let limits = (host.memory_limit(), host.allow_disk_use());
+    allowed(stage, excess(stage, held, bytes, limits)?)
+}
+
+/// Whether a stage must spill.
+///
+/// # Errors
+/// `QueryExceededMemoryLimitNoDiskUseAllowed` when it must and is not allowed to.
+pub(super) fn allowed(stage: &str, excess: Excess) -> Result<bool> {
+    if excess != Excess::Refused {
+        return Ok(excess == Excess::Spill);
     }
     Err(Error::new(
         Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,

@@ -14,9 +14,11 @@ pub(crate) mod harness;
 mod host;
 mod lookup;
 mod memory;
+mod runs;
 mod sample;
 mod simple;
 mod sort;
+mod sorter;
 mod spill;
 mod tally;
 #[cfg(test)]
@@ -28,5 +30,8 @@ mod write;
 
 pub use build::{build, build_counted};
 pub use host::{Host, Rows, Spill};
+pub use memory::Excess;
+pub use runs::{Decode, Runs};
 pub use simple::Listed;
+pub use sorter::{Codec, SortUsage, Sorted, Sorter};
 pub use tally::Tally;

@@ -12,10 +12,11 @@ pub(super) fn put(spill: &mut dyn Spill, row: &Row) -> Result<()> {
 
 /// Reads the next row.
 pub(super) fn take(spill: &mut dyn Spill) -> Result<Option<Row>> {
-    match spill.next()? {
-        Some(record) => Ok(Some(Row::from_raw(RawDocumentBuf::from_bytes(record)?))),
-        None => Ok(None),
+    let mut record = Vec::new();
+    if !spill.read(&mut record)? {
+        return Ok(None);
     }
+    Ok(Some(Row::from_raw(RawDocumentBuf::from_bytes(record)?)))
 }
 
 /// The rows of a spill.

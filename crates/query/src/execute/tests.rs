@@ -581,7 +581,7 @@ fn large_sorts_spill_and_stay_stable() {
         };
         let found = small.run(pipeline(), &over).unwrap();
         assert!(small.spills > 3, "{stages} spilled {} times", small.spills);
-        assert_eq!(found, expected, "{stages}");
+        assert_eq!(found, expected, "O2: stable: {stages}");
     }
     let stages = parse(&bson!([{"$sort": {"g": 1}}])).unwrap();
     let mut small = Memory {

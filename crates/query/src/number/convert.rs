@@ -35,7 +35,7 @@ impl Number {
         }
     }
 
-    /// As an integer of 32 bits, if the number is one exactly.
+    /// As an integer of 32 bits; `None` if the number is not exactly such an integer.
     #[must_use]
     pub fn to_i32_exact(self) -> Option<i32> {
         i32::try_from(self.to_i64_exact()?).ok()

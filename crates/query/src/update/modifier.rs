@@ -3,7 +3,7 @@
 use bson::{Bson, Document, RawBson};
 
 use super::array::{AddToSet, Pop, PullAll};
-use super::number::{Bits, Factor, Step};
+use super::number::{Arithmetic, Bits};
 use super::pull::Pull;
 use super::push::Push;
 use super::{Position, identical_values, number};
@@ -18,8 +18,7 @@ pub(super) enum Modifier {
     Set(Bson),
     SetOnInsert(Bson),
     Unset,
-    Inc(Step),
-    Mul(Factor),
+    Arithmetic(Arithmetic),
     Min(Bson),
     Max(Bson),
     /// Whether `$currentDate` sets a timestamp instead of a date.
@@ -78,8 +77,8 @@ impl Modifier {
             "$set" => Modifier::Set(operand.clone()),
             "$setOnInsert" => Modifier::SetOnInsert(operand.clone()),
             "$unset" => Modifier::Unset,
-            "$inc" => Modifier::Inc(Step::parse(path, operand)?),
-            "$mul" => Modifier::Mul(Factor::parse(path, operand)?),
+            "$inc" => Modifier::Arithmetic(Arithmetic::add(path, operand)?),
+            "$mul" => Modifier::Arithmetic(Arithmetic::multiply(path, operand)?),
             "$min" => Modifier::Min(operand.clone()),
             "$max" => Modifier::Max(operand.clone()),
             "$currentDate" => Modifier::CurrentDate(current_date(operand)?),
@@ -131,8 +130,7 @@ impl Modifier {
             Modifier::SetOnInsert(_) => Ok(Outcome::Keep),
             Modifier::Unset if current.is_some() => Ok(Outcome::Remove),
             Modifier::Unset => Ok(Outcome::Keep),
-            Modifier::Inc(step) => step.apply(path, current.as_deref(), cx),
-            Modifier::Mul(factor) => factor.apply(path, current.as_deref(), cx),
+            Modifier::Arithmetic(arithmetic) => arithmetic.apply(path, current.as_deref(), cx),
             Modifier::Min(value) => Ok(bound(current, value, std::cmp::Ordering::Less, cx)),
             Modifier::Max(value) => Ok(bound(current, value, std::cmp::Ordering::Greater, cx)),
             Modifier::CurrentDate(true) => Ok(Outcome::Set(Bson::Timestamp(cx.at.timestamp))),

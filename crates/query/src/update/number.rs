@@ -10,45 +10,24 @@ use crate::number::{Number, compare};
 use crate::value::type_name;
 use crate::{Error, Result, show};
 
-/// The operand of `$inc`.
+/// An operator that combines a number of a document with its operand.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Step(Number);
-
-impl Step {
-    pub(super) fn parse(path: &str, operand: &Bson) -> Result<Step> {
-        match Number::from_bson(operand) {
-            Some(number) => Ok(Step(number)),
-            None => Err(not_numeric("increment", path, operand)),
-        }
-    }
-
-    pub(super) fn apply(
-        self,
-        path: &str,
-        current: Option<&Bson>,
-        cx: &Context<'_>,
-    ) -> Result<Outcome> {
-        let Some(current) = current else {
-            return Ok(Outcome::Set(self.0.to_bson()));
-        };
-        let number = numeric("$inc", path, current, cx)?;
-        match number.checked_add(self.0) {
-            Some(sum) => Ok(changed(current, sum)),
-            None => Err(overflow("$inc", current, cx)),
-        }
-    }
+pub(super) enum Arithmetic {
+    /// `$inc`.
+    Add(Number),
+    /// `$mul`.
+    Multiply(Number),
 }
 
-/// The operand of `$mul`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Factor(Number);
+impl Arithmetic {
+    /// Parses the operand of `$inc`.
+    pub(super) fn add(path: &str, operand: &Bson) -> Result<Arithmetic> {
+        Ok(Arithmetic::Add(number("increment", path, operand)?))
+    }
 
-impl Factor {
-    pub(super) fn parse(path: &str, operand: &Bson) -> Result<Factor> {
-        match Number::from_bson(operand) {
-            Some(number) => Ok(Factor(number)),
-            None => Err(not_numeric("multiply", path, operand)),
-        }
+    /// Parses the operand of `$mul`.
+    pub(super) fn multiply(path: &str, operand: &Bson) -> Result<Arithmetic> {
+        Ok(Arithmetic::Multiply(number("multiply", path, operand)?))
     }
 
     pub(super) fn apply(
@@ -58,14 +37,26 @@ impl Factor {
         cx: &Context<'_>,
     ) -> Result<Outcome> {
         let Some(current) = current else {
-            // The product with a missing value is zero, of the operand's type.
-            let zero = Number::Int32(0).multiply(self.0);
-            return Ok(Outcome::Set(zero.to_bson()));
+            return Ok(Outcome::Set(self.of_missing().to_bson()));
         };
-        let number = numeric("$mul", path, current, cx)?;
-        match number.checked_multiply(self.0) {
-            Some(product) => Ok(changed(current, product)),
-            None => Err(overflow("$mul", current, cx)),
+        let name = match self {
+            Arithmetic::Add(_) => "$inc",
+            Arithmetic::Multiply(_) => "$mul",
+        };
+        let number = numeric(name, path, current, cx)?;
+        let next = match self {
+            Arithmetic::Add(operand) => number.checked_add(operand),
+            Arithmetic::Multiply(operand) => number.checked_multiply(operand),
+        };
+        let next = next.ok_or_else(|| overflow(name, current, cx))?;
+        Ok(changed(current, next))
+    }
+
+    /// The result for a missing value. The product with it is zero, of the operand's type.
+    fn of_missing(self) -> Number {
+        match self {
+            Arithmetic::Add(operand) => operand,
+            Arithmetic::Multiply(operand) => Number::Int32(0).multiply(operand),
         }
     }
 }
@@ -83,11 +74,13 @@ fn changed(current: &Bson, next: Number) -> Outcome {
     }
 }
 
-fn not_numeric(verb: &str, path: &str, operand: &Bson) -> Error {
-    Error::type_mismatch(format!(
-        "Cannot {verb} with non-numeric argument: {{{}}}",
-        show::field(path, operand)
-    ))
+fn number(verb: &str, path: &str, operand: &Bson) -> Result<Number> {
+    Number::from_bson(operand).ok_or_else(|| {
+        Error::type_mismatch(format!(
+            "Cannot {verb} with non-numeric argument: {{{}}}",
+            show::field(path, operand)
+        ))
+    })
 }
 
 fn numeric(operator: &str, path: &str, current: &Bson, cx: &Context<'_>) -> Result<Number> {

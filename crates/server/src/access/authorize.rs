@@ -72,7 +72,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Needed {
     /// The privileges.
     pub(crate) wanted: Vec<Wanted>,
-    /// The parsed request of an `aggregate`, which the command then runs (A4).
+    /// The parsed arguments, with which the command then runs (A4).
     pub(crate) understood: Option<Understood>,
 }
 

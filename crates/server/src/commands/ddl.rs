@@ -1,7 +1,9 @@
 //! Changes of the catalog: collections and views, databases, renames, options.
 
+use std::borrow::Cow;
+
 use bson::raw::{CString, cstr};
-use bson::{RawBsonRef, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use docdb::{CollectionOptions, View};
 use query::pipeline::check_pipeline;
 use query::{Code, Error, Namespace, Result, namespace};
@@ -12,7 +14,7 @@ use crate::access::{Asked, Needed, Privilege};
 use crate::arguments::{Arguments, GENERIC};
 use crate::auth::privilege::Wanted;
 use crate::command::{ADMIN, API, LOOSE, Lane, TRANSACTION, WRITES};
-use crate::request::{Call, failure};
+use crate::request::{Call, Understood, failure};
 use crate::row::Row;
 
 pub(super) const ROWS: &[Row] = &[
@@ -70,21 +72,20 @@ fn own_fields(arguments: &Arguments<'_>) -> Result<RawDocumentBuf> {
     Ok(fields)
 }
 
-/// The view that a `create` defines; `None` for a collection.
+/// The options of a `create`.
 ///
 /// # Errors
 /// Options that are not right.
-fn created(arguments: &Arguments<'_>) -> Result<Option<View>> {
-    Ok(CollectionOptions::parse_raw(&own_fields(arguments)?)?.view)
+fn created(arguments: &Arguments<'_>) -> Result<CollectionOptions> {
+    CollectionOptions::parse_raw(&own_fields(arguments)?)
 }
 
-/// The view that a `collMod` redefines. Both parts are required: with one part of the old view the
-/// user could define a view over collections that it cannot read.
+/// The view that the fields of a `collMod` define. Both parts are required: with one part of the
+/// old view the user could define a view over collections that it cannot read.
 ///
 /// # Errors
 /// `InvalidOptions`; options that are not right.
-fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
-    let fields = own_fields(arguments)?;
+fn modified(fields: &RawDocument) -> Result<Option<View>> {
     match (fields.get("viewOn")?, fields.get("pipeline")?) {
         (None, None) => Ok(None),
         (Some(on), Some(stages)) => {
@@ -101,21 +102,30 @@ fn modified(arguments: &Arguments<'_>) -> Result<Option<View>> {
 }
 
 /// A user that defines a view must be allowed to read its collections.
-fn view_needs(view: Option<View>, database: &str, needed: &mut Needed) -> Result<()> {
+fn view_needs(view: Option<&View>, database: &str, needed: &mut Needed) -> Result<()> {
     match view {
-        Some(view) => pipeline::needs(&view.accesses(database)?, false, &mut needed.wanted),
+        Some(view) => pipeline::needs(view.accesses(database)?, false, &mut needed.wanted),
         None => Ok(()),
     }
 }
 
+/// The privileges of `create`, whose options are kept for the command to run with (A4).
 fn create_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
-    view_needs(created(sent.arguments)?, sent.database, needed)
+    let options = created(sent.arguments)?;
+    view_needs(options.view.as_ref(), sent.database, needed)?;
+    needed.understood = Understood::Created(Box::new(options)).kept(sent.bytes());
+    Ok(())
 }
 
+/// The privileges of `collMod`, whose fields are kept for the command to run with (A4).
 fn modify_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
-    view_needs(modified(sent.arguments)?, sent.database, needed)
+    let fields = own_fields(sent.arguments)?;
+    let view = modified(&fields)?;
+    view_needs(view.as_ref(), sent.database, needed)?;
+    needed.understood = Understood::Modified(fields, view).kept(sent.bytes());
+    Ok(())
 }
 
 /// The privileges of `renameCollection`, within a database or between two.
@@ -148,7 +158,10 @@ fn rename_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
 
 fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let options = CollectionOptions::parse_raw(&own_fields(request.arguments())?)?;
+    let options = match &request.understood {
+        Some(Understood::Created(options)) => options.as_ref().clone(),
+        _ => created(request.arguments())?,
+    };
     if options.auto_index_id.is_some() {
         let note = "The autoIndexId option is deprecated and will be removed in a future release";
         reply.string("note", note);
@@ -219,8 +232,11 @@ fn rename(request: &Call<'_>, _: &mut Builder) -> Result<()> {
 
 fn modify(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
-    let fields = own_fields(request.arguments())?;
-    let done = request.with_store(|store, op| store.coll_mod(op, &ns, &fields))?;
+    let (fields, view) = match &request.understood {
+        Some(Understood::Modified(fields, view)) => (Cow::Borrowed(fields), view.as_ref()),
+        _ => (Cow::Owned(own_fields(request.arguments())?), None),
+    };
+    let done = request.with_store(|store, op| store.coll_mod_parsed(op, &ns, (&fields, view)))?;
     failure::append(reply, &done);
     Ok(())
 }

@@ -52,7 +52,7 @@ pub(super) fn authorized<'a>(
             parsed: Some(parsed.clone()),
             ..read()?
         }),
-        None => Cow::Owned(read()?),
+        _ => Cow::Owned(read()?),
     })
 }
 

@@ -39,8 +39,9 @@ impl Memory {
     }
 
     /// The memory in bytes that all queries may use together beside an engine with a cache of
-    /// `cache` bytes: half of the rest, at least 32 MiB. The other half is for what is not counted:
-    /// connections, messages, the engine's own work, and what the allocator keeps.
+    /// `cache` bytes: half of the memory that the cache leaves, at least 32 MiB. The other half is
+    /// for memory that is not counted: connections, messages, the engine's own work, and free
+    /// memory that the allocator keeps.
     #[must_use]
     pub fn queries(&self, cache: u64) -> u64 {
         (self.limit.saturating_sub(cache) / 2).max(LEAST_QUERIES)

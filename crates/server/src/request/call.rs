@@ -43,7 +43,7 @@ pub(crate) struct Request {
     pub(crate) repeated: AtomicBool,
     /// The privileges that it required, which are kept with its cursors; empty if it required none.
     pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
-    /// The parsed request of an `aggregate`, if authorization parsed it.
+    /// The arguments as authorization parsed them, for commands whose parsing is costly.
     pub(crate) understood: Option<Understood>,
 }
 

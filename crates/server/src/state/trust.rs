@@ -1,10 +1,10 @@
 //! Whether brief commands are as short as they should be.
 //!
-//! - T1. A command that takes longer than [`LONG`] costs [`LOST`] points, one in time regains one.
-//!   Above [`LEAST`] lost points commands run elsewhere, which regains points as well: so of
-//!   commands that all take long, one in [`LOST`] is tried.
+//! - T1. A command that takes longer than [`LONG`] adds [`LOST`] lost points; every command removes
+//!   one. While there are more than [`LEAST`] lost points, commands run elsewhere, which also
+//!   removes a point each. So if all commands take long, one in [`LOST`] is tried here.
 //!
-//! One command in a hundred may take long without consequence: its thread was not scheduled.
+//! One slow command in a hundred has no effect: its thread may not have been scheduled.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -77,9 +77,13 @@ impl Store {
     ) -> Result<()> {
         op.check()?;
         let collection = self.building(begun)?;
-        let _alone = self.hold(op, &collection)?;
+        let alone = self.hold(op, &collection)?;
         // The collection may have been dropped while this waited for the latch.
         let collection = self.building(begun)?;
+        assert!(
+            alone.is_of(&collection.core().latch),
+            "F1: the latch of the collection is held"
+        );
         let mut work = Work::new(self, op.ends());
         body(&mut work, &collection)?;
         work.commit(Durability::Interval)

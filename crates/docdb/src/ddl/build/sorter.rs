@@ -1,13 +1,15 @@
 //! External sort of index entries, for any number of entries.
 //!
 //! Entries beyond the memory limit are written to temporary files in sorted runs, which are merged
-//! while the entries are inserted.
+//! while the entries are inserted. In memory, entries share one buffer: an index build sorts
+//! millions of small entries, and an allocation for each would cost more than the entries.
 
 use std::path::PathBuf;
 
+use query::execute::{Runs, Spill};
 use query::{Code, Error, Result};
 
-use crate::exec::{Runs, SpillFile};
+use crate::exec::SpillFile;
 
 /// An entry of the index: key and value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
@@ -19,7 +21,7 @@ pub(super) struct Sorter {
     /// Bytes held in memory.
     memory: usize,
     directory: PathBuf,
-    runs: Vec<SpillFile>,
+    runs: Vec<Box<dyn Spill>>,
     count: u64,
 }
 
@@ -120,7 +122,9 @@ impl Sorter {
             }));
         }
         self.write_run()?;
-        Ok(Sorted::Merged(Runs::new(self.runs, &read)?))
+        Ok(Sorted::Merged(Runs::new(self.runs, &mut |record| {
+            read(record)
+        })?))
     }
 
     fn sort(&mut self) {
@@ -144,7 +148,7 @@ impl Sorter {
             file.append(&record)?;
         }
         self.bytes.clear();
-        self.runs.push(file);
+        self.runs.push(Box::new(file));
         Ok(())
     }
 }
@@ -157,7 +161,9 @@ impl Sorted {
     pub(super) fn next(&mut self) -> Result<Option<Entry>> {
         match self {
             Sorted::Held(held) => Ok(held.next()),
-            Sorted::Merged(runs) => Ok(runs.next(&read)?.map(|(entry, ())| entry)),
+            Sorted::Merged(runs) => Ok(runs
+                .next(&mut |record| read(record))?
+                .map(|(entry, ())| entry)),
         }
     }
 }

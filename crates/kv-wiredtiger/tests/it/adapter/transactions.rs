@@ -20,7 +20,7 @@ fn a_snapshot_is_taken_when_it_begins_not_when_it_first_reads() {
 
 #[test]
 fn after_a_conflict_every_call_conflicts() {
-    // V2.
+    // V1.
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path());
     let t = create(&*db, "t");

@@ -45,7 +45,7 @@ fn a_tree_with_a_reader_is_not_dropped_until_the_reader_ends() {
     let reader = db.begin_read().unwrap();
     assert!(reader.get(t, &3u64.to_be_bytes()).unwrap().is_some());
     let error = db.drop_tree("t").unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Conflict, "P2: a cursor is open");
+    assert_eq!(error.kind(), ErrorKind::Conflict, "P1: a cursor is open");
     assert_eq!(error.tree(), Some("t"));
     assert!(reader.get(t, &4u64.to_be_bytes()).unwrap().is_some());
     drop(reader);

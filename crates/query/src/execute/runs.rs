@@ -6,55 +6,54 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use query::Result;
-
-use super::spill::SpillFile;
+use super::Spill;
+use crate::Result;
 
 /// Merges runs, each sorted by key.
-pub(crate) struct Runs<K, T> {
-    files: Vec<SpillFile>,
+pub struct Runs<K, T> {
+    runs: Vec<Box<dyn Spill>>,
     heads: BinaryHeap<Reverse<Head<K, T>>>,
     buffer: Vec<u8>,
 }
 
-/// Decodes an item and its key from a record.
-pub(crate) type Read<'a, K, T> = &'a dyn Fn(&[u8]) -> Result<(K, T)>;
+/// Decodes an item and its key from a record; it may take the bytes of the record.
+pub type Decode<'a, K, T> = &'a mut dyn FnMut(&mut Vec<u8>) -> Result<(K, T)>;
 
 impl<K: Ord, T> Runs<K, T> {
-    /// Start reading runs that were written.
+    /// Start reading runs that were written, in the order of their input.
     ///
     /// # Errors
-    /// I/O errors; errors of `read`.
-    pub(crate) fn new(files: Vec<SpillFile>, read: Read<'_, K, T>) -> Result<Runs<K, T>> {
-        let mut runs = Runs {
-            heads: BinaryHeap::with_capacity(files.len()),
-            files,
+    /// I/O errors; errors of `decode`.
+    pub fn new(runs: Vec<Box<dyn Spill>>, decode: Decode<'_, K, T>) -> Result<Runs<K, T>> {
+        let mut merged = Runs {
+            heads: BinaryHeap::with_capacity(runs.len()),
+            runs,
             buffer: Vec::new(),
         };
-        for run in 0..runs.files.len() {
-            runs.advance(run, read)?;
+        for run in 0..merged.runs.len() {
+            merged.advance(run, decode)?;
         }
-        Ok(runs)
+        Ok(merged)
     }
 
     /// The next item; `None` at the end.
     ///
     /// # Errors
-    /// I/O errors; errors of `read`.
-    pub(crate) fn next(&mut self, read: Read<'_, K, T>) -> Result<Option<(K, T)>> {
+    /// I/O errors; errors of `decode`.
+    pub fn next(&mut self, decode: Decode<'_, K, T>) -> Result<Option<(K, T)>> {
         let Some(Reverse(head)) = self.heads.pop() else {
             return Ok(None);
         };
-        self.advance(head.run, read)?;
+        self.advance(head.run, decode)?;
         Ok(Some((head.key, head.item)))
     }
 
-    fn advance(&mut self, run: usize, read: Read<'_, K, T>) -> Result<()> {
-        let Some(file) = self.files.get_mut(run) else {
+    fn advance(&mut self, run: usize, decode: Decode<'_, K, T>) -> Result<()> {
+        let Some(file) = self.runs.get_mut(run) else {
             return Ok(());
         };
         if file.read(&mut self.buffer)? {
-            let (key, item) = read(&self.buffer)?;
+            let (key, item) = decode(&mut self.buffer)?;
             self.heads.push(Reverse(Head { key, run, item }));
         }
         Ok(())
