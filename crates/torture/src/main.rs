@@ -201,6 +201,7 @@ fn attacked_server(
         directory: config.directory,
         seed: config.seed,
         time: Duration::from_secs(seconds),
+        least: server::hostile::Least::default(),
         connections: run.connections,
         rate: run.rate.bytes(),
         clients: run.clients,

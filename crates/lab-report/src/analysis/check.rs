@@ -151,21 +151,14 @@ impl Check {
 /// When the plans differ in what matters (named), no target is in both, there is no rule, or a
 /// relative rule meets a single repeat that is not accepted.
 pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule], single: bool) -> Result<Check> {
-    let (name, base_name) = (&run.manifest.run, &base.manifest.run);
-    let found = forbidding(&base.manifest.plan, &run.manifest.plan);
-    if !found.is_empty() {
-        return Err(Error::usage(format!(
-            "{base_name} and {name} do not compare: {}; run the experiment with the settings of \
-             the base",
-            found.join("; ")
-        )));
-    }
+    comparable(run, base)?;
     let targets = common_targets(run, base)?;
     if rules.is_empty() {
         return Err(Error::usage(
             "no rule to check; write one like rate_mean<-5%",
         ));
     }
+    let (name, base_name) = (&run.manifest.run, &base.manifest.run);
     let mut check = Check {
         schema: SCHEMA,
         run: name.clone(),
@@ -211,6 +204,19 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule], single: bool) ->
     }
     check.notes.extend(check.invalid.iter().cloned());
     Ok(check)
+}
+
+fn comparable(run: &RunRecord, base: &RunRecord) -> Result<()> {
+    let found = forbidding(&base.manifest.plan, &run.manifest.plan);
+    if found.is_empty() {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{} and {} do not compare: {}; run the experiment with the settings of the base",
+        base.manifest.run,
+        run.manifest.run,
+        found.join("; ")
+    )))
 }
 
 fn common_targets<'a>(run: &'a RunRecord, base: &RunRecord) -> Result<Vec<&'a str>> {

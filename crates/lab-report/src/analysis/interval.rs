@@ -27,9 +27,9 @@ pub(super) struct Estimated {
     pub(super) interval: Interval,
 }
 
-/// The ratio `new` / `base` of the geometric means, with an interval that misses the true ratio with
-/// probability `error` (0.05 for 95 %). `None` with fewer than 2 repeats on a side, or if a value is
-/// not positive.
+/// The ratio `new` / `base` of the geometric means, with an interval that misses the true ratio
+/// with probability `error` (0.05 for 95 %). `None` with fewer than 2 repeats on a side, or if a
+/// value is not positive.
 pub(super) fn ratio(new: &[f64], base: &[f64], error: f64) -> Option<Estimated> {
     let (new, base) = (Logs::of(new, NOISE_MIN)?, Logs::of(base, NOISE_MIN)?);
     let (a, b) = (new.squared_error(), base.squared_error());
@@ -109,10 +109,10 @@ mod tests {
         // sqrt(0.02 / 3) = 0.08165, 4 degrees of freedom, t = 2.7764: +- 0.22670.
         let side = |from: f64| [0.0, 0.1, 0.2].map(|log: f64| from * log.exp());
         let found = ratio(&side(200.0), &side(100.0), 0.05).unwrap();
-        assert!(near(found.value, 2.0), "{found:?}");
+        assert!(near(found.value, 2.0), "I1: {found:?}");
         assert!(
             near(found.interval.high, 2.0 * 0.226_70_f64.exp()),
-            "{found:?}"
+            "I2: {found:?}"
         );
         assert!(
             near(found.interval.low, 2.0 * (-0.226_70_f64).exp()),

@@ -105,8 +105,8 @@ impl Check {
         }
         if self.outcome() == Outcome::Inconclusive {
             text.push_str(
-                "\n- the intervals are too wide to decide: repeat both runs more often (--repeats 5 \
-                 or more), on a machine that does nothing else",
+                "\n- the intervals are too wide to decide: repeat both runs more often \
+                 (--repeats 5 or more), on a machine that does nothing else",
             );
         }
         text.push_str(&format!(

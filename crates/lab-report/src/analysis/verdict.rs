@@ -7,8 +7,8 @@
 //!     floor of the host: the floor makes a verdict more cautious, never more certain.
 //! V3. "No difference" needs evidence, too: the whole interval lies within [`EQUAL`] of 1.
 //! V4. Everything else is inconclusive.
-//! V5. Where no ratio can be formed (a value of 0), sides differ when their ranges do not overlap
-//!     and so many repeats would do that by chance less often than the given probability.
+//! V5. Where no ratio can be formed (a value of 0), sides differ when their ranges do not overlap,
+//!     if that number of equal repeats does so by chance less often than the given probability.
 //! V6. A single repeat is judged only where the caller accepts that: by the interval of its mean
 //!     rate over blocks of 5 seconds within the run, marked so.
 

@@ -33,8 +33,8 @@ const BUSY: f64 = 0.05;
 #[command(
     after_help = "The result is stored for this host, and every later run copies it: \
 an effect below the noise floor is never called a difference. Steps are measured as \
-long as those of the preset, so calibrate with the preset of the runs to judge. A floor of the rate \
-above 5 % is refused: the machine is busy (exit code 4).\n\nExample: romanesco lab \
+long as those of the preset, so calibrate with the preset of the runs to judge. A floor of the \
+rate above 5 % is refused: the machine is busy (exit code 4).\n\nExample: romanesco lab \
 calibrate --aa 5 --target betree"
 )]
 pub(crate) struct Args {
@@ -134,7 +134,8 @@ fn refuse_busy(noise: &BTreeMap<String, f64>) -> Result<()> {
             ErrorKind::Inconclusive,
             format!(
                 "equal runs differ by {:.1} % in their rate: the machine is busy, and nothing was \
-                 stored; end what else runs here and calibrate again, or store it anyway with --allow-busy",
+                 stored; end what else runs here and calibrate again, or store it anyway with \
+                 --allow-busy",
                 floor * 100.0
             ),
         )),

@@ -29,6 +29,9 @@ use super::process::Process;
 /// replaced.
 const SILENT: u64 = 8;
 
+/// The pause of an attacking thread that has sent what its rate allows.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// Number of threads that attack.
 pub(super) const THREADS: usize = 4;
 
@@ -254,14 +257,20 @@ pub(super) fn attackers(
 pub(super) fn strike(mut attackers: Vec<Attacker>, port: u16, rate: Option<u64>, counts: &Counts) {
     let begun = time::now();
     while !counts.end.load(Ordering::Relaxed) {
+        let mut stepped = false;
         for attacker in &mut attackers {
             let allowed = rate.map(|rate| rate.saturating_mul(begun.elapsed().as_secs() + 1));
             if allowed.is_none_or(|allowed| counts.sent.load(Ordering::Relaxed) < allowed) {
                 attacker.step(port, counts);
+                stepped = true;
             }
         }
         counts.rounds.fetch_add(1, Ordering::Relaxed);
-        std::thread::yield_now();
+        match stepped {
+            true => std::thread::yield_now(),
+            // Above its rate an attacker waits: it must not take the server's processors.
+            false => time::sleep(PAUSE),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use stdx::ByteSize;
-use torture::server::hostile::{self, Plan};
+use torture::server::hostile::{self, Least, Plan};
 use torture::server::{self, Config, Lie, append};
 
 fn config(engine: &str, seed: u64, cycles: u32, directory: &Path) -> Config {
@@ -77,7 +77,15 @@ fn plan(directory: &Path, program: &Path) -> Plan {
         program: program.to_owned(),
         directory: directory.join("torture"),
         seed: 15,
-        time: Duration::from_secs(12),
+        time: Duration::ZERO,
+        // Minimum counts, so that a run without effect fails.
+        least: Least {
+            sent: 4 << 20,
+            probes: 100,
+            queries: 100,
+            limited: 50,
+            operations: 200,
+        },
         connections: 200,
         rate: 1 << 20,
         clients: 8,
@@ -92,14 +100,12 @@ fn hostile_clients_take_neither_memory_nor_answers() {
     let plan = plan(directory.path(), env!("CARGO_BIN_EXE_torture").as_ref());
     let figures = hostile::run(&plan, &mut |_| ()).unwrap_or_else(|failure| panic!("{failure}"));
     println!("{figures}");
-    // Minimum counts, so that a run without effect fails the test.
-    assert!(1 << 20 <= figures.sent, "{figures}");
-    assert!(20 <= figures.probes.count(), "{figures}");
-    assert!(
-        20 <= figures.queries && 5 <= figures.late.count(),
-        "{figures}"
-    );
-    assert!(20 <= figures.operations, "{figures}");
+    assert!(4 << 20 <= figures.sent, "{figures}");
+    let (before, beside) = (&figures.probes_before_login, &figures.probes_beside_queries);
+    assert!(100 <= before.count() && 100 <= beside.count(), "{figures}");
+    let (queries, limited) = (figures.queries, figures.late.count());
+    assert!(100 <= queries && 50 <= limited, "{figures}");
+    assert!(200 <= figures.operations, "{figures}");
 }
 
 #[test]

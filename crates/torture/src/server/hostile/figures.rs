@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stdx::ByteSize;
 
-use super::{KILL_MAX, LATE_MAX, PROBE_MAX, Plan};
+use super::{KILL_MAX, LATE_MAX, PROBE_MAX, Phase, Plan};
 
 /// Durations of one kind.
 #[derive(Clone, Debug, Default)]
@@ -73,8 +73,10 @@ pub struct Figures {
     pub sent: u64,
     /// Connections of attackers before login that the server closed.
     pub closed: u64,
-    /// Durations of probes.
-    pub probes: Times,
+    /// Durations of probes during the attack before login.
+    pub probes_before_login: Times,
+    /// Durations of probes beside runaway queries.
+    pub probes_beside_queries: Times,
     /// Runaway queries.
     pub queries: u64,
     /// Runaway queries that the server refused for memory.
@@ -100,7 +102,8 @@ impl Figures {
             resident_max: 0,
             sent: 0,
             closed: 0,
-            probes: part.probes,
+            probes_before_login: Times::default(),
+            probes_beside_queries: Times::default(),
             queries: part.queries,
             out_of_memory: part.out_of_memory,
             late: part.late,
@@ -110,12 +113,16 @@ impl Figures {
         }
     }
 
-    pub(super) fn add(&mut self, part: Part) {
+    pub(super) fn add(&mut self, phase: Phase, part: Part) {
         self.queries += part.queries;
         self.out_of_memory += part.out_of_memory;
         self.operations += part.operations;
         self.operations_refused += part.operations_refused;
-        self.probes.0.extend(part.probes.0);
+        let probes = match phase {
+            Phase::BeforeLogin => &mut self.probes_before_login,
+            Phase::Queries => &mut self.probes_beside_queries,
+        };
+        probes.0.extend(part.probes.0);
         self.late.0.extend(part.late.0);
         self.killed.0.extend(part.killed.0);
     }
@@ -126,7 +133,18 @@ impl Figures {
             return Ok(());
         }
         let laws = [
-            ("H3: 99 of 100 probes", &self.probes, 99, PROBE_MAX),
+            (
+                "H3: 99 of 100 probes before login",
+                &self.probes_before_login,
+                99,
+                PROBE_MAX,
+            ),
+            (
+                "H3: 99 of 100 probes beside queries",
+                &self.probes_beside_queries,
+                99,
+                PROBE_MAX,
+            ),
             (
                 "H4: 99 of 100 queries after maxTimeMS",
                 &self.late,
@@ -153,16 +171,17 @@ impl fmt::Display for Figures {
         write!(
             f,
             "hostile clients on {}: seed {}, limit of memory {} ({capped}), at most {} resident; \
-             {} sent before login, {} connections closed; probes: {}; {} runaway queries, {} \
-             refused for memory; after maxTimeMS: {}; after killOp: {}; {} ordinary operations, {} \
-             refused for memory",
+             {} sent before login, {} connections closed; probes before login: {}; probes beside \
+             queries: {}; {} runaway queries, {} refused for memory; after maxTimeMS: {}; after \
+             killOp: {}; {} ordinary operations, {} refused for memory",
             self.engine,
             self.seed,
             self.memory,
             ByteSize(self.resident_max),
             ByteSize(self.sent),
             self.closed,
-            self.probes,
+            self.probes_before_login,
+            self.probes_beside_queries,
             self.queries,
             self.out_of_memory,
             self.late,
@@ -175,7 +194,27 @@ impl fmt::Display for Figures {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Least;
     use super::*;
+
+    impl Plan {
+        /// A plan that no test executes.
+        fn untried(judge_times: bool) -> Plan {
+            Plan {
+                engine: "memory".to_owned(),
+                program: "none".into(),
+                directory: "none".into(),
+                seed: 1,
+                time: Duration::ZERO,
+                least: Least::default(),
+                connections: 0,
+                rate: 0,
+                clients: 0,
+                memory: ByteSize::mib(1),
+                judge_times,
+            }
+        }
+    }
 
     fn times(ms: &[u64]) -> Times {
         Times(ms.iter().copied().map(Duration::from_millis).collect())
@@ -192,24 +231,35 @@ mod tests {
 
     #[test]
     fn late_answers_break_a_law_only_where_times_are_judged() {
-        let plan = |judge_times| Plan {
-            engine: "memory".to_owned(),
-            program: "none".into(),
-            directory: "none".into(),
-            seed: 1,
-            time: Duration::ZERO,
-            connections: 0,
-            rate: 0,
-            clients: 0,
-            memory: ByteSize::mib(1),
-            judge_times,
-        };
+        let plan = Plan::untried;
         for (late, law) in [(150, "H4"), (90, "")] {
             let mut figures = Figures::of(&plan(true));
             figures.late = times(&[late]);
             figures.judge(&plan(false)).unwrap();
             let story = figures.judge(&plan(true)).err().unwrap_or_default();
             assert_eq!(story.starts_with("H4"), law == "H4", "{story}");
+        }
+    }
+
+    #[test]
+    fn probes_of_one_phase_do_not_hide_those_of_the_other() {
+        let part = |probes: &[u64]| Part {
+            probes: times(probes),
+            ..Part::default()
+        };
+        let plan = Plan::untried(true);
+        for (phase, name) in [
+            (Phase::BeforeLogin, "before login"),
+            (Phase::Queries, "beside queries"),
+        ] {
+            let mut figures = Figures::of(&plan);
+            for other in [Phase::BeforeLogin, Phase::Queries] {
+                figures.add(other, part(&[1; 200]));
+            }
+            figures.judge(&plan).unwrap();
+            figures.add(phase, part(&[150; 5]));
+            let story = figures.judge(&plan).unwrap_err();
+            assert!(story.starts_with("H3") && story.contains(name), "{story}");
         }
     }
 }

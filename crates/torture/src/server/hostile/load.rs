@@ -7,6 +7,7 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::link::{Link, code, is_ok};
 use super::figures::Part;
+use super::tally::{self, Tally};
 
 /// Number of ordinary clients.
 pub(super) const CLIENTS: u32 = 4;
@@ -15,7 +16,12 @@ pub(super) const CLIENTS: u32 = 4;
 pub(super) const OUT_OF_MEMORY: [i32; 3] = [146, 292, 462];
 
 /// Inserts, updates and reads until stopped.
-pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
+pub(super) fn run(
+    port: u16,
+    number: u32,
+    mut rng: Rng,
+    (stop, tally): (&AtomicBool, &Tally),
+) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
     let mut next = i64::from(number) << 32;
@@ -25,6 +31,7 @@ pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Re
         let reply = link.command("load", &command);
         let reply = reply.map_err(|lost| format!("H3: {command} was not answered: {lost}"))?;
         part.operations += 1;
+        tally::one(&tally.operations);
         if !is_ok(&reply) {
             if !OUT_OF_MEMORY.contains(&code(&reply)) {
                 return Err(format!("H3: {command} was answered {reply}"));

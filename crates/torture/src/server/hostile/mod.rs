@@ -11,7 +11,8 @@
 //!
 //! - H1. The server does not end, and the kernel does not kill it for memory.
 //! - H2. Its resident memory stays within the limit.
-//! - H3. Every probe is answered; with [`Plan::judge_times`], 99 of 100 within [`PROBE_MAX`].
+//! - H3. Every probe is answered; with [`Plan::judge_times`], 99 of 100 of each phase within
+//!   [`PROBE_MAX`].
 //! - H4. A query ends at its `maxTimeMS`; with [`Plan::judge_times`], 99 of 100 within [`LATE_MAX`]
 //!   after it.
 //! - H5. An interrupted query ends; with [`Plan::judge_times`], each within [`KILL_MAX`].
@@ -21,6 +22,7 @@ mod figures;
 mod load;
 mod probe;
 mod runaway;
+mod tally;
 
 use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
@@ -37,6 +39,8 @@ use super::report::Failure;
 use cap::Cap;
 use figures::Part;
 pub use figures::{Figures, Times};
+pub use tally::Least;
+use tally::Tally;
 
 /// Maximum duration of 99 of 100 probes.
 pub const PROBE_MAX: Duration = Duration::from_millis(100);
@@ -45,6 +49,9 @@ pub const LATE_MAX: Duration = Duration::from_millis(100);
 /// Maximum time for which a query may continue after `killOp`.
 pub const KILL_MAX: Duration = Duration::from_secs(1);
 
+/// Maximum time of a phase beyond its part of [`Plan::time`]. A phase that has not reached its
+/// minimum counts by then fails.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Interval of checks of the server's memory.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -59,8 +66,10 @@ pub struct Plan {
     pub directory: PathBuf,
     /// The seed of attacks and queries.
     pub seed: u64,
-    /// The duration of both phases together.
+    /// The minimum duration of both phases together.
     pub time: Duration,
+    /// The minimum counts.
+    pub least: Least,
     /// Connections of the attackers before login.
     pub connections: usize,
     /// Total bytes per second sent by the attackers.
@@ -137,44 +146,43 @@ fn attacked(
     let stop = AtomicBool::new(false);
     // Queries without `maxTimeMS` are interrupted until the last client has its reply.
     let replied = AtomicBool::new(false);
-    let end = time::now() + plan.time / 2;
     let counts = Counts::default();
+    let tally = Tally::default();
     let attackers = match phase {
         Phase::BeforeLogin => attack::attackers(port, plan.connections, attack::THREADS)?,
         Phase::Queries => Vec::new(),
     };
     let watched = thread::scope(|scope| {
-        let mut workers = Vec::new();
-        let mut interrupter = None;
-        let probe = scope.spawn(|| probe::run(port, phase == Phase::Queries, &stop));
+        let mut clients = Clients {
+            workers: Vec::new(),
+            interrupter: None,
+            probe: scope.spawn(|| probe::run(port, phase, &stop, &tally)),
+        };
         for attackers in attackers {
             scope.spawn(|| attack::strike(attackers, port, Some(plan.rate), &counts));
         }
         if phase == Phase::Queries {
             for number in 0..plan.clients {
-                let (rng, stop) = (rng(plan, number), &stop);
-                workers.push(scope.spawn(move || runaway::run(port, number, rng, stop)));
+                let (rng, stop, tally) = (rng(plan, number), &stop, &tally);
+                let run = move || runaway::run(port, number, rng, (stop, tally));
+                clients.workers.push(scope.spawn(run));
             }
             for number in 0..load::CLIENTS {
-                let (rng, stop) = (rng(plan, number + 1_000), &stop);
-                workers.push(scope.spawn(move || load::run(port, number, rng, stop)));
+                let (rng, stop, tally) = (rng(plan, number + 1_000), &stop, &tally);
+                let run = move || load::run(port, number, rng, (stop, tally));
+                clients.workers.push(scope.spawn(run));
             }
-            interrupter = Some(scope.spawn(|| runaway::interrupt(port, &replied)));
+            clients.interrupter = Some(scope.spawn(|| runaway::interrupt(port, &replied)));
         }
-        let mut watched = Ok(());
-        while time::now() < end && watched.is_ok() {
-            watched = watch(plan, process, cap, figures);
-            time::sleep(LOOK);
-        }
+        let sent = || counts.sent.load(Ordering::Relaxed);
+        let enough = || tally.is_enough(phase, sent(), &plan.least);
+        let mut watched = watch_until((plan, &enough), process, cap, figures);
         stop.store(true, Ordering::Relaxed);
         counts.stop();
         // The end of the server is reported before violations of clients, which it may have caused.
         let ended = watch(plan, process, cap, figures);
-        let parts: Vec<_> = workers.into_iter().map(joined).collect();
-        replied.store(true, Ordering::Relaxed);
-        let parts = parts.into_iter().chain(interrupter.map(joined));
-        for part in parts.chain([joined(probe)]) {
-            watched = watched.and(part.map(|part| figures.add(part)));
+        for part in clients.join(&replied) {
+            watched = watched.and(part.map(|part| figures.add(phase, part)));
         }
         ended.and(watched)
     });
@@ -187,9 +195,49 @@ fn attacked(
     hello.map(|_| ()).map_err(|lost| lost.to_string())
 }
 
-fn joined(client: ScopedJoinHandle<'_, Result<Part, String>>) -> Result<Part, String> {
-    let part = client.join().map_err(|_| "a client panicked".to_owned());
-    part.and_then(|part| part)
+/// Checks the server until a phase has had its time and its minimum counts.
+fn watch_until(
+    (plan, enough): (&Plan, &dyn Fn() -> bool),
+    process: &mut Process,
+    cap: &Cap,
+    figures: &mut Figures,
+) -> Result<(), String> {
+    let end = time::now() + plan.time / 2;
+    while time::now() < end || !enough() {
+        watch(plan, process, cap, figures)?;
+        if end + PATIENCE < time::now() {
+            let least = plan.least;
+            return Err(format!("the minimum counts were not reached: {least:?}"));
+        }
+        time::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// A client that is running.
+type Running<'s> = ScopedJoinHandle<'s, Result<Part, String>>;
+
+/// The clients of a phase.
+struct Clients<'s> {
+    workers: Vec<Running<'s>>,
+    interrupter: Option<Running<'s>>,
+    probe: Running<'s>,
+}
+
+impl Clients<'_> {
+    /// Waits for the clients, which were told to stop: the one that interrupts queries ends after
+    /// those that send them.
+    fn join(self, replied: &AtomicBool) -> Vec<Result<Part, String>> {
+        let joined = |client: Running<'_>| {
+            let part = client.join().map_err(|_| "a client panicked".to_owned());
+            part.and_then(|part| part)
+        };
+        let mut parts: Vec<_> = self.workers.into_iter().map(joined).collect();
+        replied.store(true, Ordering::Relaxed);
+        parts.extend(self.interrupter.map(joined));
+        parts.push(joined(self.probe));
+        parts
+    }
 }
 
 /// Checks the laws H1 and H2.

@@ -7,7 +7,9 @@ use stdx::sync::atomic::{AtomicBool, Ordering};
 use stdx::time;
 
 use super::super::link::{Link, is_ok};
+use super::Phase;
 use super::figures::Part;
+use super::tally::{self, Tally};
 
 /// The pause between probes.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -15,7 +17,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 const RECONNECT: u64 = 5;
 
 /// Sends `hello`, or finds a document by `_id`, until stopped.
-pub(super) fn run(port: u16, finds: bool, stop: &AtomicBool) -> Result<Part, String> {
+pub(super) fn run(
+    port: u16,
+    phase: Phase,
+    stop: &AtomicBool,
+    tally: &Tally,
+) -> Result<Part, String> {
     let mut part = Part::default();
     let connect = || Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"));
     let mut link = connect()?;
@@ -26,13 +33,14 @@ pub(super) fn run(port: u16, finds: bool, stop: &AtomicBool) -> Result<Part, Str
         if number % RECONNECT == 0 {
             link = connect()?;
         }
-        let (database, command) = match finds {
-            true => ("load", doc! {"find": "kept", "filter": {"_id": 7}}),
-            false => ("admin", doc! {"hello": 1}),
+        let (database, command) = match phase {
+            Phase::Queries => ("load", doc! {"find": "kept", "filter": {"_id": 7}}),
+            Phase::BeforeLogin => ("admin", doc! {"hello": 1}),
         };
         let reply = link.command(database, &command);
         let reply = reply.map_err(|lost| format!("H3: a probe was not answered: {lost}"))?;
         part.probes.push(begun.elapsed());
+        tally::one(&tally.probes);
         if !is_ok(&reply) {
             return Err(format!("H3: a probe was answered {reply}"));
         }

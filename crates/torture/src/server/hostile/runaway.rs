@@ -9,6 +9,7 @@ use stdx::{Rng, time};
 use super::super::link::{Link, code, is_ok};
 use super::figures::Part;
 use super::load::OUT_OF_MEMORY;
+use super::tally::{self, Tally};
 
 /// Number of documents in the collection that runaway queries read.
 const KEPT: i64 = 2_000;
@@ -35,7 +36,12 @@ pub(super) fn fill(port: u16) -> Result<(), String> {
 }
 
 /// Sends runaway queries until stopped. Three of four clients set `maxTimeMS`.
-pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Result<Part, String> {
+pub(super) fn run(
+    port: u16,
+    number: u32,
+    mut rng: Rng,
+    (stop, tally): (&AtomicBool, &Tally),
+) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
     while !stop.load(Ordering::Relaxed) {
@@ -49,9 +55,11 @@ pub(super) fn run(port: u16, number: u32, mut rng: Rng, stop: &AtomicBool) -> Re
         let reply = link.command("load", &command);
         let reply = reply.map_err(|lost| format!("H4: {command} was not answered: {lost}"))?;
         part.queries += 1;
+        tally::one(&tally.queries);
         part.out_of_memory += u64::from(OUT_OF_MEMORY.contains(&code(&reply)));
         if command.contains_key("maxTimeMS") {
             part.late.push(begun.elapsed().saturating_sub(limit));
+            tally::one(&tally.limited);
         }
         if let Ok(cursor) = reply.get_document("cursor") {
             close(&mut link, cursor)?;
