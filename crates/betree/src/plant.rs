@@ -83,6 +83,8 @@ pub(crate) enum Plant {
     CommitsPassCrowds,
     /// Versions that bases kept for closed snapshots are never merged away.
     LeftoversStay,
+    /// On a full disk no checkpoint is made before a lack of space is reported.
+    FullFreesNothing,
 }
 
 /// Whether `plant` is switched on.
@@ -106,7 +108,7 @@ mod switch {
     /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 36] = [
+    const ALL: [(Plant, Planted); 37] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -143,6 +145,7 @@ mod switch {
         (Plant::CloseForgetsWriters, "close-forgets-writers"),
         (Plant::CommitsPassCrowds, "commits-pass-crowds"),
         (Plant::LeftoversStay, "leftovers-stay"),
+        (Plant::FullFreesNothing, "full-frees-nothing"),
     ];
 
     /// The names of all plants.

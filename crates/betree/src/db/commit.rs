@@ -52,10 +52,13 @@ impl Core {
         }
         check_sizes(batch)?;
         self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
-        let changes = Expanded::new(self, batch);
-        self.commit_bulk(&changes, durability, &mut |last| {
-            changes.look(last);
-            Ok(())
+        // What fails for lack of space has failed before anything was applied.
+        self.or_freed(|| {
+            let changes = Expanded::new(self, batch);
+            self.commit_bulk(&changes, durability, &mut |last| {
+                changes.look(last);
+                Ok(())
+            })
         })?;
         self.counters
             .range_deletes
@@ -75,7 +78,7 @@ impl Core {
         check_sizes(batch)?;
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch)?;
-        let (seq, position) = {
+        let (seq, position) = self.or_freed(|| {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if !plan.is_current(self)? && !planted(Plant::StalePlan) {
@@ -83,8 +86,8 @@ impl Core {
             }
             check(&committer)?;
             let position = self.enter(&mut committer, batch, &plan)?;
-            (committer.last, position)
-        };
+            Ok((committer.last, position))
+        })?;
         self.make_durable(position, durability)?;
         Ok(seq)
     }

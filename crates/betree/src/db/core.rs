@@ -27,7 +27,9 @@ use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
-use crate::work::{Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Sharing, Timers};
+use crate::work::{
+    Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Refused, Sharing, Timers,
+};
 
 /// The name of the data file.
 pub(crate) const DATA_FILE: &str = "data.betree";
@@ -70,6 +72,7 @@ pub(crate) struct Core {
     pub(crate) counters: Counters,
     pub(crate) wake: Wake,
     pub(crate) timers: Timers,
+    pub(crate) refused: Refused,
     pub(crate) tuning: Tuning,
     next_run: AtomicU64,
 }
@@ -116,6 +119,7 @@ impl Core {
             counters: Counters::default(),
             wake: Wake::default(),
             timers: Timers::default(),
+            refused: Refused::default(),
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,

@@ -22,7 +22,7 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let (id, position) = {
+        let (id, position) = self.or_freed(|| {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
@@ -48,8 +48,8 @@ impl Core {
             debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
-            (id, position)
-        };
+            Ok((id, position))
+        })?;
         self.make_durable(position, Durability::Sync)?;
         Ok(id)
     }
@@ -57,7 +57,7 @@ impl Core {
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
     /// Snapshots that saw it can still read it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
-        let position = {
+        let position = self.or_freed(|| {
             let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;
@@ -70,8 +70,8 @@ impl Core {
             );
             committer.last = seq;
             self.snapshots.publish(seq);
-            position
-        };
+            Ok(position)
+        })?;
         self.forget_dropped();
         self.make_durable(position, Durability::Sync)
     }

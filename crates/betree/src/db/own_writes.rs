@@ -188,7 +188,8 @@ impl OwnWrites {
     fn spill(&mut self, id: TreeId) -> Result<()> {
         let tree = self.trees.get_mut(&id).expect("the caller found it");
         let plain = Seq(self.spill << 1);
-        let run = write(&self.core, id, &mut tree.writes.sorted(plain))?;
+        let core = &self.core;
+        let run = core.or_freed(|| write(core, id, &mut tree.writes.sorted(plain)))?;
         self.spill += 1;
         let freed = std::mem::take(&mut tree.writes).bytes();
         assert!(freed <= self.held, "I2: what is given back was held");
@@ -229,11 +230,11 @@ impl TreeWrites {
             if same < FAN_IN {
                 break;
             }
-            let sources: Result<Vec<Part<'_>>> =
-                self.runs.iter().take(same).map(Part::open).collect();
-            let mut merged = Merged::new(sources?)?;
-            let run = write(core, id, &mut merged)?;
-            drop(merged);
+            let run = match self.merge_newest(core, id, same) {
+                // On a full disk the transaction has more runs, and the next spill tries again.
+                Err(error) if error.kind() == ErrorKind::Full => break,
+                run => run?,
+            };
             for old in self.runs.splice(..same, [run]) {
                 old.discard();
             }
@@ -241,6 +242,12 @@ impl TreeWrites {
         }
         assert_eq!(self.runs.len(), self.tiers.len(), "a tier for each run");
         Ok(())
+    }
+
+    /// One run of the newest `count` runs.
+    fn merge_newest(&self, core: &Arc<Core>, id: TreeId, count: usize) -> Result<Arc<Run>> {
+        let sources: Result<Vec<Part<'_>>> = self.runs.iter().take(count).map(Part::open).collect();
+        write(core, id, &mut Merged::new(sources?)?)
     }
 }
 

@@ -129,7 +129,7 @@ impl<'c> Replay<'c> {
     /// excess.
     fn make_room(&mut self) -> Result<()> {
         while self.core.memory.is_full() && !self.full {
-            match self.core.make_room() {
+            match self.core.make_replay_room() {
                 Err(error) if error.kind() == ErrorKind::Full => self.full = true,
                 made => made?,
             }

@@ -262,7 +262,9 @@ impl Transaction {
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
             let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
             core.wait_for_room(bytes, self.puts <= self.deletes)?;
-            return core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last));
+            return core.or_freed(|| {
+                core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last))
+            });
         };
         let mut batch = Batch::with_capacity(usize::try_from(self.bytes).unwrap_or(0));
         for (tree, set) in sets {

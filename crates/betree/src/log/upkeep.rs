@@ -61,6 +61,32 @@ impl Log {
         }
     }
 
+    /// Whether [`Log::release_before`] of `seq` would release anything, once all is durable.
+    pub(crate) fn could_release(&self, seq: Seq) -> bool {
+        let state = self.state.lock();
+        let first = state.held.front();
+        first.is_some_and(|first| first.last.is_some_and(|last| last < seq))
+    }
+
+    /// Remove the segments that were set aside, but one, and leave the reserve. False when there
+    /// are none to remove.
+    ///
+    /// # Errors
+    /// `Io`; the files are then cleared away when the store is next opened.
+    pub(crate) fn give_up_spares(&self) -> Result<bool> {
+        let spares = {
+            let mut state = self.state.lock();
+            let keep = state.spares.len().min(1);
+            let gone = state.spares.split_off(keep);
+            assert!(state.spares.len() <= 1, "one is left");
+            gone
+        };
+        for Spare { path, .. } in &spares {
+            self.place().remove(path)?;
+        }
+        Ok(!spares.is_empty())
+    }
+
     /// Stop writing to any file: records that are not durable now are lost. Waits for the thread
     /// that is writing.
     pub(crate) fn close(&self) {

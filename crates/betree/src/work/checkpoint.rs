@@ -128,13 +128,14 @@ impl Core {
         let Some(last) = self.checkpoints.last.try_lock() else {
             return false;
         };
+        let now = self.vfs.now();
         let pending = self.space.pending_bytes();
         let same = last.changes == self.changes() && last.seq == self.snapshots.visible();
         // The last reader of a dropped or replaced run releases it without changing the catalog.
-        if same && pending == 0 {
+        if same && pending == 0 || self.refused.checkpoint.is_recent(now) {
             return false;
         }
-        let age = self.vfs.now().saturating_sub(last.at);
+        let age = now.saturating_sub(last.at);
         let log = self.log_written().saturating_sub(last.log_bytes);
         self.options.checkpoint_interval() <= age
             || self.options.checkpoint_bytes() <= log
@@ -171,8 +172,40 @@ impl Core {
         self.write_checkpoint(&mut self.checkpoints.last.lock())
     }
 
+    /// Make a checkpoint if it frees anything. False when it does not, or when there is no room for
+    /// the checkpoint.
+    ///
+    /// # Errors
+    /// As [`Core::checkpoint`], but `Full`.
+    pub(crate) fn checkpoint_for_space(&self) -> Result<bool> {
+        if !self.waits_for_checkpoint() || planted(Plant::FullFreesNothing) {
+            return Ok(false);
+        }
+        let mut last = self.checkpoints.last.lock();
+        self.health.check_writable()?;
+        // Another thread may have been faster.
+        if !self.waits_for_checkpoint() {
+            return Ok(true);
+        }
+        match self.write_checkpoint(&mut last) {
+            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
+            made => made.map(|()| true),
+        }
+    }
+
     /// Make the checkpoint that follows `last`.
     fn write_checkpoint(&self, last: &mut Last) -> Result<()> {
+        let made = self.write_checkpoint_after(last);
+        match &made {
+            Err(error) if error.kind() == ErrorKind::Full => {
+                self.refused.checkpoint.note(self.vfs.now());
+            }
+            _ => self.refused.checkpoint.forget(),
+        }
+        made
+    }
+
+    fn write_checkpoint_after(&self, last: &mut Last) -> Result<()> {
         let start = self.vfs.now();
         let cut = match &self.log {
             Some(_) => None,
@@ -244,10 +277,18 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
-        let _last = self.checkpoints.last.lock();
-        // Checked under the lock: close waits for the thread that holds it.
-        self.health.check_writable()?;
-        self.flush_cut().map(drop)
+        loop {
+            let flushed = {
+                let _last = self.checkpoints.last.lock();
+                // Checked under the lock: close waits for the thread that holds it.
+                self.health.check_writable()?;
+                self.flush_cut().map(|_| false)
+            };
+            // What was frozen and not flushed is so the next time.
+            if !self.or_free(flushed)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). The caller holds the checkpoint

@@ -28,10 +28,11 @@ impl Core {
         let in_time = || self.vfs.now().saturating_sub(start) < limit;
         self.freeze_older_than(crate::types::Seq::MAX);
         while in_time() {
-            if self.flush_one()? {
+            if self.flush_or_free()? {
                 continue;
             }
-            if self.merge_slice(|| self.pick_merge(Zeal::Settle))? {
+            let merged = self.merge_slice(|| self.pick_merge(Zeal::Settle));
+            if self.or_free(merged)? {
                 continue;
             }
             if !self.queue.is_idle() || 0 < self.merges.open() {
@@ -68,7 +69,7 @@ impl Core {
     fn flush_through(&self, through: Seq) -> Result<()> {
         while !self.queue.is_past(through) {
             self.health.check_writable()?;
-            if !self.flush_one()? {
+            if !self.flush_or_free()? {
                 // Another thread is flushing the last ones, or a cut holds them back.
                 self.wake.wait_for_room(LOOK);
             }
@@ -110,7 +111,8 @@ impl Core {
                 let size = bytes(&bucket);
                 let mut offer = Some((Arc::clone(&tree), Arc::clone(&bucket)));
                 while !self.bucket_is_merged(&bucket, &there) {
-                    if !self.merge_slice(|| offer.take())? {
+                    let merged = self.merge_slice(|| offer.take());
+                    if !self.or_free(merged)? {
                         // Another thread is working on this bucket, or it was not free when it was
                         // offered.
                         self.wake.wait_for_room(LOOK);

@@ -5,6 +5,9 @@
 //! 3. Make a checkpoint, when one is due.
 //! 4. Freeze more, when memory or the log's length asks for it.
 //! 5. Merge a slice, when the pace allows, a bucket must be merged, or the store is idle.
+//!
+//! What fails for lack of space does not keep the rest from being done, which may free some
+//! ([`super::room`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,6 +24,9 @@ const IDLE_AFTER: Duration = Duration::from_millis(100);
 /// Time that a commit in a store without threads waits for flushes of other callers before it
 /// checks again.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
+
+/// A kind of work: false when there is none now.
+type Work = fn(&Core) -> Result<bool>;
 
 /// When each periodic task last ran, in nanoseconds of the store's clock.
 #[derive(Default)]
@@ -60,44 +66,63 @@ impl Core {
         self.health.check_writable()?;
         let result = self.step_by_urgency();
         match &result {
-            Ok(_) => self.health.relax(),
-            Err(error) => self.health.worry(error),
+            Ok(_) if !self.refused.flush.stands() => self.health.relax(),
+            Err(error) if error.kind() != ErrorKind::Full => self.health.worry(error),
+            // I2 of room: the flush has noted its own lack of space.
+            _ => {}
         }
         result
     }
 
     fn step_by_urgency(&self) -> Result<bool> {
-        if self.flush_one()? {
-            return Ok(true);
+        let mut works: [Work; 6] = [
+            Core::flush_step,
+            Core::sync_step,
+            Core::checkpoint_step,
+            |core| Ok(core.freeze_if_asked()),
+            |core| Ok(core.forget_dropped()),
+            Core::merge_step,
+        ];
+        if self.refused.flush.is_recent(self.vfs.now()) {
+            works.rotate_left(1);
         }
+        let mut full = None;
+        for work in works {
+            match work(self) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                Err(error) if error.kind() == ErrorKind::Full => full = full.or(Some(error)),
+                Err(error) => return Err(error),
+            }
+        }
+        full.map_or(Ok(false), Err)
+    }
+
+    fn sync_step(&self) -> Result<bool> {
         // A store with threads has one thread for the log alone.
-        if !self.has_threads() && self.sync_interval()? {
-            return Ok(true);
+        Ok(!self.has_threads() && self.sync_interval()?)
+    }
+
+    fn checkpoint_step(&self) -> Result<bool> {
+        if !self.checkpoint_due() {
+            return Ok(false);
         }
-        if self.checkpoint_due() {
-            let idle = self.idle_for_a_while();
-            if idle {
-                self.shrink_log()?;
-            }
-            self.checkpoint()?;
-            if idle {
-                self.give_memory_back();
-            }
-            return Ok(true);
+        let idle = self.idle_for_a_while();
+        if idle {
+            self.shrink_log()?;
         }
-        if self.freeze_if_asked() {
-            return Ok(true);
+        self.checkpoint()?;
+        if idle {
+            self.give_memory_back();
         }
-        if self.forget_dropped() {
-            return Ok(true);
-        }
-        let zeal = if self.idle_for_a_while() {
-            Zeal::Idle
-        } else {
-            Zeal::Paced
-        };
-        let merged = self.merge_slice(|| self.pick_merge(zeal))?;
-        Ok(merged || zeal == Zeal::Idle && self.tidy_after_changes())
+        Ok(true)
+    }
+
+    fn merge_step(&self) -> Result<bool> {
+        let idle = self.idle_for_a_while();
+        let zeal = if idle { Zeal::Idle } else { Zeal::Paced };
+        let merged = self.merge_slice(|| self.pick_merge(zeal));
+        Ok(self.or_free(merged)? || idle && self.tidy_after_changes())
     }
 
     fn idle_for_a_while(&self) -> bool {
@@ -167,7 +192,19 @@ impl Core {
     /// # Errors
     /// The device's: the commit that needs room cannot have it.
     pub(crate) fn make_room(&self) -> Result<()> {
-        match self.flush_one() {
+        self.make_room_with(|| self.flush_or_free())
+    }
+
+    /// The same while the log is replayed, when no checkpoint can be made.
+    ///
+    /// # Errors
+    /// The device's.
+    pub(crate) fn make_replay_room(&self) -> Result<()> {
+        self.make_room_with(|| self.flush_one())
+    }
+
+    fn make_room_with(&self, flush: impl FnOnce() -> Result<bool>) -> Result<()> {
+        match flush() {
             Ok(true) => return Ok(()),
             Ok(false) => {}
             Err(error) if error.kind() == ErrorKind::Closed => return Err(error),

@@ -10,6 +10,7 @@ mod bounds;
 mod damage;
 mod draw;
 mod exhaustive;
+mod full;
 mod look;
 mod meta;
 #[cfg(feature = "plants")]

@@ -12,6 +12,7 @@ mod close;
 mod compact;
 mod crossed;
 mod examples;
+mod full_disk;
 mod handles;
 mod histories;
 mod idle;

@@ -86,6 +86,10 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("split-loses-buffer", random()),
     ("tree-number-reused", random()),
     (
+        "full-frees-nothing",
+        crash("full::what_merges_replaced_is_freed_on_a_full_disk", &[]),
+    ),
+    (
         "absorb-ignores-shared-runs",
         crash(
             "absorb::deleted_keys_stay_deleted_when_their_buckets_are_given_up",
