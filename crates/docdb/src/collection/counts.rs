@@ -1,8 +1,8 @@
 //! Document count and size of a collection, and the numbers of its records.
 //!
-//! - C1. Every transaction that changes a collection writes its change of the counts as an entry of
-//!   its own in the tree `_counts`. The sum of a collection's entries is the count of its committed
-//!   documents, also after a crash, and transactions do not conflict over a counter.
+//! - C1. Every transaction that changes the counts of a collection writes the change as an entry
+//!   of its own in the tree `_counts`. The sum of a collection's entries is the count of its
+//!   committed documents, also after a crash, and transactions do not conflict over a counter.
 //! - C2. Entries are periodically folded into one, in a transaction of their own.
 //! - C4. A fold reads the folded entry and those that may not be folded yet: all from the number
 //!   below which, before an earlier fold, every transaction had ended. It does not walk over the
@@ -39,6 +39,11 @@ pub(crate) struct Delta {
 }
 
 impl Delta {
+    /// Whether it changes nothing, so that it needs no entry (C1).
+    pub(crate) fn is_zero(self) -> bool {
+        self == Delta::default()
+    }
+
     fn add(&mut self, other: Delta) {
         self.documents += other.documents;
         self.bytes += other.bytes;
@@ -226,8 +231,10 @@ pub(crate) fn fold(
         entries.push(entry);
         sum.add(delta);
     })?;
+    // They were read above. Of two folds at the same time one fails: both put the folded entry.
     for entry in entries {
-        txn.delete(tree, &key(uuid, entry)).map_err(error::engine)?;
+        let deleted = txn.delete_blind(tree, &key(uuid, entry));
+        deleted.map_err(error::engine)?;
     }
     let put = txn.put(tree, &key(uuid, 0), &sum.to_bytes());
     put.map_err(error::engine)

@@ -84,9 +84,7 @@ impl Output {
         entry: Option<&Entry<'_>>,
     ) -> Result<Option<Item>> {
         let document = RawDocument::from_bytes(bytes)?;
-        if let Some(filter) = filter
-            && !filter.matches(document)?
-        {
+        if !passes(filter, document)? {
             return Ok(None);
         }
         let document = match &self.shape {
@@ -97,6 +95,33 @@ impl Output {
         Ok(Some(Item {
             record,
             document,
+            projected: false,
+        }))
+    }
+
+    /// As `judge`, for a document that was read into `scratch`. An item that is the whole document
+    /// takes the memory over, unless it is for a longer document: items may be kept for long.
+    fn judge_read(
+        &self,
+        record: RecordId,
+        scratch: &mut Vec<u8>,
+        filter: Option<&Filter>,
+        entry: Option<&Entry<'_>>,
+    ) -> Result<Option<Item>> {
+        if matches!(self.shape, Shape::Record | Shape::Keyed(_)) {
+            return self.judge(record, scratch, filter, entry);
+        }
+        if !passes(filter, RawDocument::from_bytes(&scratch)?)? {
+            return Ok(None);
+        }
+        let fits = scratch.capacity() - scratch.len() <= scratch.len() / 8;
+        let bytes = match fits {
+            true => std::mem::take(scratch),
+            false => scratch.clone(),
+        };
+        Ok(Some(Item {
+            record,
+            document: RawDocumentBuf::from_bytes(bytes)?,
             projected: false,
         }))
     }
@@ -139,7 +164,7 @@ impl Output {
             return Ok(None);
         }
         let record = entry.record.clone();
-        self.judge(record, scratch, filter.as_deref(), Some(entry))
+        self.judge_read(record, scratch, filter.as_deref(), Some(entry))
     }
 
     /// Whether the full key of an entry with a truncated key lies between `edges`. The full key is
@@ -174,7 +199,7 @@ impl Output {
         if !self.read(record, cx, scratch, counts)? {
             return Ok(None);
         }
-        self.judge(record.clone(), scratch, self.full.as_deref(), None)
+        self.judge_read(record.clone(), scratch, self.full.as_deref(), None)
     }
 
     /// Whether items carry the key they were found by, which a second read does not provide.
@@ -237,4 +262,8 @@ pub(crate) fn carried_key(document: &RawDocument) -> Result<RawDocumentBuf> {
         _ => None,
     };
     Ok(key.map_or_else(RawDocumentBuf::new, RawDocument::to_owned))
+}
+
+fn passes(filter: Option<&Filter>, document: &RawDocument) -> Result<bool> {
+    filter.map_or(Ok(true), |filter| filter.matches(document))
 }

@@ -74,18 +74,14 @@ impl PlanCache {
     /// # Errors
     /// A definition that cannot be read.
     pub(crate) fn space(&self, definition: &Definition<'_>) -> Result<Arc<Space>> {
-        let mut signature = Vec::with_capacity(definition.indexes.len() * 2);
-        for index in definition.indexes {
-            signature.push(u32::from(index.is_ready()));
-            signature.push(u32::from(index.may_be_cut()));
-            signature.extend((0..index.fields().len()).map(|field| index.multikey_parts(field)));
-        }
         let mut state = self.state.lock();
         if let Some((built, space)) = &state.built
-            && *built == signature
+            && built.iter().copied().eq(signature(definition))
         {
             return Ok(Arc::clone(space));
         }
+        // The signature comes first: a bit recorded meanwhile makes the next caller build again.
+        let signature = signature(definition).collect();
         let space = Arc::new(build(definition)?);
         state.built = Some((signature, Arc::clone(&space)));
         state.choices.clear();
@@ -137,6 +133,15 @@ impl PlanCache {
             .map(|(shape, choice)| (shape.clone(), choice.clone()))
             .collect()
     }
+}
+
+/// The state of the indexes that a space depends on (P1).
+fn signature<'d>(definition: &Definition<'d>) -> impl Iterator<Item = u32> + use<'d> {
+    definition.indexes.iter().flat_map(|index| {
+        let states = [index.is_ready(), index.may_be_cut()].map(u32::from);
+        let parts = (0..index.fields().len()).map(|field| index.multikey_parts(field));
+        states.into_iter().chain(parts)
+    })
 }
 
 fn build(definition: &Definition<'_>) -> Result<Space> {

@@ -425,7 +425,8 @@ impl<'s> Work<'s> {
         };
         let tree = self.store.trees().counts;
         let mut open = Vec::new();
-        for touched in self.touched.iter().filter(|t| t.wrote) {
+        let counted = |touched: &&Touched| touched.wrote && !touched.delta.is_zero();
+        for touched in self.touched.iter().filter(counted) {
             let Touched { core, delta, .. } = touched;
             open.push(core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?);
         }
@@ -446,7 +447,7 @@ impl<'s> Work<'s> {
         if let Some(hook) = self.after_commit.take() {
             hook();
         }
-        for touched in self.touched.iter().filter(|t| t.wrote) {
+        for touched in self.touched.iter().filter(counted) {
             if touched.core.counts.committed(touched.delta) {
                 self.store.fold_counts(&touched.core);
             }

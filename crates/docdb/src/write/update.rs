@@ -302,12 +302,10 @@ impl<'u> Change<'u> {
         collection: &Arc<Collection>,
         found: &Found,
     ) -> Result<Option<RawDocumentBuf>> {
-        let current = Document::try_from(found.document.as_ref())?;
         let position = position(op, writer.work()).with_array_index(found.details.array_index);
-        let Some(next) = self.update.apply(&current, &position)? else {
+        let Some(next) = self.update.apply_encoded(&found.document, &position)? else {
             return Ok(None);
         };
-        let next = RawDocumentBuf::try_from(&next)?;
         document::check(&next).map_err(larger)?;
         validate(op, collection, Some(&found.document), &next, self.bypass)?;
         writer.replace(

@@ -6,6 +6,7 @@ use docdb::{
     InsertOptions, UpdateReply, UpdateStatement,
 };
 
+use kv::{Direction, KeyRange};
 use query::update::{Difference, Form};
 
 use crate::lab::{Lab, ns, on_each, op, raw};
@@ -325,5 +326,35 @@ fn diffs_of_entries_are_applied() {
             upsert: false,
         };
         assert_eq!(applied(lab, vec![bad]), Some(0));
+    });
+}
+
+/// The number of entries of the counts.
+fn counts(lab: &Lab) -> usize {
+    let engine = lab.store.engine();
+    let tree = engine.open_tree("_counts").unwrap();
+    let snapshot = engine.begin_read().unwrap();
+    let cursor = snapshot.cursor(tree, KeyRange::ALL, Direction::Forward);
+    let mut cursor = cursor.unwrap();
+    let mut count = 0;
+    while cursor.advance().unwrap() {
+        count += 1;
+    }
+    count
+}
+
+/// C1 of the counts.
+#[test]
+fn an_update_that_keeps_the_size_stores_no_counts() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 1, "n": 0 }]);
+        let before = counts(lab);
+        let one = doc! { "_id": 1 };
+        for _ in 0..5 {
+            update(lab, "c", set(one.clone(), doc! { "$inc": { "n": 1 } }));
+        }
+        assert_eq!(counts(lab), before, "C1");
+        update(lab, "c", set(one, doc! { "$set": { "s": "x" } }));
+        assert_eq!(counts(lab), before + 1, "C1");
     });
 }

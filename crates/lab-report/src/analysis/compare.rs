@@ -325,8 +325,8 @@ fn side_warnings(side: &Side, step: &str, label: &str) -> Vec<String> {
     }
     if side.repeats() == 1 {
         warnings.push(format!(
-            "{label} {step}: a single repeat; only rate_mean has an interval, within the run, which \
-             is no evidence of a difference between runs"
+            "{label} {step}: a single repeat; only rate_mean has an interval, within the run, \
+             which is no evidence of a difference between runs"
         ));
     }
     if side.cut {

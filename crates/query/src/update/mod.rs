@@ -8,6 +8,7 @@ mod array;
 mod array_filter;
 mod diff;
 mod dollar;
+mod encoded;
 mod identical;
 mod modifier;
 mod number;

@@ -26,7 +26,29 @@ fn parse(update: &Bson, filters: &[Document]) -> Result<Update> {
 }
 
 fn apply(update: Bson, document: Document) -> Result<Option<Document>> {
-    parse(&update, &[])?.apply(&document, &at())
+    let parsed = parse(&update, &[])?;
+    let whole = parsed.apply(&document, &at());
+    same_encoded(&parsed, &document, &whole);
+    whole
+}
+
+/// N1 of `encoded`: the same result as for the whole document, also among fields that the update
+/// does not name.
+fn same_encoded(update: &Update, document: &Document, whole: &Result<Option<Document>>) {
+    let raw = |document: &Document| RawDocumentBuf::try_from(document).unwrap();
+    let shown = |found: Result<Option<RawDocumentBuf>>| found.map_err(|e| (e.code, e.message));
+    let found = update.apply_encoded(&raw(document), &at());
+    let expected = whole.clone().map(|next| next.as_ref().map(raw));
+    assert_eq!(shown(found), shown(expected), "{update:?} on {document}");
+    let mut amid = doc! {"between 0": {"x": [1, "y"]}};
+    for (name, value) in document {
+        amid.insert(name, value.clone());
+        amid.insert(format!("between {}", amid.len()), Bson::Null);
+    }
+    let found = update.apply_encoded(&raw(&amid), &at());
+    let expected = update.apply(&amid, &at());
+    let expected = expected.map(|next| next.as_ref().map(raw));
+    assert_eq!(shown(found), shown(expected), "{update:?} on {amid}");
 }
 
 /// As text, documents with other types or another order of fields differ; with `==` they may be

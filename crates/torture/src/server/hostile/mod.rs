@@ -146,8 +146,7 @@ fn attacked(
     let stop = AtomicBool::new(false);
     // Queries without `maxTimeMS` are interrupted until the last client has its reply.
     let replied = AtomicBool::new(false);
-    let counts = Counts::default();
-    let tally = Tally::default();
+    let (counts, tally) = (Counts::default(), Tally::default());
     let attackers = match phase {
         Phase::BeforeLogin => attack::attackers(port, plan.connections, attack::THREADS)?,
         Phase::Queries => Vec::new(),
@@ -225,7 +224,7 @@ struct Clients<'s> {
 }
 
 impl Clients<'_> {
-    /// Waits for the clients, which were told to stop: the one that interrupts queries ends after
+    /// Waits for the clients, whose stop was requested: the one that interrupts queries ends after
     /// those that send them.
     fn join(self, replied: &AtomicBool) -> Vec<Result<Part, String>> {
         let joined = |client: Running<'_>| {
