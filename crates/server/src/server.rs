@@ -95,6 +95,8 @@ pub(crate) struct Server {
     pub(crate) trust: Trust,
     /// Syncs of the log for writes that ran there.
     pub(crate) syncs: Syncs,
+    /// Whether these syncs are short.
+    pub(crate) short_syncs: Trust,
     /// Permits for commands in these threads.
     pub(crate) admission: Semaphore,
     /// Permits for writes, taken before the one in `admission`.
@@ -161,6 +163,7 @@ impl Server {
             pool: Pool::default(),
             trust: Trust::default(),
             syncs: Syncs::default(),
+            short_syncs: Trust::default(),
             admission: Semaphore::new(WORKERS),
             writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),

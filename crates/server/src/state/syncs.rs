@@ -1,7 +1,9 @@
 //! Syncs of the log that the writes of many connections share.
 //!
 //! One of them leads: it syncs, for itself and for all that wait by then, then passes the lead to
-//! one of those that came meanwhile. Those that wait hold no thread.
+//! one of those that came meanwhile. Those that wait hold no thread. One that was passed the lead
+//! first lets the other ready connections of its thread run: they send the replies of the last
+//! sync, and commit writes that the next sync then covers as well.
 //!
 //! - Y1. A sync begins after every write that it answers has committed.
 //! - Y2. While any write waits, one leads or is about to: a lead that is dropped passes on.
@@ -54,7 +56,10 @@ impl Syncs {
             Some(lead) => lead,
             None => match receive.await {
                 Ok(Word::Done(outcome)) => return outcome,
-                Ok(Word::Lead(lead)) => lead,
+                Ok(Word::Lead(lead)) => {
+                    tokio::task::yield_now().await;
+                    lead
+                }
                 Err(_) => {
                     let message = "a sync of the log failed inside the server";
                     return Err(Error::new(Code::INTERNAL_ERROR, message));
@@ -137,6 +142,33 @@ mod tests {
         let state = syncs.0.lock();
         assert!(!state.led && state.waiting.is_empty());
         assert!(count.load(Ordering::SeqCst) <= 16 * 200);
+    }
+
+    #[test]
+    fn a_lead_that_is_passed_on_waits_for_the_ready_ones() {
+        let runtime = Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (syncs, count) = (Syncs::default(), Arc::new(AtomicU64::new(0)));
+            let begin = || {
+                let (syncs, count) = (syncs.clone(), Arc::clone(&count));
+                tokio::spawn(async move {
+                    let sync = || {
+                        count.fetch_add(1, Ordering::SeqCst);
+                        Ok(())
+                    };
+                    syncs.wait(sync).await
+                })
+            };
+            let lead = Lead(Some(syncs.clone()));
+            syncs.0.lock().led = true;
+            let first = begin();
+            tokio::task::yield_now().await;
+            drop(lead);
+            let second = begin();
+            first.await.unwrap().unwrap();
+            second.await.unwrap().unwrap();
+            assert_eq!(count.load(Ordering::SeqCst), 1, "they share a sync");
+        });
     }
 
     /// Y2.
