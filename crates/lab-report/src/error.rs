@@ -46,7 +46,7 @@ impl ErrorKind {
 }
 
 /// An error of the laboratory.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     /// The message.

@@ -7,6 +7,7 @@
 //!   where the target has one, by a digest. So a row without its entries is found, and so is an
 //!   entry without its row.
 
+use lab_report::error::{Error, Result};
 use lab_report::record::Integrity;
 use stdx::{Rng, time};
 
@@ -27,8 +28,8 @@ pub fn verify(database: &dyn Database, generator: &Generator, live: Live) -> Int
     let start = time::now();
     let checked = database.keeps();
     let mut findings = Findings::default();
-    if checked && let Err(message) = compare(database, generator, live, &mut findings) {
-        findings.fault(message);
+    if checked && let Err(error) = compare(database, generator, live, &mut findings) {
+        findings.fault(error.message);
     }
     Integrity {
         checked,
@@ -47,7 +48,7 @@ pub fn audit(
     database: &dyn Database,
     generator: &Generator,
     clients: &[Acknowledged],
-) -> Result<Audit, String> {
+) -> Result<Audit> {
     let start = time::now();
     let mut connection = database.connect()?;
     let (mut findings, mut found, mut sums) = (Findings::default(), Vec::new(), [0; 3]);
@@ -116,7 +117,7 @@ fn compare(
     generator: &Generator,
     live: Live,
     findings: &mut Findings,
-) -> Result<(), String> {
+) -> Result<()> {
     let mut connection = database.connect()?;
     let remote = database.server().is_some();
     let sums = if remote {
@@ -155,7 +156,7 @@ fn every_row(
     generator: &Generator,
     live: Live,
     findings: &mut Findings,
-) -> Result<[u64; 3], String> {
+) -> Result<[u64; 3]> {
     let (mut found, mut sums, mut stray) = (0, [0; 3], None);
     connection.rows(&mut |row| {
         let expected = match row.id {
@@ -176,7 +177,7 @@ fn every_row(
     if let Some((expected, id)) = stray {
         let other = id.map_or("one without a number".to_owned(), |id| format!("row {id}"));
         findings.fault(format!("instead of row {expected} there is {other}"));
-        return Err("the rows after it were not compared".to_owned());
+        return Err(Error::target("the rows after it were not compared"));
     }
     findings.rows(found, live);
     Ok(sums)
@@ -194,7 +195,7 @@ fn sample(
     generator: &Generator,
     live: Live,
     findings: &mut Findings,
-) -> Result<(), String> {
+) -> Result<()> {
     let Live { low, high, .. } = live;
     let mut rng = Rng::new(generator.params().seed ^ high);
     for number in 0..SAMPLE.min(live.rows()) {

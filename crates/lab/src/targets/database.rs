@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use kv::EngineStats;
+use lab_report::error::{Error, Result};
 
 use crate::protocol::ServerFacts;
 use crate::workload::iibench::RowParams;
@@ -99,8 +100,8 @@ pub(super) fn build_at_once(
     (index, params): (usize, &RowParams),
     rows: u64,
     meter: &dyn Meter,
-    create: impl FnOnce() -> Result<(), String>,
-) -> Result<(), String> {
+    create: impl FnOnce() -> Result<()>,
+) -> Result<()> {
     meter.begin();
     create()?;
     meter.end();
@@ -145,21 +146,23 @@ pub trait Database: Send + Sync {
     ///
     /// # Errors
     /// The reason why the target does not support them.
-    fn tables(&self) -> Result<&dyn Tables, String> {
-        Err("it keeps no tables but that of the insert benchmark".to_owned())
+    fn tables(&self) -> Result<&dyn Tables> {
+        Err(Error::target(
+            "it keeps no tables but that of the insert benchmark",
+        ))
     }
 
     /// A connection for one client of the load.
     ///
     /// # Errors
     /// A message for the user.
-    fn connect(&self) -> Result<Box<dyn Connection + '_>, String>;
+    fn connect(&self) -> Result<Box<dyn Connection + '_>>;
 
     /// Create the three indexes, empty, unless they exist.
     ///
     /// # Errors
     /// A message for the user.
-    fn create_indexes(&self) -> Result<(), String>;
+    fn create_indexes(&self) -> Result<()>;
 
     /// Average bytes of a row and, if `indexed`, of its index entries, as the workload writes them
     /// to this target.
@@ -169,14 +172,14 @@ pub trait Database: Send + Sync {
     ///
     /// # Errors
     /// A message for the user.
-    fn settle(&self, limit: Duration) -> Result<Settled, String>;
+    fn settle(&self, limit: Duration) -> Result<Settled>;
 
     /// Rewrite the rows in their most compact form.
     ///
     /// # Errors
     /// A message for the user, also if the target does not support this.
-    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
-        Err("its rows cannot be rebuilt from here".to_owned())
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<()> {
+        Err(Error::target("its rows cannot be rebuilt from here"))
     }
 
     /// The current state of the target.
@@ -187,7 +190,7 @@ pub trait Database: Send + Sync {
     ///
     /// # Errors
     /// A message for the user.
-    fn close(self: Box<Self>) -> Result<(), String>;
+    fn close(self: Box<Self>) -> Result<()>;
 }
 
 /// Receives the reports of a client about its long operations.
@@ -217,28 +220,27 @@ pub trait Connection {
     ///
     /// # Errors
     /// A message for the user.
-    fn insert(&mut self) -> Result<u64, String>;
+    fn insert(&mut self) -> Result<u64>;
 
     /// Delete rows as a database would: find them by primary key, remove them and their index
     /// entries.
     ///
     /// # Errors
     /// A message for the user.
-    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String>;
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted>;
 
     /// A covered range query of at most `limit` entries on index `index`; `random` and the date of
     /// row `id` determine where it starts.
     ///
     /// # Errors
     /// A message for the user.
-    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize)
-    -> Result<Ranged, String>;
+    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize) -> Result<Ranged>;
 
     /// Get row `id`; false if it is missing.
     ///
     /// # Errors
     /// A message for the user.
-    fn get(&mut self, id: u64) -> Result<bool, String>;
+    fn get(&mut self, id: u64) -> Result<bool>;
 
     /// Generate row `id` and compare it with the row that [`Connection::get`] returned last. This
     /// is the generator's time.
@@ -249,24 +251,24 @@ pub trait Connection {
     ///
     /// # Errors
     /// A message for the user.
-    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String>;
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64>;
 
     /// Compare every row with the generated one, in the order of the primary key, and pass the
     /// result to `visit` until it returns false.
     ///
     /// # Errors
     /// A message for the user.
-    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String>;
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<()>;
 
     /// Count a part through itself: an index by reading that index.
     ///
     /// # Errors
     /// A message for the user.
-    fn count(&mut self, part: Part) -> Result<Counted, String>;
+    fn count(&mut self, part: Part) -> Result<Counted>;
 
     /// Build index `index` from `rows`, as `CREATE INDEX` does.
     ///
     /// # Errors
     /// A message for the user.
-    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String>;
+    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<()>;
 }

@@ -123,11 +123,10 @@ pub fn tables_unsupported(spec: &TargetSpec, transactions: bool) -> Option<&'sta
 /// # Errors
 /// A message that states what to do next.
 pub fn answers(uri: &str) -> Result<()> {
-    let answered = match sql::address::is_sql(uri) {
+    match sql::address::is_sql(uri) {
         true => sql::answers(uri),
         false => mongodb::answers(uri),
-    };
-    answered.map_err(Error::target)
+    }
 }
 
 /// The codecs that a server supports; only MyRocks reports them.
@@ -135,7 +134,7 @@ pub fn answers(uri: &str) -> Result<()> {
 /// # Errors
 /// The unexpected reply or the error.
 pub(crate) fn codecs(uri: &str) -> Result<Vec<String>> {
-    sql::codecs(uri).map_err(Error::target)
+    sql::codecs(uri)
 }
 
 /// The data directory of a server, which must run on this machine.
@@ -147,7 +146,7 @@ pub fn directory(uri: &str) -> Result<PathBuf> {
         true => sql::directory(uri),
         false => mongodb::directory(uri),
     };
-    found.map_err(Error::target)?.ok_or_else(|| {
+    found?.ok_or_else(|| {
         Error::environment(format!(
             "{uri}: its files were not found on this machine, or not by this user; name their \
              directory where they are"
@@ -160,12 +159,11 @@ pub fn directory(uri: &str) -> Result<PathBuf> {
 /// # Errors
 /// A message that states what to do next.
 pub fn open(request: &Open) -> Result<Box<dyn Database>> {
-    let opened = match &request.uri {
+    match &request.uri {
         Some(uri) if sql::address::is_sql(uri) => sql::open(uri, request),
         Some(uri) => mongodb::open(uri, request),
         None => embedded::open(request).map(|engine| Box::new(engine) as Box<dyn Database>),
-    };
-    opened.map_err(Error::target)
+    }
 }
 
 /// The project's own engine, used where one engine suffices for a measurement.

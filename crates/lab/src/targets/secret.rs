@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use lab_report::error::{Error, Result};
+
 /// File mode: readable by the owner only.
 const MODE: u32 = 0o600;
 
@@ -42,7 +44,7 @@ impl Secret {
     ///
     /// # Errors
     /// A message for the user, also if the file exists; it is then not changed.
-    pub(super) fn make(self, directory: &Path) -> Result<PathBuf, String> {
+    pub(super) fn make(self, directory: &Path) -> Result<PathBuf> {
         let text = match self {
             Secret::DataKey => data_key()?,
             Secret::Certificate => certificate()?,
@@ -54,21 +56,22 @@ impl Secret {
             .mode(MODE)
             .open(&path);
         let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|e| format!("cannot write {}: {e}", path.display()))?;
+        written.map_err(|e| Error::environment(format!("cannot write {}: {e}", path.display())))?;
         Ok(path)
     }
 }
 
-fn data_key() -> Result<String, String> {
+fn data_key() -> Result<String> {
     let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(|e| format!("the system gives no random bytes: {e}"))?;
+    getrandom::fill(&mut key)
+        .map_err(|e| Error::environment(format!("the system gives no random bytes: {e}")))?;
     let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("1;{key}\n"))
 }
 
-fn certificate() -> Result<String, String> {
+fn certificate() -> Result<String> {
     let made = rcgen::generate_simple_self_signed(NAMES.map(str::to_owned));
-    let made = made.map_err(|e| format!("cannot make a certificate: {e}"))?;
+    let made = made.map_err(|e| Error::environment(format!("cannot make a certificate: {e}")))?;
     Ok(made.cert.pem() + &made.signing_key.serialize_pem())
 }
 

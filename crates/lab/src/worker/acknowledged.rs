@@ -10,6 +10,8 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
 
+use lab_report::error::{Error, Result};
+
 use crate::protocol::Acknowledged;
 
 /// The acknowledgement file of one client.
@@ -17,32 +19,32 @@ pub(super) struct AckLog(File);
 
 impl AckLog {
     /// Create the file of a client in `directory`.
-    pub(super) fn create(directory: &Path, client: u32) -> Result<AckLog, String> {
+    pub(super) fn create(directory: &Path, client: u32) -> Result<AckLog> {
         let path = directory.join(client.to_string());
         let file = OpenOptions::new().create(true).append(true).open(&path);
         file.map(AckLog)
-            .map_err(|e| format!("cannot create {}: {e}", path.display()))
+            .map_err(|e| Error::environment(format!("cannot create {}: {e}", path.display())))
     }
 
     /// Run the commit of these rows and, once it has returned, record them.
     pub(super) fn commit<T>(
         &mut self,
         rows: Range<u64>,
-        commit: impl FnOnce() -> Result<T, String>,
-    ) -> Result<T, String> {
+        commit: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
         let done = commit()?;
         self.note(rows)?;
         Ok(done)
     }
 
-    fn note(&mut self, rows: Range<u64>) -> Result<(), String> {
+    fn note(&mut self, rows: Range<u64>) -> Result<()> {
         let mut bytes = Vec::with_capacity(8);
         for id in rows {
             bytes.extend_from_slice(&id.to_be_bytes());
         }
         // One write call, so that a kill cannot separate the rows of one commit.
         let written = self.0.write_all(&bytes);
-        written.map_err(|e| format!("cannot record the acknowledged rows: {e}"))
+        written.map_err(|e| Error::environment(format!("cannot record the acknowledged rows: {e}")))
     }
 }
 
@@ -84,8 +86,9 @@ mod tests {
         };
         let recorded = log.commit(3..5, commit).unwrap();
         assert_eq!(recorded(), [3, 4]);
-        let failed = log.commit(5..7, || Err::<(), _>("disk full".to_owned()));
-        assert_eq!(failed.unwrap_err(), "disk full");
+        let full = Error::environment("disk full");
+        let failed = log.commit(5..7, || Err::<(), _>(full.clone()));
+        assert_eq!(failed.unwrap_err(), full);
         assert_eq!(recorded(), [3, 4], "I1: not after it failed");
     }
 

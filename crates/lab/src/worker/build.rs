@@ -1,17 +1,19 @@
 //! The client that builds the three indexes, one after the other, or that rewrites the rows.
 
+use lab_report::error::{Error, Result};
+
 use crate::targets::Meter as _;
 
 use super::meter::ClientMeter;
 use super::step::Shared;
 
 pub(super) fn indexes(shared: &Shared<'_>) {
-    if let Err(message) = all(shared) {
-        shared.fail(message);
+    if let Err(error) = all(shared) {
+        shared.fail(error);
     }
 }
 
-fn all(shared: &Shared<'_>) -> Result<(), String> {
+fn all(shared: &Shared<'_>) -> Result<()> {
     let live = shared.session.live;
     let meter = ClientMeter::new(shared, 0);
     let connected = shared.session.database.connect();
@@ -20,7 +22,9 @@ fn all(shared: &Shared<'_>) -> Result<(), String> {
     for index in 0..3 {
         connection.build(index, live.low..live.high, &meter)?;
         if shared.stopped() {
-            return Err("building the indexes took longer than the step may".to_owned());
+            return Err(Error::target(
+                "building the indexes took longer than the step may",
+            ));
         }
     }
     Ok(())
@@ -36,6 +40,6 @@ pub(super) fn rows(shared: &Shared<'_>) {
             meter.end();
             meter.wrote(shared.session.live.rows(), 0);
         }
-        Err(message) => shared.fail(message),
+        Err(error) => shared.fail(error),
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use lab_report::error::Result;
 use lab_report::record::{LoadKind, Work};
 use stdx::time;
 
@@ -70,8 +71,8 @@ fn run(
         };
         inserter.run(kind, main)
     });
-    if let Err(message) = result {
-        shared.fail(message);
+    if let Err(error) = result {
+        shared.fail(error);
     }
 }
 
@@ -87,7 +88,7 @@ struct Inserter<'a> {
 }
 
 impl Inserter<'_> {
-    fn run(&mut self, kind: LoadKind, main: bool) -> Result<(), String> {
+    fn run(&mut self, kind: LoadKind, main: bool) -> Result<()> {
         let shared = self.shared;
         let clients = shared.plan.clients;
         let seed = shared.session.generator.params().seed ^ u64::from(self.client);
@@ -129,7 +130,7 @@ impl Inserter<'_> {
     }
 
     /// Insert the generated rows; returns the bytes written.
-    fn commit(&mut self, main: bool, due: Instant) -> Result<u64, String> {
+    fn commit(&mut self, main: bool, due: Instant) -> Result<u64> {
         let (shared, client) = (self.shared, self.client as usize);
         if main {
             shared.main.begin(client, due);
@@ -141,7 +142,7 @@ impl Inserter<'_> {
         Ok(bytes)
     }
 
-    fn delete_oldest(&mut self, count: u64) -> Result<(), String> {
+    fn delete_oldest(&mut self, count: u64) -> Result<()> {
         let shared = self.shared;
         let low = shared.next_delete.fetch_add(count, Ordering::Relaxed);
         let deleted = self.connection.delete(low..low + count, self.indexes)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use hdrhistogram::Histogram;
+use lab_report::error::{Error, Result};
 use lab_report::record::{Ended, Integrity, LoadKind, Task};
 use stdx::sync::Mutex;
 use stdx::time;
@@ -46,7 +47,7 @@ impl Running {
         task: Task,
         before: Before,
         database: &dyn Database,
-    ) -> Result<Option<f64>, String> {
+    ) -> Result<Option<f64>> {
         let tables = self.program.tables(task);
         let target = database.tables()?;
         self.live = before;
@@ -99,7 +100,7 @@ impl Running {
 fn sentence(refused: Refused) -> String {
     match refused {
         Refused::Conflict => "a check was refused for a conflict".to_owned(),
-        Refused::Failed(message) => message,
+        Refused::Failed(error) => error.message,
     }
 }
 
@@ -166,14 +167,14 @@ pub(super) fn finished(
     plan: &Step,
     counters: &Counters,
     finished: Finished,
-) -> Result<Finished, String> {
+) -> Result<Finished> {
     let load = matches!(task, Task::Fill { .. });
     if load && finished.ended == Ended::Time && !running.program.partial() {
-        return Err(format!(
+        return Err(Error::target(format!(
             "the load was not done in {:.0} s, and what follows needs all of it: choose a smaller \
              --scale",
             plan.seconds_max
-        ));
+        )));
     }
     let live = counters.after(running.live);
     let mut extra = counters.extra(running.program.as_ref());
@@ -194,14 +195,15 @@ pub(super) fn finished(
 }
 
 pub(super) fn client(shared: &Shared<'_>, client: u32, task: Task) {
-    if let Err(message) = run(shared, client, task) {
-        shared.fail(message);
+    if let Err(error) = run(shared, client, task) {
+        shared.fail(error);
     }
 }
 
-fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
+fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<()> {
     let session = shared.session;
-    let running = session.running.as_ref().ok_or("there is no program")?;
+    let running = session.running.as_ref();
+    let running = running.ok_or_else(|| Error::target("there is no program"))?;
     let slot = ClientSlot {
         client: number,
         clients: shared.plan.clients,
@@ -252,7 +254,7 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<(), String> {
     } else {
         for (sum, one) in all.iter_mut().zip(&kinds) {
             sum.add(one)
-                .map_err(|e| format!("histograms do not add: {e}"))?;
+                .map_err(|e| Error::target(format!("histograms do not add: {e}")))?;
         }
     }
     Ok(())
@@ -268,11 +270,7 @@ fn latencies(program: &dyn Program) -> Vec<Histogram<u64>> {
 }
 
 /// Run an operation, and retry it after each conflict. Returns false if the step ended meanwhile.
-fn attempt(
-    shared: &Shared<'_>,
-    work: &mut dyn Client,
-    link: &mut Counting<'_>,
-) -> Result<bool, String> {
+fn attempt(shared: &Shared<'_>, work: &mut dyn Client, link: &mut Counting<'_>) -> Result<bool> {
     for _ in 0..CONFLICTS_MAX {
         match work.run(link) {
             Ok(done) => {
@@ -294,15 +292,15 @@ fn attempt(
                     return Ok(false);
                 }
             }
-            Err(Refused::Failed(message)) => {
+            Err(Refused::Failed(error)) => {
                 link.abort();
-                return Err(message);
+                return Err(error);
             }
         }
     }
-    Err(format!(
+    Err(Error::target(format!(
         "a transaction was in conflict {CONFLICTS_MAX} times: fewer --clients may get through"
-    ))
+    )))
 }
 
 /// Add the writes and operations of a client to the counters of the step.

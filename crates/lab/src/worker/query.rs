@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use lab_report::error::Result;
 use lab_report::record::{LoadKind, SideQueries, Work};
 use stdx::{Rng, time};
 
@@ -27,7 +28,7 @@ pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
     }
     let mut client = match Client::new(shared, 0) {
         Ok(client) => client,
-        Err(message) => return shared.fail(message),
+        Err(error) => return shared.fail(error),
     };
     let kind = LoadKind::Open {
         rate: queries.rate,
@@ -40,8 +41,8 @@ pub(super) fn beside_load(shared: &Shared<'_>, queries: SideQueries) {
             return;
         }
         shared.side.begin(0, due);
-        if let Err(message) = client.range() {
-            return shared.fail(message);
+        if let Err(error) = client.range() {
+            return shared.fail(error);
         }
         shared.side.end(0, due, time::now());
         shared.queries.fetch_add(1, Ordering::Relaxed);
@@ -59,7 +60,7 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
     shared.arrive();
     let mut client = match connected {
         Ok(client) => client,
-        Err(message) => return shared.fail(message),
+        Err(error) => return shared.fail(error),
     };
     while !shared.stopped() {
         let operations = shared.plan.operations;
@@ -75,8 +76,8 @@ pub(super) fn closed(shared: &Shared<'_>, client: u32, point: bool) {
             client.range()
         };
         shared.main.end(slot, due, time::now());
-        if let Err(message) = result {
-            return shared.fail(message);
+        if let Err(error) = result {
+            return shared.fail(error);
         }
         shared.queries.fetch_add(1, Ordering::Relaxed);
     }
@@ -92,7 +93,7 @@ struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    fn new(shared: &'a Shared<'a>, client: u32) -> Result<Client<'a>, String> {
+    fn new(shared: &'a Shared<'a>, client: u32) -> Result<Client<'a>> {
         let seed = shared.session.generator.params().seed;
         let live = shared.session.live;
         Ok(Client {
@@ -111,7 +112,7 @@ impl<'a> Client<'a> {
     }
 
     /// Run a covered range query from a random place on one of the three indexes.
-    fn range(&mut self) -> Result<(), String> {
+    fn range(&mut self) -> Result<()> {
         let index = self.rng.index(3);
         let (random, id) = (self.rng.next_u64(), self.old_row());
         let ranged = self.connection.range(index, random, id, QUERY_LIMIT)?;
@@ -125,7 +126,7 @@ impl<'a> Client<'a> {
     }
 
     /// Run a point query by primary key, and compare the result with the expected row.
-    fn point(&mut self) -> Result<(), String> {
+    fn point(&mut self) -> Result<()> {
         let id = self.old_row();
         if self.connection.get(id)? {
             let connection = &mut self.connection;

@@ -3,6 +3,8 @@
 //! A *query* of a scan reads the next [`SCAN_PIECE`] entries, or the rest if there are fewer, so
 //! that rates and latencies refer to pieces of one size.
 
+use lab_report::error::{Error, Result};
+
 use super::meter::ClientMeter;
 use super::step::Shared;
 use crate::targets::Part;
@@ -10,17 +12,17 @@ use crate::workload::iibench::SCAN_PIECE;
 
 /// Scan the rows, then each index.
 pub(super) fn all(shared: &Shared<'_>) {
-    if let Err(message) = parts(shared) {
-        shared.fail(message);
+    if let Err(error) = parts(shared) {
+        shared.fail(error);
     }
 }
 
-fn parts(shared: &Shared<'_>) -> Result<(), String> {
+fn parts(shared: &Shared<'_>) -> Result<()> {
     let session = shared.session;
     let connected = session.database.connect();
     shared.arrive();
     if !session.live.indexed {
-        return Err("a scan follows a load with indexes".to_owned());
+        return Err(Error::target("a scan follows a load with indexes"));
     }
     let meter = ClientMeter::new(shared, 0);
     let mut connection = connected?;

@@ -80,7 +80,7 @@ fn answer(
     }
     if matches!(request, Request::Close) {
         if let Some(open) = session.take() {
-            open.database.close().map_err(Error::target)?;
+            open.database.close()?;
         }
         return Ok(Event::Closed);
     }
@@ -98,10 +98,10 @@ fn answer(
     let open = session.as_mut();
     let open = open.ok_or_else(|| Error::target("no store is open"))?;
     match request {
-        Request::Step(plan) => step::run(open, &plan, &emit)
-            .map(|finished| Event::Finished(Box::new(finished)))
-            .map_err(Error::target),
-        Request::Settle { seconds_max } => settle(open, seconds_max, emit).map_err(Error::target),
+        Request::Step(plan) => {
+            step::run(open, &plan, &emit).map(|finished| Event::Finished(Box::new(finished)))
+        }
+        Request::Settle { seconds_max } => settle(open, seconds_max, emit),
         Request::Audit {
             acknowledged,
             before_cut,
@@ -131,15 +131,10 @@ fn audit(
 ) -> Result<Audit> {
     let clients = acknowledged::read(directory, before_cut);
     let clients = clients.map_err(|e| Error::io("read", directory, &e))?;
-    let audited = targets::audit(session.database.as_ref(), &session.generator, &clients);
-    audited.map_err(Error::target)
+    targets::audit(session.database.as_ref(), &session.generator, &clients)
 }
 
-fn settle(
-    session: &Session,
-    seconds_max: f64,
-    emit: &(dyn Fn(Event) + Sync),
-) -> Result<Event, String> {
+fn settle(session: &Session, seconds_max: f64, emit: &(dyn Fn(Event) + Sync)) -> Result<Event> {
     let start = time::now();
     let limit = Duration::from_secs_f64(seconds_max.clamp(0.0, 1e9));
     let result = thread::scope(|scope| {
@@ -165,7 +160,7 @@ fn settle(
         }
         work.join()
     });
-    let ended = result.map_err(|_| "settling panicked".to_owned())??;
+    let ended = result.map_err(|_| Error::target("settling panicked"))??;
     Ok(Event::Settled {
         seconds: start.elapsed().as_secs_f64(),
         cut: ended == Settled::Cut,

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lab_host::sample::self_usage;
+use lab_report::error::{Error, Result};
 use lab_report::record::{Ended, Main, Work, encode_histogram};
 use rustix::time::{ClockId, clock_gettime};
 use stdx::sync::Mutex;
@@ -52,7 +53,7 @@ pub(super) struct Shared<'a> {
     ended_us: AtomicU64,
     stop: AtomicBool,
     timed_out: AtomicBool,
-    error: Mutex<Option<String>>,
+    error: Mutex<Option<Error>>,
     wrong: Mutex<Vec<String>>,
     /// Latency of the step's main operation.
     pub main: Recorder,
@@ -72,8 +73,8 @@ impl Shared<'_> {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn fail(&self, message: String) {
-        self.error.lock().get_or_insert(message);
+    pub(super) fn fail(&self, error: Error) {
+        self.error.lock().get_or_insert(error);
         self.stop.store(true, Ordering::Relaxed);
     }
 
@@ -166,11 +167,7 @@ fn thread_cpu() -> Duration {
 }
 
 /// Run a step on an open store.
-pub(super) fn run(
-    session: &mut Session,
-    plan: &Step,
-    emit: &dyn Fn(Event),
-) -> Result<Finished, String> {
+pub(super) fn run(session: &mut Session, plan: &Step, emit: &dyn Fn(Event)) -> Result<Finished> {
     // A step that builds the indexes must not find them already created.
     let builds = matches!(plan.work, Work::BuildIndexes);
     let needs_indexes = match plan.work {
@@ -191,7 +188,9 @@ pub(super) fn run(
             let builder = thread::Builder::new().name(name);
             match builder.spawn_scoped(scope, body) {
                 Ok(handle) => clients.push(handle),
-                Err(e) => shared.fail(format!("cannot start a load thread: {e}")),
+                Err(e) => shared.fail(Error::environment(format!(
+                    "cannot start a load thread: {e}"
+                ))),
             }
         }
         while clients.iter().any(|c| !c.is_finished()) {
@@ -235,12 +234,13 @@ fn with(mut finished: Finished, made: Option<f64>) -> Finished {
 }
 
 /// Create the tables of a program, or open them.
-fn enter(session: &mut Session, plan: &Step) -> Result<Option<f64>, String> {
+fn enter(session: &mut Session, plan: &Step) -> Result<Option<f64>> {
     let Work::Program(task) = plan.work else {
         return Ok(None);
     };
     let running = session.running.as_mut();
-    let running = running.ok_or("the run has no workload with tables of its own")?;
+    let running =
+        running.ok_or_else(|| Error::target("the run has no workload with tables of its own"))?;
     running.enter(task, plan.before, session.database.as_ref())
 }
 

@@ -17,7 +17,7 @@
 //! - G4. [`Refused::Conflict`] is for every error that a retry of the transaction resolves:
 //!   deadlocks, write conflicts, lock timeouts, serialization failures, and a duplicate key within
 //!   a transaction, since workloads insert keys they found absent. The transaction is over then, as
-//!   after [`TableClient::abort`]. Every other error is [`Refused::Failed`], with a message.
+//!   after [`TableClient::abort`]. Every other error is [`Refused::Failed`].
 //! - G5. Commits have the durability of the run. Reading never waits for the disk to sync.
 //! - G6. Statements are prepared once for each client; nothing is parsed for each row. Values are
 //!   read back as they were written: types, nulls, and every bit of a double.
@@ -26,6 +26,8 @@
 //! - G8. A target rejects what it cannot express when the plan is made, or else when its tables are
 //!   requested; it never omits anything silently.
 
+use lab_report::error::{Error, Result};
+
 use super::table::{Row, Table, Value};
 
 /// The error of an operation.
@@ -33,19 +35,21 @@ use super::table::{Row, Table, Value};
 pub enum Refused {
     /// A conflict with another transaction, which a retry resolves. This transaction has ended.
     Conflict,
-    /// Any other error, as a message that states what to do next.
-    Failed(String),
+    /// Any other error.
+    Failed(Error),
 }
 
-impl From<String> for Refused {
-    fn from(message: String) -> Refused {
-        Refused::Failed(message)
+impl Refused {
+    /// A failure of the target, with a message that states what to do next.
+    #[must_use]
+    pub fn failed(message: impl Into<String>) -> Refused {
+        Refused::Failed(Error::target(message))
     }
 }
 
-impl From<&str> for Refused {
-    fn from(message: &str) -> Refused {
-        Refused::Failed(message.to_owned())
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Failed(error)
     }
 }
 
@@ -169,26 +173,26 @@ pub trait Tables: Send + Sync {
     ///
     /// # Errors
     /// A message for the user.
-    fn create(&self, tables: &[Table]) -> Result<(), String>;
+    fn create(&self, tables: &[Table]) -> Result<()>;
 
     /// Open these existing tables, after the target was reopened. Later calls refer to them by
     /// their positions.
     ///
     /// # Errors
     /// A message for the user; also if one of them is missing.
-    fn attach(&self, tables: &[Table]) -> Result<(), String>;
+    fn attach(&self, tables: &[Table]) -> Result<()>;
 
     /// Drop the tables.
     ///
     /// # Errors
     /// A message for the user.
-    fn drop_all(&self) -> Result<(), String>;
+    fn drop_all(&self) -> Result<()>;
 
     /// Open a connection for one client to the tables created so far.
     ///
     /// # Errors
     /// A message for the user.
-    fn client(&self) -> Result<Box<dyn TableClient + '_>, String>;
+    fn client(&self) -> Result<Box<dyn TableClient + '_>>;
 }
 
 /// One client: at most one transaction at a time, on one thread.

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use kv::{Batch, Direction, KeyRange, TreeId};
+use lab_report::error::{Error, Result};
 
 use super::{Embedded, text};
 use crate::targets::database::{Database, Meter, indexed_rows};
@@ -24,10 +25,15 @@ pub(super) fn index(
     index: usize,
     rows: Range<u64>,
     meter: &dyn Meter,
-) -> Result<(), String> {
+) -> Result<()> {
     database.create_indexes()?;
-    let trees = database.indexes().ok_or("there are no indexes")?;
-    let tree = trees.get(index).copied().ok_or("there is no such index")?;
+    let trees = database
+        .indexes()
+        .ok_or_else(|| Error::target("there are no indexes"))?;
+    let tree = trees
+        .get(index)
+        .copied()
+        .ok_or_else(|| Error::target("there is no such index"))?;
     let indexes = database.generator.params().indexes;
     let key_bytes = database.generator.params().shape.key_bytes();
     let entry_bytes = key_bytes.get(index).copied().unwrap_or(28) + size_of::<Vec<u8>>();
@@ -60,7 +66,7 @@ pub(super) fn index(
 }
 
 /// Read the rows, and check that all of them exist.
-fn all_there(database: &Embedded, rows: &Range<u64>) -> Result<(), String> {
+fn all_there(database: &Embedded, rows: &Range<u64>) -> Result<()> {
     let snapshot = database.engine.begin_read().map_err(text)?;
     let (from, to) = (rows.start.to_be_bytes(), rows.end.to_be_bytes());
     let range = KeyRange::half_open(&from, &to);
@@ -75,7 +81,9 @@ fn all_there(database: &Embedded, rows: &Range<u64>) -> Result<(), String> {
         expected += 1;
     }
     if expected != rows.end {
-        return Err(format!("row {expected} is missing while an index is built"));
+        return Err(Error::target(format!(
+            "row {expected} is missing while an index is built"
+        )));
     }
     Ok(())
 }
@@ -86,7 +94,7 @@ fn insert(
     keys: &[Vec<u8>],
     share: &dyn Fn(Range<u64>) -> u64,
     meter: &dyn Meter,
-) -> Result<(), String> {
+) -> Result<()> {
     let mut batch = Batch::new();
     let mut done = 0;
     for part in keys.chunks(BATCH) {

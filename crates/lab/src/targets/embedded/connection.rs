@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use kv::{Batch, Direction, KeyRange, TreeId};
+use lab_report::error::{Error, Result};
 use stdx::hash;
 
 use super::{Database as _, Embedded, build, text};
@@ -31,7 +32,7 @@ impl<'a> Client<'a> {
         self.database.indexes().filter(|_| indexed)
     }
 
-    fn write(&self) -> Result<u64, String> {
+    fn write(&self) -> Result<u64> {
         let database = self.database;
         let bytes = self.batch.byte_len() as u64;
         let written = database.engine.write(&self.batch, database.durability);
@@ -39,7 +40,7 @@ impl<'a> Client<'a> {
     }
 
     /// Read the rows to be deleted; returns the number of those that exist.
-    fn find(&self, rows: &Range<u64>) -> Result<u64, String> {
+    fn find(&self, rows: &Range<u64>) -> Result<u64> {
         let database = self.database;
         let snapshot = database.engine.begin_read().map_err(text)?;
         let mut found = 0;
@@ -64,14 +65,17 @@ impl<'a> Client<'a> {
     }
 
     /// The tree of a part.
-    fn tree(&self, part: Part) -> Result<TreeId, String> {
+    fn tree(&self, part: Part) -> Result<TreeId> {
         let Part::Index(index) = part else {
             return Ok(self.database.rows);
         };
         self.database.create_indexes()?;
-        let trees = self.database.indexes().ok_or("there are no indexes")?;
+        let trees = self
+            .database
+            .indexes()
+            .ok_or_else(|| Error::target("there are no indexes"))?;
         let tree = trees.get(index).copied();
-        tree.ok_or_else(|| "there is no such index".to_owned())
+        tree.ok_or_else(|| Error::target("there is no such index"))
     }
 }
 
@@ -90,11 +94,11 @@ impl Connection for Client<'_> {
         }
     }
 
-    fn insert(&mut self) -> Result<u64, String> {
+    fn insert(&mut self) -> Result<u64> {
         self.write()
     }
 
-    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted> {
         let database = self.database;
         let found = match database.keeps {
             true => self.find(&rows)?,
@@ -113,15 +117,11 @@ impl Connection for Client<'_> {
         Ok(Deleted { found, bytes })
     }
 
-    fn range(
-        &mut self,
-        index: usize,
-        random: u64,
-        id: u64,
-        limit: usize,
-    ) -> Result<Ranged, String> {
+    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize) -> Result<Ranged> {
         let database = self.database;
-        let trees = database.indexes().ok_or("there are no indexes")?;
+        let trees = database
+            .indexes()
+            .ok_or_else(|| Error::target("there are no indexes"))?;
         let start = database.generator.query_key(index, random, id);
         let mut ranged = Ranged {
             entries: 0,
@@ -151,7 +151,7 @@ impl Connection for Client<'_> {
         Ok(ranged)
     }
 
-    fn get(&mut self, id: u64) -> Result<bool, String> {
+    fn get(&mut self, id: u64) -> Result<bool> {
         let database = self.database;
         if !database.keeps {
             return Ok(true);
@@ -171,7 +171,7 @@ impl Connection for Client<'_> {
         self.row.value == self.value
     }
 
-    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64> {
         let database = self.database;
         if !database.keeps {
             return Ok(0);
@@ -202,7 +202,7 @@ impl Connection for Client<'_> {
         Ok(all)
     }
 
-    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<()> {
         let database = self.database;
         let snapshot = database.engine.begin_read().map_err(text)?;
         let mut cursor = snapshot
@@ -227,7 +227,7 @@ impl Connection for Client<'_> {
         Ok(())
     }
 
-    fn count(&mut self, part: Part) -> Result<Counted, String> {
+    fn count(&mut self, part: Part) -> Result<Counted> {
         let tree = self.tree(part)?;
         let snapshot = self.database.engine.begin_read().map_err(text)?;
         let mut cursor = snapshot
@@ -244,7 +244,7 @@ impl Connection for Client<'_> {
         Ok(counted)
     }
 
-    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {
+    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<()> {
         build::index(self.database, index, rows, meter)
     }
 }

@@ -12,6 +12,7 @@ use std::time::Duration;
 use kv::{
     Compaction, Durability, Engine, ErrorKind, Flow, KeyRange, Progress, TreeId, TreeOptions,
 };
+use lab_report::error::{Error, Result};
 use stdx::sync::OnceLock;
 
 use super::database::{Connection, Database, Meter, Settled, State};
@@ -32,7 +33,7 @@ pub(super) struct Embedded {
 }
 
 /// Open an engine; a new store has no rows.
-pub(super) fn open(request: &Open) -> Result<Embedded, String> {
+pub(super) fn open(request: &Open) -> Result<Embedded> {
     let factory = factory(&request.engine)?;
     let engine = factory
         .open(&request.directory, &request.options)
@@ -65,19 +66,19 @@ impl Database for Embedded {
         self.keeps
     }
 
-    fn tables(&self) -> Result<&dyn Tables, String> {
+    fn tables(&self) -> Result<&dyn Tables> {
         if self.keeps {
             Ok(self)
         } else {
-            Err(super::NO_TABLES.to_owned())
+            Err(Error::target(super::NO_TABLES))
         }
     }
 
-    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+    fn connect(&self) -> Result<Box<dyn Connection + '_>> {
         Ok(Box::new(connection::Client::new(self)))
     }
 
-    fn create_indexes(&self) -> Result<(), String> {
+    fn create_indexes(&self) -> Result<()> {
         if self.indexes().is_some() {
             return Ok(());
         }
@@ -93,14 +94,14 @@ impl Database for Embedded {
         self.generator.logical_bytes(indexed)
     }
 
-    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+    fn settle(&self, limit: Duration) -> Result<Settled> {
         Ok(match self.engine.settle(limit).map_err(text)? {
             Compaction::Cancelled => Settled::Cut,
             _ => Settled::Complete,
         })
     }
 
-    fn rebuild(&self, meter: &dyn Meter) -> Result<(), String> {
+    fn rebuild(&self, meter: &dyn Meter) -> Result<()> {
         let mut watch = |_: Progress| match meter.stopped() {
             true => Flow::Cancel,
             false => Flow::Continue,
@@ -108,7 +109,9 @@ impl Database for Embedded {
         let done = self.engine.compact(self.rows, KeyRange::ALL, &mut watch);
         match done.map_err(text)? {
             Compaction::Complete => Ok(()),
-            _ => Err("rewriting the rows took longer than the step may".to_owned()),
+            _ => Err(Error::target(
+                "rewriting the rows took longer than the step may",
+            )),
         }
     }
 
@@ -119,21 +122,21 @@ impl Database for Embedded {
         }
     }
 
-    fn close(self: Box<Self>) -> Result<(), String> {
+    fn close(self: Box<Self>) -> Result<()> {
         self.engine.close().map_err(text)
     }
 }
 
-fn tree(engine: &dyn Engine, name: &str, options: &TreeOptions) -> Result<TreeId, String> {
+fn tree(engine: &dyn Engine, name: &str, options: &TreeOptions) -> Result<TreeId> {
     match engine.create_tree(name, options) {
         Err(e) if e.kind() == ErrorKind::Exists => engine.open_tree(name).map_err(text),
         other => other.map_err(text),
     }
 }
 
-/// An engine's error with its cause, as a message.
+/// An engine's error with its cause.
 #[expect(clippy::needless_pass_by_value, reason = "made for map_err")]
-fn text(error: kv::Error) -> String {
+fn text(error: kv::Error) -> Error {
     let mut text = error.to_string();
     let mut below = std::error::Error::source(&error);
     while let Some(source) = below {
@@ -146,5 +149,8 @@ fn text(error: kv::Error) -> String {
     if error.kind() == ErrorKind::Full && !text.contains("make room") {
         text.push_str("; free some space or choose a smaller --preset or --scale");
     }
-    text
+    match error.kind() {
+        ErrorKind::Full | ErrorKind::Io => Error::environment(text),
+        _ => Error::target(text),
+    }
 }

@@ -187,3 +187,13 @@ fn an_audit_finds_lost_rows_torn_commits_and_rows_no_client_wrote() {
         "{torn:?}"
     );
 }
+
+#[test]
+fn a_full_disk_is_an_error_of_the_machine_and_other_errors_are_the_engines() {
+    use lab_report::ErrorKind;
+
+    let kind = |of: kv::ErrorKind| super::text(kv::Error::new(of, "no")).kind();
+    assert_eq!(kind(kv::ErrorKind::Full), ErrorKind::Environment);
+    assert_eq!(kind(kv::ErrorKind::Io), ErrorKind::Environment);
+    assert_eq!(kind(kv::ErrorKind::Corrupt), ErrorKind::Target);
+}

@@ -7,6 +7,7 @@
 use std::env;
 use std::time::Duration;
 
+use lab_report::error::{Error, Result};
 use mongodb::options::{ClientOptions, ConnectionString};
 
 use super::failure;
@@ -27,36 +28,38 @@ const SELECTION: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// A message that states what to write instead.
-pub(in crate::targets) fn check(uri: &str) -> Result<(), String> {
+pub(in crate::targets) fn check(uri: &str) -> Result<()> {
     parse(uri).map(|_| ())
 }
 
 /// Parse an address.
-fn parse(uri: &str) -> Result<ConnectionString, String> {
+fn parse(uri: &str) -> Result<ConnectionString> {
     let parsed = ConnectionString::parse(uri).map_err(|e| {
         let why = failure::sentence(&e);
-        format!("{uri}: {why}; write {SCHEME}HOST:PORT, as in {SCHEME}127.0.0.1:27017")
+        Error::usage(format!(
+            "{uri}: {why}; write {SCHEME}HOST:PORT, as in {SCHEME}127.0.0.1:27017"
+        ))
     })?;
     let credential = parsed.credential.as_ref();
     if credential.is_some_and(|c| c.password.is_some()) {
-        return Err(format!(
+        return Err(Error::usage(format!(
             "the address of a target is kept in the results, so it must hold no password: write \
              {SCHEME}USER@HOST and put the password into the variable {PASSWORD}"
-        ));
+        )));
     }
     Ok(parsed)
 }
 
 /// The options for the driver, and the name of the database for the rows.
-pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, String), String> {
+pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, String)> {
     let mut parsed = parse(uri)?;
     let database = parsed.default_database.take();
     if let Some(credential) = &mut parsed.credential {
         credential.password = env::var(PASSWORD).ok();
         if credential.password.is_none() && credential.mechanism.is_none() {
-            return Err(format!(
+            return Err(Error::usage(format!(
                 "{uri} names a user: put the password into the variable {PASSWORD}"
-            ));
+            )));
         }
         if !uri.contains("authSource=") {
             credential.source = Some("admin".to_owned());
@@ -64,7 +67,7 @@ pub(super) fn options(uri: &str, connections: u32) -> Result<(ClientOptions, Str
     }
     let mut options = ClientOptions::parse(parsed)
         .run()
-        .map_err(|e| format!("{uri}: {}", failure::sentence(&e)))?;
+        .map_err(|e| Error::usage(format!("{uri}: {}", failure::sentence(&e))))?;
     options.app_name.get_or_insert("romanesco-lab".to_owned());
     options.server_selection_timeout.get_or_insert(SELECTION);
     options.max_pool_size = Some(connections);
@@ -77,7 +80,7 @@ mod tests {
 
     #[test]
     fn passwords_and_nonsense_are_refused() {
-        let error = |uri: &str| check(uri).unwrap_err();
+        let error = |uri: &str| check(uri).unwrap_err().message;
         assert!(error("mongodb://ann:secret@h").contains(PASSWORD));
         let refused = error("mongodb://ann:secret@h");
         assert!(!refused.contains("secret"), "M2: {refused}");

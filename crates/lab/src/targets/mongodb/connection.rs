@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use lab_report::error::{Error, Result};
 use mongodb::options::Hint;
 
 use super::database::Server;
@@ -34,9 +35,9 @@ impl<'a> Link<'a> {
     }
 
     /// The fields of an index, from 0.
-    fn fields(&self, index: usize) -> Result<&'static [&'static str], String> {
+    fn fields(&self, index: usize) -> Result<&'static [&'static str]> {
         let found = self.server.indexes().nth(index);
-        found.ok_or("there is no such index".to_owned())
+        found.ok_or_else(|| Error::target("there is no such index"))
     }
 
     fn entries(&self, rows: u64, indexed: bool) -> u64 {
@@ -60,13 +61,13 @@ impl Connection for Link<'_> {
         }
     }
 
-    fn insert(&mut self) -> Result<u64, String> {
+    fn insert(&mut self) -> Result<u64> {
         let inserted = self.server.rows.insert_many(&self.batch).run();
         inserted.map_err(|e| self.server.text(&e))?;
         Ok(self.bytes)
     }
 
-    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted> {
         let of = rows.end - rows.start;
         let filter = document::between(rows.start, rows.end);
         let deleted = self.server.rows.delete_many(filter).run();
@@ -77,13 +78,7 @@ impl Connection for Link<'_> {
         })
     }
 
-    fn range(
-        &mut self,
-        index: usize,
-        random: u64,
-        id: u64,
-        limit: usize,
-    ) -> Result<Ranged, String> {
+    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize) -> Result<Ranged> {
         let server = self.server;
         let fields = self.fields(index)?;
         let shape = server.generator.params().shape;
@@ -98,7 +93,8 @@ impl Connection for Link<'_> {
             .run();
         let mut cursor = found.map_err(|e| server.text(&e))?;
         let start = document::bound(&sale, shape, fields);
-        let mut last = numbers(&RawDocumentBuf::try_from(&start).map_err(|e| e.to_string())?);
+        let mut last =
+            numbers(&RawDocumentBuf::try_from(&start).map_err(|e| Error::target(e.to_string()))?);
         let mut ranged = Ranged {
             entries: 0,
             in_order: true,
@@ -112,7 +108,7 @@ impl Connection for Link<'_> {
         Ok(ranged)
     }
 
-    fn get(&mut self, id: u64) -> Result<bool, String> {
+    fn get(&mut self, id: u64) -> Result<bool> {
         let filter = doc! { "_id": document::number(id) };
         let found = self.server.rows.find_one(filter).run();
         self.got = found.map_err(|e| self.server.text(&e))?;
@@ -124,7 +120,7 @@ impl Connection for Link<'_> {
         self.got.as_ref() == Some(&expected)
     }
 
-    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<()> {
         let server = self.server;
         let all = server.rows.find(doc! {}).sort(doc! { "_id": 1 }).run();
         let mut all = all.map_err(|e| server.text(&e))?;
@@ -147,7 +143,7 @@ impl Connection for Link<'_> {
         Ok(())
     }
 
-    fn count(&mut self, part: Part) -> Result<Counted, String> {
+    fn count(&mut self, part: Part) -> Result<Counted> {
         let keys = match part {
             Part::Rows => doc! { "_id": 1 },
             Part::Index(index) => document::keys(self.fields(index)?),
@@ -160,7 +156,7 @@ impl Connection for Link<'_> {
         })
     }
 
-    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64> {
         let server = self.server;
         let batch = u32::try_from(piece).unwrap_or(u32::MAX);
         let mut find = server.rows.find(doc! {}).batch_size(batch);
@@ -190,7 +186,7 @@ impl Connection for Link<'_> {
         }
     }
 
-    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {
+    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<()> {
         let of = (index, self.server.generator.params());
         build_at_once(of, rows.end - rows.start, meter, || {
             self.server.create_index(index)

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use kv::{Durability, EngineStats};
+use lab_report::error::{Error, Result};
 use mongodb::IndexModel;
-use mongodb::error::Error;
+use mongodb::error::Error as DriverError;
 use mongodb::options::{CollectionOptions, WriteConcern};
 use mongodb::sync::{Client, Collection};
 use stdx::sync::Mutex;
@@ -59,20 +60,20 @@ pub(super) struct Server {
 ///
 /// # Errors
 /// A message that states what to do next.
-pub(in crate::targets) fn answers(uri: &str) -> Result<(), String> {
+pub(in crate::targets) fn answers(uri: &str) -> Result<()> {
     let (client, database) = connect(uri, 1)?;
     let listed = client.database(&database).list_collection_names().run();
     listed.map(|_| ()).map_err(|e| failure::text(uri, &e))
 }
 
 /// The data directory of a server, if it is on this machine.
-pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>, String> {
+pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>> {
     let (client, _) = connect(uri, 1)?;
     let facts = facts::gather(&client, uri, Durability::Interval);
     Ok(facts.map_err(|e| failure::text(uri, &e))?.data_dir)
 }
 
-fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
+fn connect(uri: &str, connections: u32) -> Result<(Client, String)> {
     let (options, database) = address::options(uri, connections)?;
     let client = Client::with_options(options).map_err(|e| failure::text(uri, &e))?;
     Ok((client, database))
@@ -80,13 +81,13 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String), String> {
 
 /// Connect to a server, and drop the collection of an earlier run, unless the request is to open
 /// existing data.
-pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>, String> {
+pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
     let mut concern = WriteConcern::default();
     concern.w = Some(1.into());
     concern.journal = Some(journaled(request.durability));
     let rows = collection((&client, database.as_str()), COLLECTION, &concern);
-    let text = |e: Error| failure::text(uri, &e);
+    let text = |e: DriverError| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
     let indexed = match request.found {
         // A workload that declares its own tables opens those itself.
@@ -132,11 +133,14 @@ pub(super) fn collection(
 }
 
 /// Which of the three indexes exist.
-fn indexed(rows: &Collection<RawDocumentBuf>, generator: &Generator) -> Result<[bool; 3], Error> {
+fn indexed(
+    rows: &Collection<RawDocumentBuf>,
+    generator: &Generator,
+) -> Result<[bool; 3], DriverError> {
     let there = rows.list_indexes().run()?;
     let there: Vec<Document> = there
         .map(|index| Ok(index?.keys))
-        .collect::<Result<_, Error>>()?;
+        .collect::<Result<_, DriverError>>()?;
     let all = document::indexes(generator.params().shape);
     Ok(all.map(|fields| there.contains(&document::keys(fields))))
 }
@@ -148,7 +152,7 @@ pub(super) fn journaled(durability: Durability) -> bool {
 
 impl Server {
     /// A message for an error of the driver.
-    pub(super) fn text(&self, error: &Error) -> String {
+    pub(super) fn text(&self, error: &DriverError) -> Error {
         failure::text(&self.place, error)
     }
 
@@ -160,10 +164,10 @@ impl Server {
     }
 
     /// Create one of the indexes, unless it exists.
-    pub(super) fn create_index(&self, index: usize) -> Result<(), String> {
+    pub(super) fn create_index(&self, index: usize) -> Result<()> {
         let mut made = self.indexed.lock();
         let (Some(made), Some(fields)) = (made.get_mut(index), self.indexes().nth(index)) else {
-            return Err("there is no such index".to_owned());
+            return Err(Error::target("there is no such index"));
         };
         if *made {
             return Ok(());
@@ -202,19 +206,19 @@ impl Database for Server {
         Some(self.facts.clone())
     }
 
-    fn tables(&self) -> Result<&dyn Tables, String> {
+    fn tables(&self) -> Result<&dyn Tables> {
         Ok(self)
     }
 
-    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+    fn connect(&self) -> Result<Box<dyn Connection + '_>> {
         Ok(Box::new(Link::new(self)))
     }
 
-    fn create_indexes(&self) -> Result<(), String> {
+    fn create_indexes(&self) -> Result<()> {
         (0..self.indexes().count()).try_for_each(|index| self.create_index(index))
     }
 
-    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<()> {
         let command = doc! { "compact": COLLECTION, "force": true };
         let done = self
             .client
@@ -228,7 +232,7 @@ impl Database for Server {
         document::mean_bytes(&self.generator, indexed)
     }
 
-    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+    fn settle(&self, limit: Duration) -> Result<Settled> {
         let end = time::now() + limit;
         let mut last = (None, time::now());
         loop {
@@ -256,7 +260,7 @@ impl Database for Server {
         self.last.lock().state(|_| self.look())
     }
 
-    fn close(self: Box<Self>) -> Result<(), String> {
+    fn close(self: Box<Self>) -> Result<()> {
         if self.keep {
             return Ok(());
         }

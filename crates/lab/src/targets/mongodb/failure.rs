@@ -1,11 +1,12 @@
 //! Converts errors of the driver into messages that state what to do next.
 
-use mongodb::error::{Error, ErrorKind, WriteFailure};
+use lab_report::error::Error;
+use mongodb::error::{Error as DriverError, ErrorKind, WriteFailure};
 
 use super::address::PASSWORD;
 
 /// The message of the server or the driver.
-pub(super) fn sentence(error: &Error) -> String {
+pub(super) fn sentence(error: &DriverError) -> String {
     match error.kind.as_ref() {
         ErrorKind::Command(e) => format!("{} ({} {})", e.message, e.code, e.code_name),
         ErrorKind::Write(WriteFailure::WriteError(e)) => format!("{} ({})", e.message, e.code),
@@ -26,10 +27,10 @@ pub(super) fn sentence(error: &Error) -> String {
     }
 }
 
-/// A message with the error of the server at `place`, and what to do next.
-pub(super) fn text(place: &str, error: &Error) -> String {
+/// The error of the server at `place`, with what to do next.
+pub(super) fn text(place: &str, error: &DriverError) -> Error {
     let what = sentence(error);
-    match error.kind.as_ref() {
+    Error::target(match error.kind.as_ref() {
         ErrorKind::ServerSelection { .. } if what.contains("uthentication") => {
             refused(place, &what)
         }
@@ -42,7 +43,7 @@ pub(super) fn text(place: &str, error: &Error) -> String {
             "{place} went away: {what}; see its log, start it again, then `romanesco lab resume`"
         ),
         _ => format!("{place}: {what}"),
-    }
+    })
 }
 
 fn refused(place: &str, what: &str) -> String {

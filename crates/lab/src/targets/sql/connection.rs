@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use lab_report::error::{Error, Result};
+
 use super::database::Server;
 use super::sales::number;
 use super::value::{self, Value, whole};
@@ -24,7 +26,7 @@ pub(super) struct Link<'a> {
 }
 
 impl<'a> Link<'a> {
-    pub(super) fn new(server: &'a Server) -> Result<Link<'a>, String> {
+    pub(super) fn new(server: &'a Server) -> Result<Link<'a>> {
         Ok(Link {
             server,
             wire: server.connection()?,
@@ -36,7 +38,7 @@ impl<'a> Link<'a> {
         })
     }
 
-    fn statements(&mut self) -> Result<(), String> {
+    fn statements(&mut self) -> Result<()> {
         let sales = &self.server.sales;
         for (rows, values) in self.batch.drain(..) {
             let text = self
@@ -67,7 +69,7 @@ impl Connection for Link<'_> {
         }
     }
 
-    fn insert(&mut self) -> Result<u64, String> {
+    fn insert(&mut self) -> Result<u64> {
         // A single statement is a transaction of its own.
         let several = 1 < self.batch.len();
         if several {
@@ -80,7 +82,7 @@ impl Connection for Link<'_> {
         Ok(self.bytes)
     }
 
-    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted, String> {
+    fn delete(&mut self, rows: Range<u64>, indexed: bool) -> Result<Deleted> {
         let sales = &self.server.sales;
         let of = rows.end - rows.start;
         let found = if sales.generator.scattered() {
@@ -102,13 +104,7 @@ impl Connection for Link<'_> {
         Ok(Deleted { found, bytes })
     }
 
-    fn range(
-        &mut self,
-        index: usize,
-        random: u64,
-        id: u64,
-        limit: usize,
-    ) -> Result<Ranged, String> {
+    fn range(&mut self, index: usize, random: u64, id: u64, limit: usize) -> Result<Ranged> {
         let sales = &self.server.sales;
         // The workload may create fewer indexes; query only those that exist.
         let index = index % sales.indexes().len().max(1);
@@ -131,7 +127,7 @@ impl Connection for Link<'_> {
         Ok(ranged)
     }
 
-    fn get(&mut self, id: u64) -> Result<bool, String> {
+    fn get(&mut self, id: u64) -> Result<bool> {
         let sales = &self.server.sales;
         let found = self.wire.all(&sales.point(), vec![sales.key(id)])?;
         let found = found.into_iter().next();
@@ -146,7 +142,7 @@ impl Connection for Link<'_> {
         self.got == expected
     }
 
-    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<(), String> {
+    fn rows(&mut self, visit: &mut dyn FnMut(Compared) -> bool) -> Result<()> {
         let (sales, text, mut expected) = (&self.server.sales, &mut self.text, Vec::new());
         self.wire
             .rows(&sales.everything(), Vec::new(), &mut |row| {
@@ -169,7 +165,7 @@ impl Connection for Link<'_> {
     }
 
     /// The digest is the sum of the customers, which every index contains.
-    fn count(&mut self, part: Part) -> Result<Counted, String> {
+    fn count(&mut self, part: Part) -> Result<Counted> {
         let text = self.server.sales.count(part)?;
         let answer = self.wire.all(&text, Vec::new())?;
         let mut values = answer.iter().flatten().map(whole);
@@ -178,11 +174,11 @@ impl Connection for Link<'_> {
                 entries: entries.cast_unsigned(),
                 digest: sum.cast_unsigned(),
             }),
-            _ => Err(format!("no numbers in the answer to {text}")),
+            _ => Err(Error::target(format!("no numbers in the answer to {text}"))),
         }
     }
 
-    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64, String> {
+    fn scan(&mut self, part: Part, piece: u64, meter: &dyn Meter) -> Result<u64> {
         let text = self.server.sales.scan(part)?;
         let cancel = self.wire.cancel();
         let (mut all, mut found, mut bytes) = (0, 0, 0);
@@ -215,7 +211,7 @@ impl Connection for Link<'_> {
         Ok(all + found)
     }
 
-    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<(), String> {
+    fn build(&mut self, index: usize, rows: Range<u64>, meter: &dyn Meter) -> Result<()> {
         if self.server.sales.indexes().len() <= index {
             return Ok(());
         }

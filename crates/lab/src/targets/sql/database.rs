@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use kv::{Durability, EngineStats};
+use lab_report::error::{Error, Result};
 use stdx::sync::Mutex;
 
 use super::address::{Address, Protocol};
@@ -60,8 +61,8 @@ struct Look {
 ///
 /// # Errors
 /// A message that states what to do next.
-pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
-    let address: Address = text.parse()?;
+pub(in crate::targets) fn answers(text: &str) -> Result<()> {
+    let address: Address = text.parse().map_err(Error::usage)?;
     let mut wire = wire::connect(&address)?;
     if address.protocol == Protocol::MySql {
         has_engine(wire.as_mut(), &address)?;
@@ -73,22 +74,22 @@ pub(in crate::targets) fn answers(text: &str) -> Result<(), String> {
 ///
 /// # Errors
 /// The unexpected reply or the error.
-pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>, String> {
-    let address: Address = text.parse()?;
+pub(in crate::targets) fn codecs(text: &str) -> Result<Vec<String>> {
+    let address: Address = text.parse().map_err(Error::usage)?;
     let mut wire = wire::connect(&address)?;
     let asked = "SELECT @@rocksdb_supported_compression_types";
     let rows = wire.all(asked, Vec::new())?;
     match rows.first().and_then(|row| row.first()) {
         Some(Value::Text(list)) => Ok(list.split(',').map(str::to_owned).collect()),
-        other => Err(format!(
+        other => Err(Error::target(format!(
             "the server does not list its codecs, but {other:?}"
-        )),
+        ))),
     }
 }
 
 /// The data directory of a server's engine, if it is on this machine.
-pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>, String> {
-    let address: Address = text.parse()?;
+pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>> {
+    let address: Address = text.parse().map_err(Error::usage)?;
     let mut wire = wire::connect(&address)?;
     let directory = facts::gather(wire.as_mut(), &address)?.data_dir;
     Ok(directory.map(|directory| match address.engine {
@@ -97,25 +98,25 @@ pub(in crate::targets) fn directory(text: &str) -> Result<Option<PathBuf>, Strin
     }))
 }
 
-fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<(), String> {
+fn has_engine(wire: &mut dyn Wire, address: &Address) -> Result<()> {
     let engine = address.engine.sql();
     let asked = format!(
         "SELECT COUNT(*) FROM information_schema.ENGINES WHERE ENGINE = '{engine}' AND SUPPORT IN \
          ('YES', 'DEFAULT')"
     );
     if wire.number(&asked)? == 0 {
-        return Err(format!(
+        return Err(Error::target(format!(
             "{}: this server has no storage engine {}; on Debian MyRocks is in the package \
              mariadb-plugin-rocksdb",
             address.text, address.engine
-        ));
+        )));
     }
     Ok(())
 }
 
 /// Connect to a server, and recreate the table, unless the request is to open existing data.
-pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>, String> {
-    let address: Address = text.parse()?;
+pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Database>> {
+    let address: Address = text.parse().map_err(Error::usage)?;
     let dialect = address.dialect();
     let level = address.engine.level(request.durability);
     let logged = level != Durability::None;
@@ -153,7 +154,7 @@ pub(in crate::targets) fn open(text: &str, request: &Open) -> Result<Box<dyn Dat
 
 impl Server {
     /// Open a new connection.
-    pub(super) fn connection(&self) -> Result<Box<dyn Wire>, String> {
+    pub(super) fn connection(&self) -> Result<Box<dyn Wire>> {
         let mut wire = wire::connect(&self.address)?;
         for statement in self.sales.dialect.greeting(self.waits) {
             wire.run(&statement)?;
@@ -171,10 +172,10 @@ impl Server {
     }
 
     /// Create an index, unless it exists.
-    pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<(), String> {
+    pub(super) fn create_index(&self, index: usize, wire: &mut dyn Wire) -> Result<()> {
         let mut made = self.indexed.lock();
         let Some(made) = made.get_mut(index) else {
-            return Err("there is no such index".to_owned());
+            return Err(Error::target("there is no such index"));
         };
         if !*made {
             wire.run(&self.sales.create_index(index)?)?;
@@ -242,15 +243,15 @@ impl Database for Server {
         Some(self.facts.clone())
     }
 
-    fn tables(&self) -> Result<&dyn Tables, String> {
+    fn tables(&self) -> Result<&dyn Tables> {
         Ok(&self.tables)
     }
 
-    fn connect(&self) -> Result<Box<dyn Connection + '_>, String> {
+    fn connect(&self) -> Result<Box<dyn Connection + '_>> {
         Ok(Box::new(Link::new(self)?))
     }
 
-    fn create_indexes(&self) -> Result<(), String> {
+    fn create_indexes(&self) -> Result<()> {
         let mut wire = self.connection()?;
         let all = self.sales.indexes().len();
         (0..all).try_for_each(|index| self.create_index(index, wire.as_mut()))
@@ -260,12 +261,12 @@ impl Database for Server {
         self.sales.mean_bytes(indexed)
     }
 
-    fn settle(&self, limit: Duration) -> Result<Settled, String> {
+    fn settle(&self, limit: Duration) -> Result<Settled> {
         let mut wire = self.connection()?;
         settle::settle(wire.as_mut(), self.address.engine, &self.names(), limit)
     }
 
-    fn rebuild(&self, _meter: &dyn Meter) -> Result<(), String> {
+    fn rebuild(&self, _meter: &dyn Meter) -> Result<()> {
         let mut wire = self.connection()?;
         wire.run(&self.sales.rebuild())?;
         Ok(())
@@ -277,7 +278,7 @@ impl Database for Server {
         polled.state(|known| self.look(wire.as_mut(), known))
     }
 
-    fn close(self: Box<Self>) -> Result<(), String> {
+    fn close(self: Box<Self>) -> Result<()> {
         // The directory of a server that the laboratory started is removed as a whole, so the
         // tables need not be dropped.
         if self.keep || self.address.managed() {

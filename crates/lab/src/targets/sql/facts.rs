@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab_report::error::{Error, Result};
+
 use super::address::{Address, Protocol, Way};
 use super::engine::Engine;
 use super::stats;
@@ -13,7 +15,7 @@ use crate::protocol::{Configured, ServerFacts};
 use crate::targets::mongodb::{local, started_as_reported};
 
 /// Query the server for its facts.
-pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFacts, String> {
+pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFacts> {
     let mut facts = ServerFacts {
         version: version(wire, address)?,
         settings: settings(wire, address.protocol),
@@ -38,7 +40,10 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
     if address.way != Way::Usual {
         let version = encryption(wire, address.protocol);
         if version.is_none() && address.way != Way::Tcp {
-            return Err(format!("{}: connections are not encrypted", address.text));
+            return Err(Error::target(format!(
+                "{}: connections are not encrypted",
+                address.text
+            )));
         }
         let version = version.unwrap_or("none".to_owned());
         facts.options.push(("tls_version".to_owned(), version));
@@ -82,8 +87,8 @@ fn encryption(wire: &mut dyn Wire, protocol: Protocol) -> Option<String> {
 }
 
 /// The server's version, such as `MariaDB 10.11.19-MariaDB-0+deb12u1`.
-fn version(wire: &mut dyn Wire, address: &Address) -> Result<String, String> {
-    let unknown = || format!("{} does not tell its version", address.text);
+fn version(wire: &mut dyn Wire, address: &Address) -> Result<String> {
+    let unknown = || Error::target(format!("{} does not report its version", address.text));
     Ok(match address.protocol {
         Protocol::MySql => {
             let version = text(wire, "SELECT VERSION()").ok_or_else(unknown)?;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use ::mysql::prelude::Queryable;
-use ::mysql::{Conn, Error, OptsBuilder, Params, Row, SslOpts};
+use ::mysql::{Conn, Error as DriverError, OptsBuilder, Params, Row, SslOpts};
+use lab_report::error::{Error, Result};
 
 use super::address::{Address, Way};
 use super::value::Value;
@@ -23,7 +24,7 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn connect(address: &Address) -> Result<Client, String> {
+    pub(super) fn connect(address: &Address) -> Result<Client> {
         let database = Some(address.database.clone()).filter(|_| !address.managed());
         let socket = address.by_socket();
         let tls = match &address.way {
@@ -45,7 +46,8 @@ impl Client {
             .ssl_opts(tls)
             .tcp_connect_timeout(Some(CONNECT));
         let place = address.text.clone();
-        let connection = Conn::new(options.clone()).map_err(|e| sentence(&place, &e))?;
+        let connection =
+            Conn::new(options.clone()).map_err(|e| Error::target(sentence(&place, &e)))?;
         let mut client = Client {
             connection,
             options,
@@ -60,7 +62,7 @@ impl Client {
         Ok(client)
     }
 
-    fn failure(&self, error: &Error) -> Failure {
+    fn failure(&self, error: &DriverError) -> Failure {
         failure(&self.place, error)
     }
 }
@@ -118,36 +120,36 @@ fn values_of(row: Row) -> Vec<Value> {
 /// and the errors of MyRocks and InnoDB for a row that changed since the snapshot.
 const CONFLICTS: [u16; 4] = [1062, 1205, 1213, 1020];
 
-fn failure(place: &str, error: &Error) -> Failure {
+fn failure(place: &str, error: &DriverError) -> Failure {
     Failure {
         message: sentence(place, error),
-        conflict: matches!(error, Error::MySqlError(e) if CONFLICTS.contains(&e.code)),
-        duplicate: matches!(error, Error::MySqlError(e) if e.code == 1062),
+        conflict: matches!(error, DriverError::MySqlError(e) if CONFLICTS.contains(&e.code)),
+        duplicate: matches!(error, DriverError::MySqlError(e) if e.code == 1062),
     }
 }
 
 /// A message with the error of the server at `place`, and what to do next.
-fn sentence(place: &str, error: &Error) -> String {
+fn sentence(place: &str, error: &DriverError) -> String {
     match error {
-        Error::MySqlError(e) if matches!(e.code, 1044 | 1045 | 1142 | 1227) => format!(
+        DriverError::MySqlError(e) if matches!(e.code, 1044 | 1045 | 1142 | 1227) => format!(
             "{place} refuses: {}; name a user who may, as in mysql://USER@HOST/DATABASE, with the \
              password in {}",
             e.message,
             super::address::Protocol::MySql.password()
         ),
-        Error::MySqlError(e) if e.code == 1049 => {
+        DriverError::MySqlError(e) if e.code == 1049 => {
             format!("{place}: {}; create it, or name another", e.message)
         }
-        Error::MySqlError(e) if e.code == 1286 => format!(
+        DriverError::MySqlError(e) if e.code == 1286 => format!(
             "{place}: {}; the server is built or started without it (for MyRocks on Debian: the \
              package mariadb-plugin-rocksdb)",
             e.message
         ),
-        Error::MySqlError(e) => format!("{place}: {} ({})", e.message, e.code),
-        Error::IoError(_) | Error::CodecError(_) => format!(
+        DriverError::MySqlError(e) => format!("{place}: {} ({})", e.message, e.code),
+        DriverError::IoError(_) | DriverError::CodecError(_) => format!(
             "{place} went away: {error}; see its log, start it again, then `romanesco lab resume`"
         ),
-        Error::DriverError(e) => {
+        DriverError::DriverError(e) => {
             format!("no server answers at {place}: {e}; start it, or correct the address")
         }
         other => format!("{place}: {other}"),

@@ -10,7 +10,8 @@ use std::time::Duration;
 use ::postgres::config::SslMode;
 use ::postgres::fallible_iterator::FallibleIterator;
 use ::postgres::types::ToSql;
-use ::postgres::{Config, Error, NoTls, Statement};
+use ::postgres::{Config, Error as DriverError, NoTls, Statement};
+use lab_report::error::{Error, Result};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -33,8 +34,8 @@ pub(super) struct Client {
 }
 
 /// TLS that trusts only the certificates in this file.
-fn tls(trusted: &Path) -> Result<MakeRustlsConnect, String> {
-    let failed = |e: &dyn Display| format!("{}: {e}", trusted.display());
+fn tls(trusted: &Path) -> Result<MakeRustlsConnect> {
+    let failed = |e: &dyn Display| Error::environment(format!("{}: {e}", trusted.display()));
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(trusted).map_err(|e| failed(&e))? {
         let certificate = certificate.map_err(|e| failed(&e))?;
@@ -49,7 +50,7 @@ fn tls(trusted: &Path) -> Result<MakeRustlsConnect, String> {
 }
 
 impl Client {
-    pub(super) fn connect(address: &Address) -> Result<Client, String> {
+    pub(super) fn connect(address: &Address) -> Result<Client> {
         let mut config = Config::new();
         match address.by_socket() {
             Some(directory) => config.host_path(directory),
@@ -72,7 +73,7 @@ impl Client {
             }
             Way::Usual | Way::Tcp => config.connect(NoTls),
         };
-        let client = client.map_err(|e| sentence(&place, &e))?;
+        let client = client.map_err(|e| Error::target(sentence(&place, &e)))?;
         Ok(Client {
             client,
             prepared: HashMap::new(),
@@ -81,7 +82,7 @@ impl Client {
         })
     }
 
-    fn failure(&self, error: &Error) -> Failure {
+    fn failure(&self, error: &DriverError) -> Failure {
         failure(&self.place, error)
     }
 
@@ -116,7 +117,7 @@ impl Wire for Client {
     fn rows(&mut self, text: &str, values: Vec<Value>, take: &mut Take<'_>) -> Answer<()> {
         let statement = self.prepare(text)?;
         let place = self.place.clone();
-        let failed = |e: Error| failure(&place, &e);
+        let failed = |e: DriverError| failure(&place, &e);
         let mut rows = self.client.query_raw(&statement, values).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             if !take(value::of_postgres(&row).map_err(failed)?) {
@@ -142,7 +143,7 @@ impl Wire for Client {
 /// unavailable lock, a duplicate key.
 const CONFLICTS: [&str; 4] = ["40001", "40P01", "55P03", "23505"];
 
-fn failure(place: &str, error: &Error) -> Failure {
+fn failure(place: &str, error: &DriverError) -> Failure {
     let conflict = error
         .code()
         .is_some_and(|code| CONFLICTS.contains(&code.code()));
@@ -154,7 +155,7 @@ fn failure(place: &str, error: &Error) -> Failure {
 }
 
 /// A message with the error of the server at `place`, and what to do next.
-fn sentence(place: &str, error: &Error) -> String {
+fn sentence(place: &str, error: &DriverError) -> String {
     let scheme = Protocol::Postgres.scheme();
     if let Some(e) = error.as_db_error() {
         let what = e.message();

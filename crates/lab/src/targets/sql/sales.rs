@@ -4,6 +4,8 @@
 //! the types of the published program: dates are milliseconds as a `BIGINT`, so that a row has the
 //! same fields as on every other target.
 
+use lab_report::error::{Error, Result};
+
 use super::address::Protocol;
 use super::dialect::{Dialect, Kind};
 use super::engine::Engine;
@@ -82,9 +84,9 @@ impl Sales {
     }
 
     /// The fields of an index, from 0.
-    pub(super) fn fields(&self, index: usize) -> Result<&'static [&'static str], String> {
+    pub(super) fn fields(&self, index: usize) -> Result<&'static [&'static str]> {
         let fields = self.indexes().get(index).copied();
-        fields.ok_or("there is no such index".to_owned())
+        fields.ok_or_else(|| Error::target("there is no such index"))
     }
 
     /// The name of an index.
@@ -108,7 +110,7 @@ impl Sales {
         ]
     }
 
-    pub(super) fn create_index(&self, index: usize) -> Result<String, String> {
+    pub(super) fn create_index(&self, index: usize) -> Result<String> {
         let fields = self.fields(index)?.join(", ");
         let name = Sales::index(index);
         Ok(format!("CREATE INDEX {name} ON {TABLE} ({fields})"))
@@ -181,7 +183,7 @@ impl Sales {
 
     /// Statement that reads an index from a lower bound on; and for each value of the statement the
     /// field it belongs to.
-    pub(super) fn range(&self, index: usize, limit: usize) -> Result<(String, Vec<usize>), String> {
+    pub(super) fn range(&self, index: usize, limit: usize) -> Result<(String, Vec<usize>)> {
         let fields = self.fields(index)?;
         let (bound, values) = self.dialect.from(fields);
         let (list, by) = (fields.join(", "), self.dialect.by(&Sales::index(index)));
@@ -194,7 +196,7 @@ impl Sales {
     ///
     /// Rows are read in the order of the primary key if they are stored in that order, else in
     /// storage order, since no user would sort a heap to read all of it.
-    pub(super) fn scan(&self, part: Part) -> Result<String, String> {
+    pub(super) fn scan(&self, part: Part) -> Result<String> {
         let Part::Index(index) = part else {
             let names = self.names();
             let clustered = matches!(self.dialect.engine, Engine::InnoDb | Engine::MyRocks);
@@ -212,7 +214,7 @@ impl Sales {
 
     /// Statement that counts the rows and sums their customers, by the primary key or an index.
     /// Every index contains the customer, so all results must be equal.
-    pub(super) fn count(&self, part: Part) -> Result<String, String> {
+    pub(super) fn count(&self, part: Part) -> Result<String> {
         let (name, list) = match part {
             Part::Index(index) => (Sales::index(index), self.fields(index)?.join(", ")),
             Part::Rows => ("PRIMARY".to_owned(), KEY.to_owned()),
@@ -273,7 +275,7 @@ impl Sales {
     }
 
     /// The values of the fields of index `index` in a row, as a bound.
-    pub(super) fn bound(&self, sale: &Sale, index: usize) -> Result<Vec<Value>, String> {
+    pub(super) fn bound(&self, sale: &Sale, index: usize) -> Result<Vec<Value>> {
         let shape = self.generator.params().shape;
         let fields = self.fields(index)?.iter();
         Ok(fields.map(|name| field(sale, shape, name)).collect())

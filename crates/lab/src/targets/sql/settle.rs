@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use lab_report::error::Result;
 use stdx::time;
 
 use super::engine::Engine;
@@ -25,7 +26,7 @@ pub(super) fn settle(
     engine: Engine,
     tables: &[String],
     limit: Duration,
-) -> Result<Settled, String> {
+) -> Result<Settled> {
     if tables.is_empty() {
         return Ok(Settled::Complete);
     }
@@ -43,7 +44,7 @@ pub(super) fn settle(
 
 /// Wait until the dirty pages are written out. If the laboratory may not change the server's
 /// settings, they stay as they are, and it only waits.
-fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
+fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled> {
     let end = time::now() + limit;
     let was = wire.all("SELECT @@GLOBAL.innodb_max_dirty_pages_pct", Vec::new())?;
     let was = was
@@ -87,7 +88,7 @@ fn innodb(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
 }
 
 /// Flush the memtables, then wait until no compaction is due and no bytes are written.
-fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
+fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled> {
     let end = time::now() + limit;
     if wire
         .run("SET GLOBAL rocksdb_force_flush_memtable_now = 1")
@@ -113,7 +114,7 @@ fn myrocks(wire: &mut dyn Wire, limit: Duration) -> Result<Settled, String> {
 }
 
 /// Remove dead rows and set the visibility map, then write out all dirty pages.
-fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settled, String> {
+fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settled> {
     let ms = limit.as_millis().clamp(1, 1 << 30);
     wire.run(&format!("SET statement_timeout = {ms}"))?;
     let cut = |error: &Failure| error.message.contains("57014");
@@ -123,7 +124,7 @@ fn postgres(wire: &mut dyn Wire, tables: &str, limit: Duration) -> Result<Settle
     wire.run("SET statement_timeout = 0")?;
     match (vacuum, checkpoint) {
         (Err(e), _) | (_, Err(e)) if cut(&e) => Ok(Settled::Cut),
-        (Err(e), _) => Err(e.message),
+        (Err(e), _) => Err(e.into()),
         (Ok(_), Err(_)) => Ok(Settled::Unknown),
         (Ok(_), Ok(_)) => Ok(Settled::Complete),
     }

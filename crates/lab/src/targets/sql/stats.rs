@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kv::{CacheStats, EngineStats, IoCount, IoReason};
+use lab_report::error::{Error, Result};
 
 use super::engine::Engine;
 use super::value::Value;
@@ -15,7 +16,7 @@ const BLOCK: u64 = 8192;
 type Numbers = BTreeMap<String, u64>;
 
 /// Query the engine's current statistics.
-pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats, String> {
+pub(super) fn ask(wire: &mut dyn Wire, engine: Engine) -> Result<EngineStats> {
     Ok(match engine {
         Engine::Heap => postgres(&postgres_numbers(wire)?.0),
         Engine::InnoDb => {
@@ -87,7 +88,7 @@ fn question(release: u64) -> String {
 
 /// The statistics of PostgreSQL and, if some cannot be read, the reason. All releases report the
 /// position of the log; the rest is queried in the form of the server's release.
-fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<String>), String> {
+fn postgres_numbers(wire: &mut dyn Wire) -> Result<(Numbers, Option<Error>)> {
     let release = wire.number("SELECT current_setting('server_version_num')::bigint");
     let all = release.and_then(|release| numbers(wire, &question(release), true));
     match all {
@@ -131,7 +132,7 @@ const COLUMNS: [&str; 9] = [
 ];
 
 /// Parse a result into numbers: names and values in two columns, or one row of columns.
-fn numbers(wire: &mut dyn Wire, text: &str, row: bool) -> Result<Numbers, String> {
+fn numbers(wire: &mut dyn Wire, text: &str, row: bool) -> Result<Numbers> {
     let all = wire.all(text, Vec::new())?;
     let number = |value: &Value| match value {
         Value::Int(n) => u64::try_from(*n).ok(),

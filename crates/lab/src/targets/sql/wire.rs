@@ -1,6 +1,8 @@
 //! One connection to a server, independent of its protocol: sends statements and values, receives
 //! rows. Statements with values are prepared once and cached by their text.
 
+use lab_report::error::{Error, Result};
+
 use super::address::{Address, Protocol};
 use super::value::Value;
 use super::{mysql, postgres};
@@ -25,9 +27,9 @@ pub(super) struct Failure {
     pub duplicate: bool,
 }
 
-impl From<Failure> for String {
-    fn from(failure: Failure) -> String {
-        failure.message
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Error {
+        Error::target(failure.message)
     }
 }
 
@@ -67,7 +69,7 @@ impl dyn Wire + '_ {
     }
 
     /// The result of a query for a single integer.
-    pub(super) fn number(&mut self, text: &str) -> Result<u64, String> {
+    pub(super) fn number(&mut self, text: &str) -> Result<u64> {
         let all = self.all(text, Vec::new())?;
         let first = all.first().and_then(|row| row.first());
         let number = first.and_then(|value| match value {
@@ -75,7 +77,7 @@ impl dyn Wire + '_ {
             Value::Text(text) => text.parse().ok(),
             _ => None,
         });
-        number.ok_or_else(|| format!("no number in the answer to {text}"))
+        number.ok_or_else(|| Error::target(format!("no number in the answer to {text}")))
     }
 }
 
@@ -83,7 +85,7 @@ impl dyn Wire + '_ {
 ///
 /// # Errors
 /// A message that states what to do next.
-pub(super) fn connect(address: &Address) -> Result<Box<dyn Wire>, String> {
+pub(super) fn connect(address: &Address) -> Result<Box<dyn Wire>> {
     Ok(match address.protocol {
         Protocol::MySql => Box::new(mysql::Client::connect(address)?),
         Protocol::Postgres => Box::new(postgres::Client::connect(address)?),

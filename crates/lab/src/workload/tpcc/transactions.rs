@@ -104,7 +104,7 @@ fn get(
     if client.get(table, &values, lock, row)? {
         return Ok(());
     }
-    Err(Refused::Failed(format!(
+    Err(Refused::failed(format!(
         "row {key:?} of table {table} is missing"
     )))
 }
@@ -145,7 +145,7 @@ fn find(
             // The customer in the middle, rounded up.
             let middle = ids.len().div_ceil(2).checked_sub(1);
             let found = middle.and_then(|at| ids.get(at)).copied();
-            found.ok_or_else(|| Refused::Failed(format!("no customer is called {name}")))?
+            found.ok_or_else(|| Refused::failed(format!("no customer is called {name}")))?
         }
     };
     get(client, CUSTOMER, &[w, d, c], lock, row)?;

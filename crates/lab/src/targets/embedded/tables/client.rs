@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kv::{
     Batch, Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, Transaction, TreeId,
 };
+use lab_report::error::{Error, Result};
 
 use super::super::{Embedded, text};
 use super::codec::{DAMAGED, put_key, take_key, take_value};
@@ -66,7 +67,9 @@ impl<'a> Client<'a> {
         let buffers = (&mut self.key, &mut self.value);
         let done = match &mut self.open {
             Open::Writing(transaction) => change(transaction, buffers),
-            Open::Reading(_) => return Err("a transaction that reads cannot write".into()),
+            Open::Reading(_) => {
+                return Err(Refused::failed("a transaction that reads cannot write"));
+            }
             Open::Nothing => {
                 self.batch.clear();
                 change(&mut self.batch, buffers).and_then(|()| {
@@ -77,7 +80,7 @@ impl<'a> Client<'a> {
         };
         done.map_err(|trouble| match trouble {
             Trouble::Engine(error) => self.refuse(error),
-            Trouble::Row(message) => Refused::Failed(message),
+            Trouble::Row(error) => Refused::Failed(error),
         })
     }
 }
@@ -87,7 +90,13 @@ type Buffers<'b> = (&'b mut Vec<u8>, &'b mut Vec<u8>);
 /// The error of a change.
 enum Trouble {
     Engine(kv::Error),
-    Row(String),
+    Row(Error),
+}
+
+impl Trouble {
+    fn damaged(table: &str) -> Trouble {
+        Trouble::Row(Error::target(format!("{DAMAGED} (table {table})")))
+    }
 }
 
 impl From<kv::Error> for Trouble {
@@ -96,15 +105,15 @@ impl From<kv::Error> for Trouble {
     }
 }
 
-impl From<String> for Trouble {
-    fn from(message: String) -> Trouble {
-        Trouble::Row(message)
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Trouble {
+        Trouble::Row(error)
     }
 }
 
-fn table(made: &[Made], table: usize) -> Result<&Made, String> {
+fn table(made: &[Made], table: usize) -> Result<&Made> {
     made.get(table)
-        .ok_or_else(|| "there is no such table".to_owned())
+        .ok_or_else(|| Error::target("there is no such table"))
 }
 
 /// Write the index entries that only `new` has, and delete those that only `old` has.
@@ -138,13 +147,13 @@ fn entries(
 }
 
 /// The bounds of a range as encoded keys.
-fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
+fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     let key = &made.table.key;
     let columns: Vec<usize> = match range.by {
         By::Key => key.clone(),
         By::Index(index) => {
             let index = made.table.indexes.get(index);
-            let index = index.ok_or("there is no such index")?;
+            let index = index.ok_or_else(|| Error::target("there is no such index"))?;
             index.columns.iter().chain(key).copied().collect()
         }
     };
@@ -155,7 +164,11 @@ fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>), 
     for (bound, bytes) in [(range.from, &mut start), (range.to, &mut end)] {
         if let Some(value) = bound {
             let column = next.and_then(|c| made.table.columns.get(c));
-            put_key(column.ok_or("there is no column to bound")?, value, bytes)?;
+            put_key(
+                column.ok_or_else(|| Error::target("there is no column to bound"))?,
+                value,
+                bytes,
+            )?;
         }
     }
     Ok((start, beyond(end)))
@@ -204,7 +217,7 @@ fn walk(
         By::Index(index) => made.table.indexes.get(index).zip(made.indexes.get(index)),
     };
     let tree: TreeId = index.map_or(made.rows, |(_, tree)| *tree);
-    let damaged = || Trouble::Row(format!("{DAMAGED} (table {})", made.table.name));
+    let damaged = || Trouble::damaged(&made.table.name);
     row.resize(made.table.columns.len(), Value::Null);
     let mut cursor = snapshot.cursor(tree, keys, direction)?;
     let mut shown = 0;
@@ -247,10 +260,10 @@ fn behind(
     if !snapshot.get_into(made.rows, primary, value)? {
         let name = &table.name;
         let message = format!("index {index} of {name} names a row that does not exist");
-        return Err(Trouble::Row(message));
+        return Err(Trouble::Row(Error::target(message)));
     }
     let taken = take_value(&table.columns, &made.others, value, row);
-    taken.ok_or_else(|| Trouble::Row(format!("{DAMAGED} (table {})", table.name)))
+    taken.ok_or_else(|| Trouble::damaged(&table.name))
 }
 
 impl TableClient for Client<'_> {
@@ -303,7 +316,7 @@ impl TableClient for Client<'_> {
             }
         }
         take_value(&made.table.columns, &made.others, &self.value, row)
-            .ok_or_else(|| format!("{DAMAGED} (table {})", made.table.name))?;
+            .ok_or_else(|| Error::target(format!("{DAMAGED} (table {})", made.table.name)))?;
         Ok(true)
     }
 
@@ -323,7 +336,7 @@ impl TableClient for Client<'_> {
         self.row = row;
         shown.map_err(|trouble| match trouble {
             Trouble::Engine(error) => self.refuse(error),
-            Trouble::Row(message) => Refused::Failed(message),
+            Trouble::Row(error) => Refused::Failed(error),
         })
     }
 

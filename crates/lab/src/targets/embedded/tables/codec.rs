@@ -10,13 +10,15 @@
 //! In values, integers are zigzag varints, doubles are 8 bytes, texts and bytes are prefixed with
 //! their length, and every column that may be null has a byte before it: 0 for null, 1 for a value.
 
+use lab_report::error::{Error, Result};
+
 use crate::workload::table::{Column, Kind, Value, at};
 
 /// Error message for invalid bytes.
 pub(super) const DAMAGED: &str = "a row cannot be read: it is damaged";
 
 /// Append a value to a key.
-pub(super) fn put_key(column: &Column, value: &Value, key: &mut Vec<u8>) -> Result<(), String> {
+pub(super) fn put_key(column: &Column, value: &Value, key: &mut Vec<u8>) -> Result<()> {
     if column.nullable {
         key.push(u8::from(*value != Value::Null));
         if *value == Value::Null {
@@ -33,8 +35,8 @@ pub(super) fn put_key(column: &Column, value: &Value, key: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-fn mismatch(column: &Column, value: &Value) -> String {
-    format!("column {} cannot hold {value:?}", column.name)
+fn mismatch(column: &Column, value: &Value) -> Error {
+    Error::target(format!("column {} cannot hold {value:?}", column.name))
 }
 
 fn put_int(n: i64, key: &mut Vec<u8>) {
@@ -137,9 +139,11 @@ pub(super) fn put_value(
     positions: &[usize],
     row: &[Value],
     value: &mut Vec<u8>,
-) -> Result<(), String> {
+) -> Result<()> {
     for &position in positions {
-        let column = columns.get(position).ok_or("there is no such column")?;
+        let column = columns
+            .get(position)
+            .ok_or_else(|| Error::target("there is no such column"))?;
         let one = at(row, position);
         if column.nullable {
             value.push(u8::from(*one != Value::Null));
@@ -321,6 +325,6 @@ mod tests {
         bytes.push(1);
         assert_eq!(take_value(&columns, &positions, &bytes, &mut back), None);
         let wrong = put_value(&columns, &[0], &[Value::Null], &mut bytes);
-        assert!(wrong.unwrap_err().contains('n'), "T1: null");
+        assert!(wrong.unwrap_err().message.contains('n'), "T1: null");
     }
 }

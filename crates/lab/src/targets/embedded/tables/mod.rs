@@ -10,6 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use kv::{Batch, Durability, Engine, ErrorKind, TreeId, TreeOptions};
+use lab_report::error::{Error, Result};
 use stdx::sync::Mutex;
 
 use super::{Embedded, text, tree};
@@ -30,12 +31,12 @@ struct Made {
 }
 
 impl Made {
-    fn of(
-        table: &Table,
-        tree: &dyn Fn(&str, bool) -> Result<TreeId, String>,
-    ) -> Result<Made, String> {
+    fn of(table: &Table, tree: &dyn Fn(&str, bool) -> Result<TreeId>) -> Result<Made> {
         if INDEXES_MAX < table.indexes.len() || table.key.is_empty() {
-            return Err(format!("table {} is not made as tables are", table.name));
+            return Err(Error::target(format!(
+                "table {} is not made as tables are",
+                table.name
+            )));
         }
         let rows = tree(&table.name, true)?;
         let name = |index: &str| format!("{}.{index}", table.name);
@@ -50,30 +51,24 @@ impl Made {
     }
 
     /// Append to `key` the encoded `values` of the columns at `positions`.
-    fn key_of(
-        &self,
-        positions: &[usize],
-        values: &[Value],
-        key: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    fn key_of(&self, positions: &[usize], values: &[Value], key: &mut Vec<u8>) -> Result<()> {
         for (position, value) in positions.iter().zip(values) {
             let column = self.table.columns.get(*position);
-            codec::put_key(column.ok_or("there is no such column")?, value, key)?;
+            codec::put_key(
+                column.ok_or_else(|| Error::target("there is no such column"))?,
+                value,
+                key,
+            )?;
         }
         Ok(())
     }
 
     /// Append to `key` the encoded columns at `positions` of a row.
-    fn key_from(
-        &self,
-        positions: &[usize],
-        row: &[Value],
-        key: &mut Vec<u8>,
-    ) -> Result<(), String> {
+    fn key_from(&self, positions: &[usize], row: &[Value], key: &mut Vec<u8>) -> Result<()> {
         for &position in positions {
             let column = self.table.columns.get(position);
             codec::put_key(
-                column.ok_or("there is no such column")?,
+                column.ok_or_else(|| Error::target("there is no such column"))?,
                 at(row, position),
                 key,
             )?;
@@ -82,14 +77,14 @@ impl Made {
     }
 
     /// The entry of a row in its primary tree.
-    fn row(&self, row: &[Value], (key, value): (&mut Vec<u8>, &mut Vec<u8>)) -> Result<(), String> {
+    fn row(&self, row: &[Value], (key, value): (&mut Vec<u8>, &mut Vec<u8>)) -> Result<()> {
         key.clear();
         value.clear();
         if row.len() != self.table.columns.len() {
-            return Err(format!(
+            return Err(Error::target(format!(
                 "a row of {} has not a value a column",
                 self.table.name
-            ));
+            )));
         }
         self.key_from(&self.table.key, row, key)?;
         codec::put_value(&self.table.columns, &self.others, row, value)
@@ -101,14 +96,14 @@ impl Made {
         index: usize,
         row: &[Value],
         (key, value): (&mut Vec<u8>, &mut Vec<u8>),
-    ) -> Result<(), String> {
+    ) -> Result<()> {
         key.clear();
         value.clear();
         let index = self
             .table
             .indexes
             .get(index)
-            .ok_or("there is no such index")?;
+            .ok_or_else(|| Error::target("there is no such index"))?;
         self.key_from(&index.columns, row, key)?;
         self.key_from(&self.table.key, row, key)?;
         codec::put_value(&self.table.columns, &index.stored, row, value)
@@ -136,7 +131,7 @@ fn options(primary: bool) -> TreeOptions {
 }
 
 impl Tables for Embedded {
-    fn create(&self, tables: &[Table]) -> Result<(), String> {
+    fn create(&self, tables: &[Table]) -> Result<()> {
         self.drop_all()?;
         let engine = self.engine.as_ref();
         let fresh = |name: &str, primary: bool| {
@@ -146,22 +141,20 @@ impl Tables for Embedded {
             }
             tree(engine, name, &options(primary))
         };
-        let made: Result<Vec<Made>, String> =
-            tables.iter().map(|table| Made::of(table, &fresh)).collect();
+        let made: Result<Vec<Made>> = tables.iter().map(|table| Made::of(table, &fresh)).collect();
         *self.catalog.made.lock() = Arc::new(made?);
         Ok(())
     }
 
-    fn attach(&self, tables: &[Table]) -> Result<(), String> {
+    fn attach(&self, tables: &[Table]) -> Result<()> {
         let engine = self.engine.as_ref();
         let there = |name: &str, _primary: bool| engine.open_tree(name).map_err(text);
-        let made: Result<Vec<Made>, String> =
-            tables.iter().map(|table| Made::of(table, &there)).collect();
+        let made: Result<Vec<Made>> = tables.iter().map(|table| Made::of(table, &there)).collect();
         *self.catalog.made.lock() = Arc::new(made?);
         Ok(())
     }
 
-    fn drop_all(&self) -> Result<(), String> {
+    fn drop_all(&self) -> Result<()> {
         let made = std::mem::take(&mut *self.catalog.made.lock());
         for made in made.iter() {
             let indexes = made.table.indexes.iter();
@@ -173,7 +166,7 @@ impl Tables for Embedded {
         Ok(())
     }
 
-    fn client(&self) -> Result<Box<dyn TableClient + '_>, String> {
+    fn client(&self) -> Result<Box<dyn TableClient + '_>> {
         Ok(Box::new(client::Client::new(self)))
     }
 }

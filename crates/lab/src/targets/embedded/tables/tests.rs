@@ -260,5 +260,5 @@ fn tables_exist_again_after_a_restart_and_vanish_when_dropped() {
         key: Vec::new(),
         ..table()
     }]);
-    assert!(wrong.unwrap_err().contains("goods"));
+    assert!(wrong.unwrap_err().message.contains("goods"));
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bson::{Document, doc};
-use mongodb::error::{Error, ErrorKind, TRANSIENT_TRANSACTION_ERROR, WriteFailure};
+use lab_report::error::{Error, Result};
+use mongodb::error::{Error as DriverError, ErrorKind, TRANSIENT_TRANSACTION_ERROR, WriteFailure};
 use mongodb::options::Hint;
 use mongodb::sync::ClientSession;
 
@@ -44,7 +45,7 @@ macro_rules! within {
 }
 
 impl<'a> Client<'a> {
-    pub(super) fn new(server: &'a Server, made: Arc<Vec<Made>>) -> Result<Client<'a>, String> {
+    pub(super) fn new(server: &'a Server, made: Arc<Vec<Made>>) -> Result<Client<'a>> {
         let session = server.client.start_session().run();
         Ok(Client {
             session: session.map_err(|e| server.text(&e))?,
@@ -56,7 +57,7 @@ impl<'a> Client<'a> {
     }
 
     /// Convert an error of the driver. After a conflict the transaction has ended.
-    fn refuse(&mut self, error: &Error) -> Refused {
+    fn refuse(&mut self, error: &DriverError) -> Refused {
         let again = error.contains_label(TRANSIENT_TRANSACTION_ERROR)
             || code(error).is_some_and(|c| AGAIN.contains(&c) || (self.open && c == DUPLICATE));
         // If the server has ended, a retry cannot succeed.
@@ -77,11 +78,11 @@ impl<'a> Client<'a> {
             self.abort();
             return Err(Refused::Conflict);
         }
-        Err("the row to change does not exist".into())
+        Err(Refused::failed("the row to change does not exist"))
     }
 }
 
-fn code(error: &Error) -> Option<i32> {
+fn code(error: &DriverError) -> Option<i32> {
     match error.kind.as_ref() {
         ErrorKind::Command(e) => Some(e.code),
         ErrorKind::Write(WriteFailure::WriteError(e)) => Some(e.code),
@@ -90,9 +91,9 @@ fn code(error: &Error) -> Option<i32> {
     }
 }
 
-fn table(made: &[Made], which: usize) -> Result<&Made, String> {
+fn table(made: &[Made], which: usize) -> Result<&Made> {
     made.get(which)
-        .ok_or_else(|| "there is no such table".to_owned())
+        .ok_or_else(|| Error::target("there is no such table"))
 }
 
 impl TableClient for Client<'_> {
@@ -134,7 +135,9 @@ impl TableClient for Client<'_> {
         match found {
             None => Ok(false),
             Some(found) if document::read(&made.table, &found, row) => Ok(true),
-            Some(_) => Err(format!("a document of {} is no row", made.table.name).into()),
+            Some(_) => {
+                Err(Error::target(format!("a document of {} is no row", made.table.name)).into())
+            }
         }
     }
 
@@ -165,7 +168,7 @@ impl TableClient for Client<'_> {
         }
         let mut row = std::mem::take(&mut self.row);
         let mut shown = 0;
-        let no_row = || Refused::Failed(format!("a document of {} is no row", table.name));
+        let no_row = || Refused::failed(format!("a document of {} is no row", table.name));
         if self.open {
             let found = find.session(&mut self.session).run();
             let mut cursor = found.map_err(|e| self.refuse(&e))?;

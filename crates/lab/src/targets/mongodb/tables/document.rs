@@ -3,6 +3,7 @@
 use bson::raw::CStr;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use lab_report::error::{Error, Result};
 
 use super::Made;
 use crate::workload::table::{Row, Table, Value, at};
@@ -44,8 +45,10 @@ pub(super) fn id_of(table: &Table, row: &[Value]) -> Bson {
     id(table, &key)
 }
 
-fn append(to: &mut RawDocumentBuf, name: &str, value: &Value) -> Result<(), String> {
-    let name: &CStr = name.try_into().map_err(|e| format!("column {name}: {e}"))?;
+fn append(to: &mut RawDocumentBuf, name: &str, value: &Value) -> Result<()> {
+    let name: &CStr = name
+        .try_into()
+        .map_err(|e| Error::target(format!("column {name}: {e}")))?;
     match value {
         Value::Null => to.append(name, RawBsonRef::Null),
         Value::Int(n) => match i32::try_from(*n) {
@@ -66,7 +69,7 @@ fn append(to: &mut RawDocumentBuf, name: &str, value: &Value) -> Result<(), Stri
 }
 
 /// A row as a document.
-pub(super) fn document(made: &Made, row: &[Value]) -> Result<RawDocumentBuf, String> {
+pub(super) fn document(made: &Made, row: &[Value]) -> Result<RawDocumentBuf> {
     let table = &made.table;
     let mut document = RawDocumentBuf::new();
     match table.key.as_slice() {

@@ -12,6 +12,7 @@ mod document;
 use std::sync::Arc;
 
 use bson::{Document, RawDocumentBuf};
+use lab_report::error::{Error, Result};
 use mongodb::IndexModel;
 use mongodb::sync::Collection;
 use stdx::sync::Mutex;
@@ -62,7 +63,7 @@ impl Catalog {
 }
 
 impl Server {
-    fn create_one(&self, made: &Made) -> Result<(), String> {
+    fn create_one(&self, made: &Made) -> Result<()> {
         let database = self.client.database(&self.database);
         made.rows.drop().run().map_err(|e| self.text(&e))?;
         let created = database.create_collection(made.rows.name()).run();
@@ -82,7 +83,7 @@ impl Server {
 }
 
 impl Tables for Server {
-    fn create(&self, tables: &[Table]) -> Result<(), String> {
+    fn create(&self, tables: &[Table]) -> Result<()> {
         self.drop_all()?;
         let made: Vec<Made> = tables.iter().map(|t| Made::new(self, t)).collect();
         for one in &made {
@@ -92,7 +93,7 @@ impl Tables for Server {
         Ok(())
     }
 
-    fn attach(&self, tables: &[Table]) -> Result<(), String> {
+    fn attach(&self, tables: &[Table]) -> Result<()> {
         let database = self.client.database(&self.database);
         let there = database.list_collection_names().run();
         let there = there.map_err(|e| self.text(&e))?;
@@ -101,13 +102,17 @@ impl Tables for Server {
             .iter()
             .find(|m| !there.iter().any(|n| n == m.rows.name()));
         if let Some(made) = missing {
-            return Err(format!("{}: there is no {}", self.place, made.rows.name()));
+            return Err(Error::target(format!(
+                "{}: there is no {}",
+                self.place,
+                made.rows.name()
+            )));
         }
         self.catalog.set(made);
         Ok(())
     }
 
-    fn drop_all(&self) -> Result<(), String> {
+    fn drop_all(&self) -> Result<()> {
         let made = self.catalog.set(Vec::new());
         for one in made.iter() {
             one.rows.drop().run().map_err(|e| self.text(&e))?;
@@ -115,7 +120,7 @@ impl Tables for Server {
         Ok(())
     }
 
-    fn client(&self) -> Result<Box<dyn TableClient + '_>, String> {
+    fn client(&self) -> Result<Box<dyn TableClient + '_>> {
         let made = self.catalog.all();
         client::Client::new(self, made).map(|c| Box::new(c) as Box<dyn TableClient>)
     }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use lab_report::error::Error;
+
 use super::super::address::Protocol;
 use super::super::dialect::Dialect;
 use super::super::value::Value;
@@ -64,7 +66,7 @@ impl Client {
         if conflict {
             Refused::Conflict
         } else {
-            Refused::Failed(failure.message)
+            Refused::Failed(failure.into())
         }
     }
 
@@ -84,7 +86,7 @@ impl Client {
             return Ok(());
         }
         if !self.within {
-            return Err("the row to change does not exist".into());
+            return Err(Refused::failed("the row to change does not exist"));
         }
         self.abort();
         Err(Refused::Conflict)
@@ -115,14 +117,16 @@ fn piece(rows: usize, most: usize) -> usize {
 }
 
 fn of(known: &[Known], table: usize) -> Answer<&Known> {
-    known.get(table).ok_or("there is no such table".into())
+    known
+        .get(table)
+        .ok_or_else(|| Refused::failed("there is no such table"))
 }
 
 impl TableClient for Client {
     fn begin(&mut self, mode: Mode) -> Answer<()> {
         if !self.transactions {
             let engine = self.dialect.engine;
-            return Err(format!("{engine} has no transactions").into());
+            return Err(Error::target(format!("{engine} has no transactions")).into());
         }
         let text = match (self.dialect.protocol, mode) {
             (Protocol::MySql, Mode::Read) => "START TRANSACTION READ ONLY",

@@ -9,6 +9,7 @@ mod statements;
 
 use std::sync::Arc;
 
+use lab_report::error::Result;
 use stdx::sync::RwLock;
 
 use self::client::Client;
@@ -58,7 +59,7 @@ impl SqlTables {
 }
 
 impl Tables for SqlTables {
-    fn create(&self, tables: &[Table]) -> Result<(), String> {
+    fn create(&self, tables: &[Table]) -> Result<()> {
         self.drop_all()?;
         let known = self.known(tables);
         let mut wire = wire::connect(&self.address)?;
@@ -71,7 +72,7 @@ impl Tables for SqlTables {
         Ok(())
     }
 
-    fn attach(&self, tables: &[Table]) -> Result<(), String> {
+    fn attach(&self, tables: &[Table]) -> Result<()> {
         let known = self.known(tables);
         let mut wire = wire::connect(&self.address)?;
         for table in &known {
@@ -81,7 +82,7 @@ impl Tables for SqlTables {
         Ok(())
     }
 
-    fn drop_all(&self) -> Result<(), String> {
+    fn drop_all(&self) -> Result<()> {
         let known = std::mem::take(&mut *self.known.write());
         if known.is_empty() {
             return Ok(());
@@ -93,7 +94,7 @@ impl Tables for SqlTables {
         Ok(())
     }
 
-    fn client(&self) -> Result<Box<dyn TableClient + '_>, String> {
+    fn client(&self) -> Result<Box<dyn TableClient + '_>> {
         let mut wire = wire::connect(&self.address)?;
         for statement in self.dialect.greeting(self.waits) {
             wire.run(&statement)?;
