@@ -176,8 +176,7 @@ fn authorized(
         if first && is_excepted(server, client) {
             return Ok(None);
         }
-        let message = format!("Command {name} requires authentication");
-        return Err(Error::new(Code::UNAUTHORIZED, message));
+        return Err(unauthenticated(name));
     };
     let asked = Asked {
         server,
@@ -200,6 +199,27 @@ fn is_excepted(server: &Server, client: &Client) -> bool {
     client.peer.ip().is_loopback()
         && server.users.is_empty()
         && server.parameters.is_on("enableLocalhostAuthBypass")
+}
+
+/// Check again, while no other command changes users, that a client without authentication may
+/// create the first user.
+///
+/// # Errors
+/// `Unauthorized`.
+pub(crate) fn still_authorized(request: &Request) -> Result<()> {
+    let (server, client) = (&request.server, &request.client);
+    let is_authorized = !server.config.authorization
+        || server.user_of(client).is_some()
+        || is_excepted(server, client);
+    match is_authorized {
+        true => Ok(()),
+        false => Err(unauthenticated(request.command.name)),
+    }
+}
+
+fn unauthenticated(command: &str) -> Error {
+    let message = format!("Command {command} requires authentication");
+    Error::new(Code::UNAUTHORIZED, message)
 }
 
 fn refusal(command: &str, database: &str) -> Error {

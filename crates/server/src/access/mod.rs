@@ -13,5 +13,5 @@ pub(crate) mod login;
 pub(crate) mod x509;
 
 pub(crate) use authorize::{
-    Asked, Needed, Needs, Privilege, Rule, Sent, authorize, bypasses, is_allowed,
+    Asked, Needed, Needs, Privilege, Rule, Sent, authorize, bypasses, is_allowed, still_authorized,
 };

@@ -8,7 +8,7 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::grants;
-use crate::access::{Asked, Needed, Privilege};
+use crate::access::{Asked, Needed, Privilege, still_authorized};
 use crate::arguments::Arguments;
 use crate::auth::custom::{Name, Roles, key};
 use crate::auth::privilege::Wanted;
@@ -185,6 +185,8 @@ fn not_found(name: &str, database: &str) -> Error {
 
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let _alone = alone(request)?;
+    // Meanwhile another client may have created the first user.
+    still_authorized(request)?;
     let (name, database) = (named(request)?, request.database());
     let arguments = request.arguments();
     let restrictions = restrictions(arguments)?;

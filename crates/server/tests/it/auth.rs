@@ -2,6 +2,7 @@
 //! user.
 
 use std::io::Write as _;
+use std::sync::Barrier;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -83,6 +84,35 @@ pub(crate) fn as_user(site: &Site, database: &str, user: &str) -> Client {
     let reply = log_in(&mut client, database, user, "secret");
     assert!(reply.get_bool("done").unwrap(), "{reply}");
     client
+}
+
+/// Of clients that use the exception for the first user at the same time, one creates a user.
+#[test]
+fn there_is_one_first_user() {
+    const CLIENTS: usize = 8;
+    for _ in 0..5 {
+        let site = Site::with(|config| config.authorization = true);
+        let ready = Barrier::new(CLIENTS);
+        let create = |number: usize| {
+            let mut client = site.client();
+            let name = format!("u{number}");
+            ready.wait();
+            let create = doc! {"createUser": name, "pwd": "secret", "roles": ["root"]};
+            client.run("admin", create)
+        };
+        let replies: Vec<Document> = std::thread::scope(|scope| {
+            let create = &create;
+            let clients = (0..CLIENTS).map(|number| scope.spawn(move || create(number)));
+            let clients: Vec<_> = clients.collect();
+            clients.into_iter().map(|c| c.join().unwrap()).collect()
+        });
+        let created = replies
+            .iter()
+            .filter(|r| r.get_f64("ok").is_ok_and(|ok| ok == 1.0));
+        assert_eq!(created.count(), 1, "{replies:?}");
+        let refused = |r: &&Document| r.get_i32("code").is_ok_and(|code| code == UNAUTHORIZED);
+        assert_eq!(replies.iter().filter(refused).count(), CLIENTS - 1);
+    }
 }
 
 /// A1: only a proof of the password is accepted, and only once.
