@@ -5,6 +5,9 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::check::{Check, CheckLine, Outcome};
 use super::compare::{Comparison, ComparisonRow, Pair};
 
+/// An interval whose ends differ by this factor says nothing, whatever its digits.
+const WIDE: f64 = 100.0;
+
 /// The text of a missing number.
 const NOTHING: &str = "-";
 
@@ -70,7 +73,11 @@ fn repeats(n: u32) -> String {
 fn line(row: &ComparisonRow, with_p: bool) -> Vec<String> {
     let interval = row.low.zip(row.high).map(|(low, high)| {
         let within = if row.within_run { " within run" } else { "" };
-        format!("{low:.3} to {high:.3}{within}")
+        if high / low < WIDE {
+            format!("{low:.3} to {high:.3}{within}")
+        } else {
+            format!("too wide{within}")
+        }
     });
     let mut cells = vec![
         row.metric.clone(),
@@ -201,6 +208,7 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::{Better, Verdict};
 
     #[test]
     fn numbers_read_well() {
@@ -219,5 +227,25 @@ mod tests {
         for (value, unit, text) in cases {
             assert_eq!(number(value, unit), text);
         }
+    }
+
+    #[test]
+    fn an_interval_that_says_nothing_has_no_digits() {
+        let row = |high| ComparisonRow {
+            metric: "rss_max".to_owned(),
+            unit: "bytes".to_owned(),
+            better: Better::Lower,
+            base: Some(1.0),
+            value: Some(1.5),
+            ratio: Some(1.5),
+            low: Some(0.5),
+            high: Some(high),
+            within_run: false,
+            p_value: None,
+            floor: 0.02,
+            verdict: Some(Verdict::Inconclusive),
+        };
+        assert_eq!(line(&row(2.0), false)[5], "0.500 to 2.000");
+        assert_eq!(line(&row(80.0), false)[5], "too wide");
     }
 }
