@@ -42,8 +42,8 @@ fi; \
 echo "report: $(CURDIR)/$$out/report.html"
 endef
 
-# A verdict about two minutes after the build: three repeats, because one shows nothing of noise, and
-# rows of four times the memory, which a B-tree does not finish in the time of a step.
+# A verdict about two minutes after the build: three repeats, because one shows nothing of the
+# noise, and rows of four times the memory, which a B-tree does not finish in the time of a step.
 demo_size := --preset quick --mem 128M --cache 64M --rows 2400000 --time 25 --repeats 3
 
 help: ## list the targets
