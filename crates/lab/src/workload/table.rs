@@ -6,6 +6,7 @@
 //! - T2. Values of a column are ordered: numbers by size (no NaN), texts and bytes by their bytes;
 //!   null comes first. Rows of an index are ordered by its columns, then by the primary key.
 
+use lab_report::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// The type of a column.
@@ -217,6 +218,15 @@ impl From<String> for Value {
 
 /// A row: a value for every column.
 pub type Row = Vec<Value>;
+
+/// The table, index or column at a position of a list.
+///
+/// # Errors
+/// When the list is shorter; `what` names the missing one.
+pub(crate) fn nth<'a, T>(all: &'a [T], position: usize, what: &str) -> Result<&'a T> {
+    all.get(position)
+        .ok_or_else(|| Error::target(format!("there is no such {what}")))
+}
 
 /// The value of the column at `column` of a row; null if the row has no such column.
 #[must_use]

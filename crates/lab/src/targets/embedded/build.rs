@@ -10,7 +10,7 @@ use kv::{Batch, Direction, KeyRange, TreeId};
 use lab_report::error::{Error, Result};
 
 use super::{Embedded, text};
-use crate::targets::database::{Database, Meter, indexed_rows};
+use crate::targets::database::{Meter, indexed_rows};
 use crate::workload::iibench::Row;
 
 /// Size of the sort buffer, in bytes: a small share of the smallest envelope's memory.
@@ -26,14 +26,7 @@ pub(super) fn index(
     rows: Range<u64>,
     meter: &dyn Meter,
 ) -> Result<()> {
-    database.create_indexes()?;
-    let trees = database
-        .indexes()
-        .ok_or_else(|| Error::target("there are no indexes"))?;
-    let tree = trees
-        .get(index)
-        .copied()
-        .ok_or_else(|| Error::target("there is no such index"))?;
+    let tree = database.index(index)?;
     let indexes = database.generator.params().indexes;
     let key_bytes = database.generator.params().shape.key_bytes();
     let entry_bytes = key_bytes.get(index).copied().unwrap_or(28) + size_of::<Vec<u8>>();

@@ -6,7 +6,7 @@ use kv::{Batch, Direction, KeyRange, TreeId};
 use lab_report::error::{Error, Result};
 use stdx::hash;
 
-use super::{Database as _, Embedded, build, text};
+use super::{Embedded, build, text};
 use crate::targets::database::{Compared, Connection, Counted, Deleted, Meter, Part, Ranged};
 use crate::workload::iibench::Row;
 
@@ -66,16 +66,10 @@ impl<'a> Client<'a> {
 
     /// The tree of a part.
     fn tree(&self, part: Part) -> Result<TreeId> {
-        let Part::Index(index) = part else {
-            return Ok(self.database.rows);
-        };
-        self.database.create_indexes()?;
-        let trees = self
-            .database
-            .indexes()
-            .ok_or_else(|| Error::target("there are no indexes"))?;
-        let tree = trees.get(index).copied();
-        tree.ok_or_else(|| Error::target("there is no such index"))
+        match part {
+            Part::Index(index) => self.database.index(index),
+            Part::Rows => Ok(self.database.rows),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use super::database::{Connection, Database, Meter, Settled, State};
 use super::factory;
 use crate::protocol::Open;
 use crate::workload::iibench::{Generator, TREES};
+use crate::workload::table::nth;
 use crate::workload::tables::Tables;
 
 /// An open engine in this process.
@@ -58,6 +59,13 @@ impl Embedded {
     /// The index trees; `None` until they are created.
     fn indexes(&self) -> Option<[TreeId; 3]> {
         self.indexes.get().copied()
+    }
+
+    /// The tree of an index, from 0; the indexes are created unless they exist.
+    fn index(&self, index: usize) -> Result<TreeId> {
+        self.create_indexes()?;
+        let trees = self.indexes();
+        nth(trees.as_slice().as_flattened(), index, "index").copied()
     }
 }
 

@@ -4,7 +4,7 @@
 //! the types of the published program: dates are milliseconds as a `BIGINT`, so that a row has the
 //! same fields as on every other target.
 
-use lab_report::error::{Error, Result};
+use lab_report::error::Result;
 
 use super::address::Protocol;
 use super::dialect::{Dialect, Kind};
@@ -14,6 +14,7 @@ use super::wire::VALUES_MAX;
 use crate::targets::database::Part;
 use crate::targets::mongodb::indexes_of;
 use crate::workload::iibench::{Generator, Sale, Shape};
+use crate::workload::table::nth;
 
 /// Name of the table. Since the table is dropped, the name must be unlikely to be used by others.
 pub(super) const TABLE: &str = "romanesco_lab_rows";
@@ -85,8 +86,7 @@ impl Sales {
 
     /// The fields of an index, from 0.
     pub(super) fn fields(&self, index: usize) -> Result<&'static [&'static str]> {
-        let fields = self.indexes().get(index).copied();
-        fields.ok_or_else(|| Error::target("there is no such index"))
+        nth(&self.indexes(), index, "index").copied()
     }
 
     /// The name of an index.

@@ -10,7 +10,7 @@ use lab_report::error::{Error, Result};
 use super::super::{Embedded, text};
 use super::codec::{DAMAGED, put_key, take_key, take_value};
 use super::{Changes, Made, engine};
-use crate::workload::table::{Row, Value};
+use crate::workload::table::{Row, Value, nth};
 use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
 /// The open snapshot or transaction, if any.
@@ -93,10 +93,8 @@ enum Trouble {
     Row(Error),
 }
 
-impl Trouble {
-    fn damaged(table: &str) -> Trouble {
-        Trouble::Row(Error::target(format!("{DAMAGED} (table {table})")))
-    }
+fn damaged(table: &str) -> Error {
+    Error::target(format!("{DAMAGED} (table {table})"))
 }
 
 impl From<kv::Error> for Trouble {
@@ -109,11 +107,6 @@ impl From<Error> for Trouble {
     fn from(error: Error) -> Trouble {
         Trouble::Row(error)
     }
-}
-
-fn table(made: &[Made], table: usize) -> Result<&Made> {
-    made.get(table)
-        .ok_or_else(|| Error::target("there is no such table"))
 }
 
 /// Write the index entries that only `new` has, and delete those that only `old` has.
@@ -152,8 +145,7 @@ fn bounds(made: &Made, range: &Range<'_>) -> Result<(Vec<u8>, Option<Vec<u8>>)> 
     let columns: Vec<usize> = match range.by {
         By::Key => key.clone(),
         By::Index(index) => {
-            let index = made.table.indexes.get(index);
-            let index = index.ok_or_else(|| Error::target("there is no such index"))?;
+            let index = nth(&made.table.indexes, index, "index")?;
             index.columns.iter().chain(key).copied().collect()
         }
     };
@@ -217,7 +209,7 @@ fn walk(
         By::Index(index) => made.table.indexes.get(index).zip(made.indexes.get(index)),
     };
     let tree: TreeId = index.map_or(made.rows, |(_, tree)| *tree);
-    let damaged = || Trouble::damaged(&made.table.name);
+    let damaged = || Trouble::Row(damaged(&made.table.name));
     row.resize(made.table.columns.len(), Value::Null);
     let mut cursor = snapshot.cursor(tree, keys, direction)?;
     let mut shown = 0;
@@ -263,7 +255,7 @@ fn behind(
         return Err(Trouble::Row(Error::target(message)));
     }
     let taken = take_value(&table.columns, &made.others, value, row);
-    taken.ok_or_else(|| Trouble::damaged(&table.name))
+    taken.ok_or_else(|| Trouble::Row(damaged(&table.name)))
 }
 
 impl TableClient for Client<'_> {
@@ -295,7 +287,7 @@ impl TableClient for Client<'_> {
 
     fn get(&mut self, which: usize, key: &[Value], _lock: Lock, row: &mut Row) -> Answer<bool> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         self.key.clear();
         made.key_of(&made.table.key, key, &mut self.key)?;
         let found = match &self.open {
@@ -316,13 +308,13 @@ impl TableClient for Client<'_> {
             }
         }
         take_value(&made.table.columns, &made.others, &self.value, row)
-            .ok_or_else(|| Error::target(format!("{DAMAGED} (table {})", made.table.name)))?;
+            .ok_or_else(|| damaged(&made.table.name))?;
         Ok(true)
     }
 
     fn range(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[Value]) -> bool) -> Answer<u64> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, range.table)?;
+        let made = nth(&made, range.table, "table")?;
         let mut row = std::mem::take(&mut self.row);
         let buffers = (&mut row, &mut self.value);
         let shown = match &self.open {
@@ -342,7 +334,7 @@ impl TableClient for Client<'_> {
 
     fn insert(&mut self, which: usize, rows: &[Row]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         self.change(&mut |changes, (key, value)| {
             for row in rows {
                 made.row(row, (&mut *key, &mut *value))?;
@@ -355,7 +347,7 @@ impl TableClient for Client<'_> {
 
     fn update(&mut self, which: usize, old: &[Value], new: &[Value]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         self.change(&mut |changes, (key, value)| {
             made.row(new, (&mut *key, &mut *value))?;
             changes.put(made.rows, key, value)?;
@@ -365,7 +357,7 @@ impl TableClient for Client<'_> {
 
     fn delete(&mut self, which: usize, old: &[Value]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         self.change(&mut |changes, (key, value)| {
             made.row(old, (&mut *key, &mut *value))?;
             changes.delete(made.rows, key)?;

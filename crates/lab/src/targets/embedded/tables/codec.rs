@@ -12,7 +12,7 @@
 
 use lab_report::error::{Error, Result};
 
-use crate::workload::table::{Column, Kind, Value, at};
+use crate::workload::table::{Column, Kind, Value, at, nth};
 
 /// Error message for invalid bytes.
 pub(super) const DAMAGED: &str = "a row cannot be read: it is damaged";
@@ -141,9 +141,7 @@ pub(super) fn put_value(
     value: &mut Vec<u8>,
 ) -> Result<()> {
     for &position in positions {
-        let column = columns
-            .get(position)
-            .ok_or_else(|| Error::target("there is no such column"))?;
+        let column = nth(columns, position, "column")?;
         let one = at(row, position);
         if column.nullable {
             value.push(u8::from(*one != Value::Null));

@@ -14,7 +14,7 @@ use lab_report::error::{Error, Result};
 use stdx::sync::Mutex;
 
 use super::{Embedded, text, tree};
-use crate::workload::table::{Table, Value, at};
+use crate::workload::table::{Table, Value, at, nth};
 use crate::workload::tables::{TableClient, Tables};
 
 /// Maximum number of indexes of a table.
@@ -53,12 +53,7 @@ impl Made {
     /// Append to `key` the encoded `values` of the columns at `positions`.
     fn key_of(&self, positions: &[usize], values: &[Value], key: &mut Vec<u8>) -> Result<()> {
         for (position, value) in positions.iter().zip(values) {
-            let column = self.table.columns.get(*position);
-            codec::put_key(
-                column.ok_or_else(|| Error::target("there is no such column"))?,
-                value,
-                key,
-            )?;
+            codec::put_key(nth(&self.table.columns, *position, "column")?, value, key)?;
         }
         Ok(())
     }
@@ -66,12 +61,8 @@ impl Made {
     /// Append to `key` the encoded columns at `positions` of a row.
     fn key_from(&self, positions: &[usize], row: &[Value], key: &mut Vec<u8>) -> Result<()> {
         for &position in positions {
-            let column = self.table.columns.get(position);
-            codec::put_key(
-                column.ok_or_else(|| Error::target("there is no such column"))?,
-                at(row, position),
-                key,
-            )?;
+            let column = nth(&self.table.columns, position, "column")?;
+            codec::put_key(column, at(row, position), key)?;
         }
         Ok(())
     }
@@ -99,11 +90,7 @@ impl Made {
     ) -> Result<()> {
         key.clear();
         value.clear();
-        let index = self
-            .table
-            .indexes
-            .get(index)
-            .ok_or_else(|| Error::target("there is no such index"))?;
+        let index = nth(&self.table.indexes, index, "index")?;
         self.key_from(&index.columns, row, key)?;
         self.key_from(&self.table.key, row, key)?;
         codec::put_value(&self.table.columns, &index.stored, row, value)

@@ -10,7 +10,7 @@ use mongodb::sync::ClientSession;
 
 use super::super::database::Server;
 use super::{Made, document};
-use crate::workload::table::{Row, Value};
+use crate::workload::table::{Row, Value, nth};
 use crate::workload::tables::{Answer, By, Lock, Mode, Range, Refused, TableClient};
 
 /// Rows of one insert; the driver splits it further by bytes.
@@ -91,11 +91,6 @@ fn code(error: &DriverError) -> Option<i32> {
     }
 }
 
-fn table(made: &[Made], which: usize) -> Result<&Made> {
-    made.get(which)
-        .ok_or_else(|| Error::target("there is no such table"))
-}
-
 impl TableClient for Client<'_> {
     fn begin(&mut self, mode: Mode) -> Answer<()> {
         self.abort();
@@ -129,7 +124,7 @@ impl TableClient for Client<'_> {
 
     fn get(&mut self, which: usize, key: &[Value], _lock: Lock, row: &mut Row) -> Answer<bool> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         let filter = doc! { "_id": document::id(&made.table, key) };
         let found = within!(self, made.rows.find_one(filter))?;
         match found {
@@ -143,7 +138,7 @@ impl TableClient for Client<'_> {
 
     fn range(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[Value]) -> bool) -> Answer<u64> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, range.table)?;
+        let made = nth(&made, range.table, "table")?;
         let table = &made.table;
         let mut find = made.rows.find(document::filter(table, range));
         find = match range.by {
@@ -203,7 +198,7 @@ impl TableClient for Client<'_> {
 
     fn insert(&mut self, which: usize, rows: &[Row]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         for part in rows.chunks(ROWS) {
             let documents = part.iter().map(|row| document::document(made, row));
             let documents = documents.collect::<Result<Vec<_>, _>>()?;
@@ -214,7 +209,7 @@ impl TableClient for Client<'_> {
 
     fn update(&mut self, which: usize, old: &[Value], new: &[Value]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         let mut set = Document::new();
         for (column, (old, new)) in made.table.columns.iter().zip(old.iter().zip(new)) {
             if old != new {
@@ -231,7 +226,7 @@ impl TableClient for Client<'_> {
 
     fn delete(&mut self, which: usize, old: &[Value]) -> Answer<()> {
         let made = Arc::clone(&self.made);
-        let made = table(&made, which)?;
+        let made = nth(&made, which, "table")?;
         let filter = doc! { "_id": document::id_of(&made.table, old) };
         let done = within!(self, made.rows.delete_one(filter))?;
         self.hit(done.deleted_count)

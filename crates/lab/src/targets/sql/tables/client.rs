@@ -11,7 +11,7 @@ use super::super::dialect::Dialect;
 use super::super::value::Value;
 use super::super::wire::{self, Failure, STATEMENTS_MAX, Wire};
 use super::statements::{Form, Known, position};
-use crate::workload::table::{Row, at, pick, row_bytes};
+use crate::workload::table::{Row, at, nth, pick, row_bytes};
 use crate::workload::tables::{Answer, Lock, Mode, Range, Refused, TableClient};
 
 /// Maximum bytes of the values of one statement; a server accepts 16 MiB.
@@ -94,7 +94,7 @@ impl Client {
 
     fn statement(&mut self, table: usize, rows: &[Row]) -> Answer<()> {
         let known = Arc::clone(&self.known);
-        let known = of(&known, table)?;
+        let known = nth(&known, table, "table")?;
         if TEXTS_MAX <= self.inserts.len() {
             self.inserts.clear();
         }
@@ -114,12 +114,6 @@ fn piece(rows: usize, most: usize) -> usize {
         few if few == rows && few <= EACH => few,
         many => 1 << many.ilog2(),
     }
-}
-
-fn of(known: &[Known], table: usize) -> Answer<&Known> {
-    known
-        .get(table)
-        .ok_or_else(|| Refused::failed("there is no such table"))
 }
 
 impl TableClient for Client {
@@ -156,7 +150,7 @@ impl TableClient for Client {
 
     fn get(&mut self, table: usize, key: &[Value], lock: Lock, row: &mut Row) -> Answer<bool> {
         let known = Arc::clone(&self.known);
-        let known = of(&known, table)?;
+        let known = nth(&known, table, "table")?;
         let text = known.get(self.within && lock == Lock::Update);
         let answer = self.wire.all(&text, key.to_vec());
         let Some(found) = self.answer(answer)?.into_iter().next() else {
@@ -170,7 +164,7 @@ impl TableClient for Client {
 
     fn range(&mut self, range: &Range<'_>, visit: &mut dyn FnMut(&[Value]) -> bool) -> Answer<u64> {
         let known = Arc::clone(&self.known);
-        let known = of(&known, range.table)?;
+        let known = nth(&known, range.table, "table")?;
         let form = Form {
             table: range.table,
             index: position(range.by),
@@ -228,7 +222,7 @@ impl TableClient for Client {
 
     fn update(&mut self, table: usize, old: &[Value], new: &[Value]) -> Answer<()> {
         let known = Arc::clone(&self.known);
-        let known = of(&known, table)?;
+        let known = nth(&known, table, "table")?;
         let all = 0..known.table.columns.len();
         let changed: Vec<usize> = all.filter(|c| at(old, *c) != at(new, *c)).collect();
         if changed.is_empty() {
@@ -241,7 +235,7 @@ impl TableClient for Client {
 
     fn delete(&mut self, table: usize, old: &[Value]) -> Answer<()> {
         let known = Arc::clone(&self.known);
-        let known = of(&known, table)?;
+        let known = nth(&known, table, "table")?;
         let key = pick(old, &known.table.key);
         self.one(&known.delete(), key)
     }
