@@ -3,7 +3,6 @@
 
 use bson::{Document, doc};
 use stdx::Rng;
-use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use super::super::link::{Link, code, is_ok};
 use super::figures::Part;
@@ -16,16 +15,11 @@ pub(super) const CLIENTS: u32 = 4;
 pub(super) const OUT_OF_MEMORY: [i32; 3] = [146, 292, 462];
 
 /// Inserts, updates and reads until stopped.
-pub(super) fn run(
-    port: u16,
-    number: u32,
-    mut rng: Rng,
-    (stop, tally): (&AtomicBool, &Tally),
-) -> Result<Part, String> {
+pub(super) fn run(port: u16, number: u32, mut rng: Rng, tally: &Tally) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
     let mut next = i64::from(number) << 32;
-    while !stop.load(Ordering::Relaxed) {
+    while !tally.is_stopped() {
         next += 1;
         let command = command(next, &mut rng);
         let reply = link.command("load", &command);

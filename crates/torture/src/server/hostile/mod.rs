@@ -143,7 +143,6 @@ fn attacked(
     if phase == Phase::Queries {
         runaway::fill(port)?;
     }
-    let stop = AtomicBool::new(false);
     // Queries without `maxTimeMS` are interrupted until the last client has its reply.
     let replied = AtomicBool::new(false);
     let (counts, tally) = (Counts::default(), Tally::default());
@@ -155,28 +154,28 @@ fn attacked(
         let mut clients = Clients {
             workers: Vec::new(),
             interrupter: None,
-            probe: scope.spawn(|| probe::run(port, phase, &stop, &tally)),
+            probe: scope.spawn(|| probe::run(port, phase, &tally)),
         };
         for attackers in attackers {
             scope.spawn(|| attack::strike(attackers, port, Some(plan.rate), &counts));
         }
         if phase == Phase::Queries {
             for number in 0..plan.clients {
-                let (rng, stop, tally) = (rng(plan, number), &stop, &tally);
-                let run = move || runaway::run(port, number, rng, (stop, tally));
+                let (rng, tally) = (rng(plan, number), &tally);
+                let run = move || runaway::run(port, number, rng, tally);
                 clients.workers.push(scope.spawn(run));
             }
             for number in 0..load::CLIENTS {
-                let (rng, stop, tally) = (rng(plan, number + 1_000), &stop, &tally);
-                let run = move || load::run(port, number, rng, (stop, tally));
+                let (rng, tally) = (rng(plan, number + 1_000), &tally);
+                let run = move || load::run(port, number, rng, tally);
                 clients.workers.push(scope.spawn(run));
             }
             clients.interrupter = Some(scope.spawn(|| runaway::interrupt(port, &replied)));
         }
         let sent = || counts.sent.load(Ordering::Relaxed);
         let enough = || tally.is_enough(phase, sent(), &plan.least);
-        let mut watched = watch_until((plan, &enough), process, cap, figures);
-        stop.store(true, Ordering::Relaxed);
+        let mut watched = watch_until(plan, process, cap, figures, &enough);
+        tally.stop();
         counts.stop();
         // The end of the server is reported before violations of clients, which it may have caused.
         let ended = watch(plan, process, cap, figures);
@@ -196,10 +195,11 @@ fn attacked(
 
 /// Checks the server until a phase has had its time and its minimum counts.
 fn watch_until(
-    (plan, enough): (&Plan, &dyn Fn() -> bool),
+    plan: &Plan,
     process: &mut Process,
     cap: &Cap,
     figures: &mut Figures,
+    enough: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let end = time::now() + plan.time / 2;
     while time::now() < end || !enough() {

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bson::doc;
-use stdx::sync::atomic::{AtomicBool, Ordering};
 use stdx::time;
 
 use super::super::link::{Link, is_ok};
@@ -17,17 +16,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 const RECONNECT: u64 = 5;
 
 /// Sends `hello`, or finds a document by `_id`, until stopped.
-pub(super) fn run(
-    port: u16,
-    phase: Phase,
-    stop: &AtomicBool,
-    tally: &Tally,
-) -> Result<Part, String> {
+pub(super) fn run(port: u16, phase: Phase, tally: &Tally) -> Result<Part, String> {
     let mut part = Part::default();
     let connect = || Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"));
     let mut link = connect()?;
     let mut number = 0;
-    while !stop.load(Ordering::Relaxed) {
+    while !tally.is_stopped() {
         number += 1;
         let begun = time::now();
         if number % RECONNECT == 0 {

@@ -36,15 +36,10 @@ pub(super) fn fill(port: u16) -> Result<(), String> {
 }
 
 /// Sends runaway queries until stopped. Three of four clients set `maxTimeMS`.
-pub(super) fn run(
-    port: u16,
-    number: u32,
-    mut rng: Rng,
-    (stop, tally): (&AtomicBool, &Tally),
-) -> Result<Part, String> {
+pub(super) fn run(port: u16, number: u32, mut rng: Rng, tally: &Tally) -> Result<Part, String> {
     let mut link = Link::to(port).map_err(|lost| format!("H3: no connection: {lost}"))?;
     let mut part = Part::default();
-    while !stop.load(Ordering::Relaxed) {
+    while !tally.is_stopped() {
         let mut command = command(&mut rng);
         let limit = Duration::from_millis(20 + rng.below(600));
         if !number.is_multiple_of(4) {

@@ -1,6 +1,6 @@
 //! Counts of a phase while it runs: a phase lasts until it has had an effect.
 
-use stdx::sync::atomic::{AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::Phase;
 
@@ -19,9 +19,10 @@ pub struct Least {
     pub operations: u64,
 }
 
-/// The counts of a phase so far.
+/// The counts of a phase so far, and its end.
 #[derive(Default)]
 pub(super) struct Tally {
+    stopped: AtomicBool,
     pub(super) probes: AtomicU64,
     pub(super) queries: AtomicU64,
     pub(super) limited: AtomicU64,
@@ -34,6 +35,16 @@ pub(super) fn one(count: &AtomicU64) {
 }
 
 impl Tally {
+    /// Asks the clients to stop.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the clients must stop.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
     /// Whether the phase, in which `sent` bytes were sent, has the minimum counts.
     pub(super) fn is_enough(&self, phase: Phase, sent: u64, least: &Least) -> bool {
         let has = |count: &AtomicU64, least: u64| least <= count.load(Ordering::Relaxed);
