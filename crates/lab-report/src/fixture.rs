@@ -4,13 +4,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kv::{Codec, Durability, Writes};
-use stdx::ByteSize;
+use stdx::{ByteSize, Rng};
 
 use crate::record::{
     Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, Limits, LoadKind, Main,
     Manifest, Plan, Preset, RunRecord, Runs, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord,
     StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
 };
+
+/// A number of an approximately standard normal distribution: the sum of 12 uniform ones.
+pub(crate) fn standard_normal(rng: &mut Rng) -> f64 {
+    (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0
+}
 
 /// A series of one row per second with these row rates.
 pub(crate) fn series(rates: &[f64]) -> Vec<SeriesRow> {

@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::rule::{Rule, Threshold};
 use super::side::{Side, unsupported};
-use super::statistic::CONFIDENCE;
-use super::verdict::{Difference, Judgement, Sample, Terms, judge};
+use super::statistic::ERROR;
+use super::verdict::{Difference, Judgement, Sample, Terms, judge, single_repeat};
 use crate::error::{Error, Result};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -188,7 +188,7 @@ pub fn check(run: &RunRecord, base: &RunRecord, rules: &[Rule], single: bool) ->
     let relative = rules.iter().filter(|rule| is_relative(rule)).count();
     let terms = Terms {
         floor: 0.0,
-        error: (1.0 - CONFIDENCE) / (compared.len() * relative).max(1) as f64,
+        error: ERROR / (compared.len() * relative).max(1) as f64,
         single,
     };
     for compared in &compared {
@@ -322,43 +322,42 @@ fn refuse_single(compared: &[Compared<'_>], rules: &[Rule]) -> Result<()> {
         .filter(|c| c.new.fault.is_none() && c.old.fault.is_none());
     let single = valid.find(|c| c.new.repeats() == 1 || c.old.repeats() == 1);
     match single.filter(|_| rules.iter().any(is_relative)) {
-        Some(Compared { target, step, .. }) => Err(Error::usage(format!(
-            "{target} {step} has a single repeat on a side, and one number says nothing of noise; \
-             run at least --repeats 3, or accept it with --single"
-        ))),
+        Some(Compared { target, step, .. }) => Err(single_repeat(step, target)),
         None => Ok(()),
     }
 }
 
 fn verdict(rule: &Rule, found: &Judgement, new: &Sample) -> CheckVerdict {
-    if found.new.is_some() {
-        match rule.threshold {
-            Threshold::Below(value) => return limit(new, |new| new < value),
-            Threshold::Above(value) => return limit(new, |new| value < new),
-            Threshold::FellBy(_) | Threshold::RoseBy(_) => (),
+    match (rule.threshold, found.new, found.base) {
+        (Threshold::Below(value), Some(_), _) => limit(new, |new| new < value),
+        (Threshold::Above(value), Some(_), _) => limit(new, |new| value < new),
+        // The base has the number, so something is wrong with the run.
+        (_, None, Some(_)) => CheckVerdict::Invalid,
+        (_, _, None) => CheckVerdict::NotMeasured,
+        (Threshold::RoseBy(share), Some(_), Some(_)) => {
+            relative(found, [found.low, found.high], 1.0 + share, 1.0)
+        }
+        (Threshold::FellBy(share), Some(_), Some(_)) => {
+            relative(found, [found.high, found.low], 1.0 - share, -1.0)
         }
     }
-    let (new, old) = match (found.new, found.base) {
-        (Some(new), Some(old)) => (new, old),
-        // The base has the number, so something is wrong with the run.
-        (None, Some(_)) => return CheckVerdict::Invalid,
-        (_, None) => return CheckVerdict::NotMeasured,
-    };
-    // The change towards the worse, its interval, and the threshold, as ratios.
-    let (ratio, ends, threshold, worse) = match rule.threshold {
-        Threshold::RoseBy(share) => (found.ratio, [found.low, found.high], 1.0 + share, 1.0),
-        Threshold::FellBy(share) => (found.ratio, [found.high, found.low], 1.0 - share, -1.0),
-        Threshold::Below(_) | Threshold::Above(_) => return CheckVerdict::NotMeasured,
-    };
+}
+
+/// C1: `ends` are the better and the worse end of the interval, `threshold` is a ratio, and `worse`
+/// the sign of a change to the worse.
+fn relative(found: &Judgement, ends: [Option<f64>; 2], threshold: f64, worse: f64) -> CheckVerdict {
     let beyond = |ratio: f64, limit: f64| 0.0 < worse * (ratio - limit);
-    match (ratio, ends) {
+    match (found.ratio, ends) {
         (Some(ratio), [Some(best), Some(_)]) if beyond(ratio, threshold) && beyond(best, 1.0) => {
             CheckVerdict::Regression
         }
         (Some(_), [Some(_), Some(worst)]) if !beyond(worst, threshold) => CheckVerdict::Ok,
         (Some(ratio), [None, None]) if found.single => of_threshold(beyond(ratio, threshold)),
-        (None, _) if old == new => CheckVerdict::Ok,
-        (None, _) if found.single => of_threshold(0.0 < worse * (new - old)),
+        (None, _) if found.new == found.base => CheckVerdict::Ok,
+        (None, _) if found.single => {
+            let rise = found.new.zip(found.base).map(|(new, base)| new - base);
+            of_threshold(rise.is_some_and(|rise| 0.0 < worse * rise))
+        }
         (None, _) => without_ratio(found.difference, worse),
         _ => CheckVerdict::Inconclusive,
     }

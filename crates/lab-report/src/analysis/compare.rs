@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::metric::{Better, METRICS, Metric};
 use super::side::Side;
-use super::verdict::{Family, Terms, Verdict, floor, judge, word};
+use super::verdict::{Family, Terms, Verdict, floor, judge, single_repeat, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -85,12 +85,19 @@ pub struct Accept {
 }
 
 impl Comparison {
-    /// The first pair with a single repeat on a side: its step and its targets.
-    #[must_use]
-    pub fn single_repeat(&self) -> Option<[&str; 3]> {
+    /// Refuses a comparison in which a side has a single repeat.
+    ///
+    /// # Errors
+    /// Names the first such pair.
+    pub fn refuse_single(&self) -> Result<()> {
         let is_single = |pair: &&Pair| pair.repeats == 1 || pair.base_repeats == 1;
-        let pair = self.pairs.iter().find(is_single)?;
-        Some([&pair.step, &pair.target, &pair.base].map(String::as_str))
+        match self.pairs.iter().find(is_single) {
+            Some(pair) => {
+                let targets = format!("{} or {}", pair.target, pair.base);
+                Err(single_repeat(&pair.step, &targets))
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -97,6 +97,7 @@ impl Logs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::standard_normal;
     use stdx::Rng;
 
     fn near(found: f64, expected: f64) -> bool {
@@ -145,9 +146,8 @@ mod tests {
     /// Noise of 3 % with mean 0, on the scale of logarithms.
     type Noise = fn(&mut Rng) -> f64;
 
-    /// Approximately normal: the sum of 12 uniform numbers.
     fn normal(rng: &mut Rng) -> f64 {
-        0.03 * ((0..12).map(|_| rng.unit()).sum::<f64>() - 6.0)
+        0.03 * standard_normal(rng)
     }
 
     /// Every tenth repeat is disturbed by five times the noise.

@@ -8,8 +8,8 @@ use super::interval::geometric_mean;
 
 /// Resamples of a bootstrap. The ends of a 95 % interval are then the 50th smallest and largest.
 pub(super) const RESAMPLES: usize = 2000;
-/// The share of resamples between the ends of an interval.
-pub(super) const CONFIDENCE: f64 = 0.95;
+/// The probability with which a 95 % interval misses.
+pub(super) const ERROR: f64 = 0.05;
 const SEED: u64 = 42;
 /// Repeats without which a second of noise would be taken for a difference.
 const REPEATS: usize = 3;
@@ -86,7 +86,7 @@ pub(super) fn slope(values: &[f64]) -> Option<f64> {
 /// three or more.
 pub(crate) fn mean_between(values: &[f64]) -> Option<[f64; 2]> {
     let enough = REPEATS <= values.len();
-    let found = geometric_mean(values, 1.0 - CONFIDENCE).filter(|_| enough)?;
+    let found = geometric_mean(values, ERROR).filter(|_| enough)?;
     Some([found.interval.low, found.interval.high])
 }
 
@@ -121,7 +121,7 @@ pub(super) fn block_means(values: &[f64], block: usize, seed: u64) -> Vec<f64> {
 
 /// The 95 % interval of resampled numbers. `None` when empty.
 pub(super) fn central(values: &[f64]) -> Option<Interval> {
-    let tail = (1.0 - CONFIDENCE) / 2.0;
+    let tail = ERROR / 2.0;
     Some(Interval {
         low: quantile(values, tail)?,
         high: quantile(values, 1.0 - tail)?,

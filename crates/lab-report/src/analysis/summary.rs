@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use super::interval::geometric_mean;
 use super::metric::{METRICS, metrics};
-use super::statistic::{self, CONFIDENCE, block_means, central};
+use super::statistic::{self, ERROR, block_means, central};
 use crate::record::{Estimate, Manifest, RunSummary, SCHEMA, StepSummary, TargetStepSummary};
 
 /// Seconds of a block of the bootstrap within a run.
@@ -104,7 +104,7 @@ fn medians(each: &[BTreeMap<String, Option<f64>>]) -> Medians {
             .collect();
         let median = statistic::median(&values);
         metrics.insert(name.to_owned(), median);
-        let mean = geometric_mean(&values, 1.0 - CONFIDENCE);
+        let mean = geometric_mean(&values, ERROR);
         if let Some((median, mean)) = median.zip(mean) {
             // In few repeats the median may lie beyond the interval of the mean.
             let low = mean.interval.low.min(median);

@@ -19,8 +19,9 @@ use serde::{Deserialize, Serialize};
 use super::interval;
 use super::metric::{Better, Metric};
 use super::rank::mann_whitney;
-use super::statistic::{CONFIDENCE, Interval, block_means, mean, median, ratio_interval};
+use super::statistic::{ERROR, Interval, block_means, mean, median, ratio_interval};
 use super::summary::BLOCK;
+use crate::error::Error;
 
 /// The floor of a host that was not calibrated: an effect of less than 2 % is no difference.
 pub const DEFAULT_FLOOR: f64 = 0.02;
@@ -258,12 +259,20 @@ impl Family {
         } else {
             self.others
         };
-        (1.0 - CONFIDENCE) / 2.0 / judged.max(1) as f64
+        ERROR / 2.0 / judged.max(1) as f64
     }
 }
 
 fn is_headline(metric: &Metric) -> bool {
     ["rate_mean", "query_rate"].contains(&metric.name)
+}
+
+/// The refusal of single repeats that the caller did not accept.
+pub(super) fn single_repeat(step: &str, targets: &str) -> Error {
+    Error::usage(format!(
+        "{step}: {targets} has a single repeat on a side, and one number says nothing of noise; \
+         run at least --repeats 3, or accept it with --single"
+    ))
 }
 
 /// The floor of a metric: the larger one of two hosts, or [`DEFAULT_FLOOR`] if unknown.

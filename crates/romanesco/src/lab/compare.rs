@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use lab_report::{Error, Result, analysis, store};
+use lab_report::{Result, analysis, store};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab compare out/before out/after --base lmdb")]
@@ -35,11 +35,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         single_repeats: args.single,
     };
     let comparison = analysis::compare(&runs, args.base.as_deref(), accept)?;
-    if let Some([step, target, base]) = comparison.single_repeat().filter(|_| !args.single) {
-        return Err(Error::usage(format!(
-            "{step}: {target} or {base} has a single repeat, and one number says nothing of noise; \
-             run at least --repeats 3, or accept it with --single"
-        )));
+    if !args.single {
+        comparison.refuse_single()?;
     }
     if args.json {
         say!("{}", serde_json::json!(comparison));

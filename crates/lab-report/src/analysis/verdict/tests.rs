@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::analysis::METRICS;
+use crate::fixture::standard_normal;
 use stdx::Rng;
 
 const TERMS: Terms = Terms {
@@ -157,14 +158,9 @@ fn the_error_is_divided_between_what_is_judged_together() {
     assert!(RESTATED.iter().all(|name| Metric::named(name).is_some()));
 }
 
-/// Approximately normal: the sum of 12 uniform numbers.
 fn noisy(rng: &mut Rng, rate: f64, sigma: f64, repeats: usize) -> Sample {
-    let mut one = || (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
-    sample(
-        &(0..repeats)
-            .map(|_| rate * (1.0 + sigma * one()))
-            .collect::<Vec<_>>(),
-    )
+    let values = (0..repeats).map(|_| rate * (1.0 + sigma * standard_normal(rng)));
+    sample(&values.collect::<Vec<_>>())
 }
 
 /// Number of comparisons, of 400, with each outcome: a difference, none, inconclusive.
