@@ -324,8 +324,8 @@ fn a_grant_of_nothing_is_refused_and_says_nothing() {
     );
     let mut stranger = as_user(&site, "other", "stranger");
     for (command, names) in [
-        ("grantRolesToUser", ["reader", "nobody"]),
-        ("revokeRolesFromUser", ["reader", "nobody"]),
+        ("grantRolesToUser", ["reader", "missing"]),
+        ("revokeRolesFromUser", ["reader", "missing"]),
     ] {
         let answers = names
             .map(|name| stranger.fails("test", doc! {command: name, "roles": Bson::Array(vec![])}));
