@@ -103,7 +103,7 @@ fn hostile_clients_take_neither_memory_nor_answers() {
     assert!(4 << 20 <= figures.sent, "{figures}");
     let (before, beside) = (&figures.probes_before_login, &figures.probes_beside_queries);
     assert!(100 <= before.count() && 100 <= beside.count(), "{figures}");
-    let (queries, limited) = (figures.queries, figures.late.count());
+    let (queries, limited) = (figures.queries, figures.late.times.count());
     assert!(100 <= queries && 50 <= limited, "{figures}");
     assert!(200 <= figures.operations, "{figures}");
 }

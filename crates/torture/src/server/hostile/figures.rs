@@ -44,11 +44,57 @@ impl fmt::Display for Times {
     }
 }
 
+/// Number of latest queries that are kept with their commands.
+const LATEST: usize = 200;
+
+/// Queries with `maxTimeMS`: how long they continued after it, and which continued longest.
+#[derive(Clone, Debug, Default)]
+pub struct Late {
+    /// The durations of all queries.
+    pub times: Times,
+    /// The longest durations with their commands, the longest first.
+    latest: Vec<(Duration, String)>,
+}
+
+impl Late {
+    /// Adds a query.
+    pub(super) fn push(&mut self, time: Duration, command: &impl fmt::Display) {
+        self.times.push(time);
+        let kept = self
+            .latest
+            .last()
+            .map_or(Duration::ZERO, |(least, _)| *least);
+        if self.latest.len() < LATEST || kept < time {
+            self.latest.push((time, command.to_string()));
+            self.cut();
+        }
+    }
+
+    fn add(&mut self, other: Late) {
+        self.times.0.extend(other.times.0);
+        self.latest.extend(other.latest);
+        self.cut();
+    }
+
+    fn cut(&mut self) {
+        self.latest.sort_by(|(a, _), (b, _)| b.cmp(a));
+        self.latest.truncate(LATEST);
+    }
+
+    /// The latest queries, at most `count`, each on a line that begins with a line break.
+    pub(super) fn latest(&self, count: usize) -> String {
+        let line = |(time, command): &(Duration, String)| {
+            format!("\n  {:.1} ms late: {command}", time.as_secs_f64() * 1e3)
+        };
+        self.latest.iter().take(count).map(line).collect()
+    }
+}
+
 /// The measurements of one client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Part {
     pub(super) probes: Times,
-    pub(super) late: Times,
+    pub(super) late: Late,
     pub(super) killed: Times,
     pub(super) queries: u64,
     pub(super) out_of_memory: u64,
@@ -82,7 +128,7 @@ pub struct Figures {
     /// Runaway queries that the server refused for memory.
     pub out_of_memory: u64,
     /// How long queries continued after their `maxTimeMS`.
-    pub late: Times,
+    pub late: Late,
     /// How long queries continued after `killOp`.
     pub killed: Times,
     /// Ordinary reads and writes during the attack.
@@ -123,7 +169,7 @@ impl Figures {
             Phase::Queries => &mut self.probes_beside_queries,
         };
         probes.0.extend(part.probes.0);
-        self.late.0.extend(part.late.0);
+        self.late.add(part.late);
         self.killed.0.extend(part.killed.0);
     }
 
@@ -147,7 +193,7 @@ impl Figures {
             ),
             (
                 "H4: 99 of 100 queries after maxTimeMS",
-                &self.late,
+                &self.late.times,
                 99,
                 LATE_MAX,
             ),
@@ -155,7 +201,10 @@ impl Figures {
         ];
         for (what, times, percent, most) in laws {
             if most < times.percentile(percent) {
-                return Err(format!("{what} take more than {most:?}: {times}\n  {self}"));
+                let latest = self.late.latest(3);
+                return Err(format!(
+                    "{what} take more than {most:?}: {times}\n  {self}{latest}"
+                ));
             }
         }
         Ok(())
@@ -184,7 +233,7 @@ impl fmt::Display for Figures {
             self.probes_beside_queries,
             self.queries,
             self.out_of_memory,
-            self.late,
+            self.late.times,
             self.killed,
             self.operations,
             self.operations_refused,
@@ -234,10 +283,11 @@ mod tests {
         let plan = Plan::untried;
         for (late, law) in [(150, "H4"), (90, "")] {
             let mut figures = Figures::of(&plan(true));
-            figures.late = times(&[late]);
+            figures.late.push(Duration::from_millis(late), &"a query");
             figures.judge(&plan(false)).unwrap();
             let story = figures.judge(&plan(true)).err().unwrap_or_default();
             assert_eq!(story.starts_with("H4"), law == "H4", "{story}");
+            assert_eq!(story.contains("late: a query"), law == "H4", "{story}");
         }
     }
 

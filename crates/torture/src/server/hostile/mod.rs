@@ -38,7 +38,7 @@ use super::process::Process;
 use super::report::Failure;
 use cap::Cap;
 use figures::Part;
-pub use figures::{Figures, Times};
+pub use figures::{Figures, Late, Times};
 pub use tally::Least;
 use tally::Tally;
 
@@ -107,6 +107,10 @@ pub fn run(plan: &Plan, note: &mut dyn FnMut(&str)) -> Result<Figures, Failure> 
             .map_err(|e| fail(true, format!("{phase:?}, at the end: {e}")))?;
     }
     figures.judge(plan).map_err(|story| fail(true, story))?;
+    note(&format!(
+        "the latest queries:{}",
+        figures.late.latest(usize::MAX)
+    ));
     Ok(figures)
 }
 

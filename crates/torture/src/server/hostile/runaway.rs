@@ -53,7 +53,8 @@ pub(super) fn run(port: u16, number: u32, mut rng: Rng, tally: &Tally) -> Result
         tally::one(&tally.queries);
         part.out_of_memory += u64::from(OUT_OF_MEMORY.contains(&code(&reply)));
         if command.contains_key("maxTimeMS") {
-            part.late.push(begun.elapsed().saturating_sub(limit));
+            let late = begun.elapsed().saturating_sub(limit);
+            part.late.push(late, &command);
             tally::one(&tally.limited);
         }
         if let Ok(cursor) = reply.get_document("cursor") {
