@@ -74,7 +74,9 @@ def check_files():
     mode = CONFIGURATION.stat().st_mode & 0o777
     assert mode == 0o640, f"{CONFIGURATION} has mode {mode:o}"
     assert DATA.stat().st_mode & 0o777 == 0o700
-    for path in ("man/man1/romanesco.1.gz", "man/man1/romanesco-serve.1.gz"):
+    shared = ("man/man1/romanesco.1.gz", "man/man1/romanesco-serve.1.gz")
+    shared += ("doc/romanesco/guides/watch.md", "romanesco/dashboards/signals.json")
+    for path in shared:
         assert (pathlib.Path("/usr/share") / path).exists(), path
     assert pathlib.Path("/usr/share/bash-completion/completions/romanesco").exists()
     assert pathlib.Path("/etc/logrotate.d/romanesco").exists()
