@@ -31,6 +31,12 @@ start := $(shell date +%s)
 # banner(title): where we are, and how long it took to get there.
 banner = @echo "== $(1) ($$(( $$(date +%s) - $(start) )) s since the start)"
 
+# package_test(program): package the program twice; install, start, upgrade, remove in an overlay.
+define package_test
+@set -e; package() { scripts/package --binary "$(1)" --compression none "$$@"; }; \
+old=$$(package --version 0.0.1-1); new=$$(package); scripts/package-test "$$old" "$$new"
+endef
+
 # lab_run(name, arguments): run an experiment into results/name, or beside it if there is one.
 define lab_run
 @set -e; out="results/$(1)"; \
@@ -75,6 +81,8 @@ test: packages-test ## all a change must pass: format, tidy, lints, documentatio
 	python3 -m unittest discover --quiet --start-directory scripts/cross-checks
 	scripts/compatibility/run --binary "$(CARGO_TARGET_DIR)/debug/romanesco" \
 		smoke node mongoose dump-restore
+	$(call banner,package)
+	$(call package_test,$(CARGO_TARGET_DIR)/debug/romanesco)
 	$(call banner,tests)
 	@scripts/count-tests $(MAKE) --no-print-directory all-tests
 
@@ -121,8 +129,7 @@ package: packages-demo ## build the Debian package, print its path
 
 package-test: packages-demo ## install, start, upgrade and remove the package in an overlay
 	cargo build --release -p romanesco
-	@set -e; old=$$(scripts/package --binary "$(release)" --version 0.0.1-1); \
-	new=$$(scripts/package --binary "$(release)"); scripts/package-test "$$old" "$$new"
+	$(call package_test,$(release))
 
 fmt: ## format the source
 	cargo fmt --all
