@@ -1,6 +1,6 @@
 //! The definition of a view.
 //!
-//! - V1. A view belongs to one database: the one for which its uses are first needed.
+//! - H1. A view belongs to one database: the one for which its uses are first needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl View {
         };
         assert_eq!(
             uses.database, database,
-            "V1: a view belongs to one database"
+            "H1: a view belongs to one database"
         );
         Ok(uses)
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "V1: a view belongs to one database")]
+    #[should_panic(expected = "H1: a view belongs to one database")]
     fn a_view_of_another_database_is_another_view() {
         let view = view([]);
         view.accesses("db").unwrap();

@@ -8,8 +8,8 @@
 //! - I2. No component begins with a byte outside of `0x05..=0xFD`, whether ascending or descending,
 //!   so that [`BEFORE`] and [`AFTER`] appended to components stand before and after every key that
 //!   begins with them, and no other key is between the two. The component of a string is also the
-//!   beginning of that of a string which continues it with a NUL. This one goes on with `FF`, which
-//!   is after [`AFTER`], or descending with `00`, which is before [`BEFORE`].
+//!   beginning of that of a string which continues it with a NUL: there, `FF` follows, which is
+//!   after [`AFTER`], and in a descending component `00`, which is before [`BEFORE`].
 //! - I3. A descending component is its ascending bytes, each inverted.
 //! - I4. Bytes and type bits together give the values back exactly (strings under a collation are
 //!   the exception: sort keys are one-way). The type bits of int32, of int64 too large for int32,
