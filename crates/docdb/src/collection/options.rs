@@ -1,11 +1,12 @@
 //! Options of a collection, in the forms of `create` and `listCollections`.
 
 use bson::{Bson, Document, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use query::value::type_name;
 use query::{Code, Error, Result};
 
 use super::View;
 use crate::definition::with_definitions;
-use crate::index::{number, type_name};
+use crate::index::number;
 
 /// The options that a collection or view was created with.
 #[derive(Clone, Debug, Default, PartialEq)]

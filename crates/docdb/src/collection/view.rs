@@ -1,4 +1,6 @@
 //! The definition of a view.
+//!
+//! - H1. A view belongs to one database: the one for which its uses are first needed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +22,8 @@ pub struct View {
 
 /// What the pipeline of a view does.
 pub(crate) struct Uses {
+    /// The view's.
+    database: String,
     /// Whether it writes.
     pub(crate) writes: bool,
     /// The collections that it accesses, starting with the one that the view is defined on.
@@ -63,16 +67,31 @@ impl View {
     /// # Errors
     /// As [`View::accesses`].
     pub(crate) fn uses(&self, database: &str) -> Result<&Uses> {
-        if let Some(uses) = self.uses.get() {
-            return Ok(uses);
-        }
+        let uses = match self.uses.get() {
+            Some(uses) => uses,
+            None => {
+                let uses = self.parse(database)?;
+                self.uses.get_or_init(|| uses)
+            }
+        };
+        assert_eq!(
+            uses.database, database,
+            "H1: a view belongs to one database"
+        );
+        Ok(uses)
+    }
+
+    fn parse(&self, database: &str) -> Result<Uses> {
         let on = Namespace::new(database, self.on.as_str())?;
         let settings = Settings::default().within(database);
         let pipeline = Pipeline::parse_raw(&self.pipeline, &settings)?;
         let mut accesses = vec![Access::Read(on.clone())];
         accesses.extend(pipeline.accesses(&on)?);
-        let writes = pipeline.writes();
-        Ok(self.uses.get_or_init(|| Uses { writes, accesses }))
+        Ok(Uses {
+            database: database.to_owned(),
+            writes: pipeline.writes(),
+            accesses,
+        })
     }
 }
 
@@ -124,6 +143,14 @@ mod tests {
         };
         let kept = found.view.as_ref().unwrap().uses("db").unwrap();
         assert!(std::ptr::eq(kept, authorized.uses("db").unwrap()));
+    }
+
+    #[test]
+    #[should_panic(expected = "H1: a view belongs to one database")]
+    fn a_view_of_another_database_is_another_view() {
+        let view = view([]);
+        view.accesses("db").unwrap();
+        let _accesses = view.accesses("other");
     }
 
     #[test]

@@ -82,23 +82,19 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let explained = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => {
-                let temp_dir = &self.options().temp_dir;
-                let mut query = Query::of_find(op, &collection, request, temp_dir)?;
-                if let Some(write) = write {
-                    let express = write.map(|write| Express::write(&collection, write));
-                    query.purpose.express = express;
-                }
-                self.explain_query(op, &collection, &query, &subject)
+        let explained = self.explain_named(op, request, &subject, &|collection| {
+            let temp_dir = &self.options().temp_dir;
+            let mut query = Query::of_find(op, collection, request, temp_dir)?;
+            if let Some(write) = write {
+                let express = write.map(|write| Express::write(collection, write));
+                query.purpose.express = express;
             }
-            Some(Named::View(_)) => {
-                self.check_find(op, request)?;
-                return Ok(None);
-            }
-            None => self.explain_nothing(op, request, &subject),
-        };
-        explained.map(Some)
+            self.explain_query(op, collection, &query, &subject)
+        })?;
+        if explained.is_none() {
+            self.check_find(op, request)?;
+        }
+        Ok(explained)
     }
 
     /// [`Store::explain_count`] in a collection; `None` when the name is a view's.
@@ -114,15 +110,10 @@ impl Store {
             used_for: UsedFor::Count,
             verbosity,
         };
-        let explained = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => {
-                let query = request.query(op, &collection)?;
-                self.explain_query(op, &collection, &query, &subject)
-            }
-            Some(Named::View(_)) => return Ok(None),
-            None => self.explain_nothing(op, &FindRequest::default(), &subject),
-        };
-        explained.map(Some)
+        self.explain_named(op, &FindRequest::default(), &subject, &|collection| {
+            let query = request.query(op, collection)?;
+            self.explain_query(op, collection, &query, &subject)
+        })
     }
 
     /// [`Store::explain_distinct`] in a collection; `None` when the name is a view's.
@@ -138,20 +129,31 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
-        let explained = match self.named(op, ns)? {
-            Some(Named::Collection(collection)) => {
-                let query = request.query(op, &collection)?;
-                match index_for(&collection, request, &query) {
-                    None => self.explain_query(op, &collection, &query, &subject),
-                    Some(index) => {
-                        self.explain_distinct_scan(op, &collection, (request, &index), &subject)
-                    }
+        self.explain_named(op, &FindRequest::default(), &subject, &|collection| {
+            let query = request.query(op, collection)?;
+            match index_for(collection, request, &query) {
+                None => self.explain_query(op, collection, &query, &subject),
+                Some(index) => {
+                    self.explain_distinct_scan(op, collection, (request, &index), &subject)
                 }
             }
-            Some(Named::View(_)) => return Ok(None),
-            None => self.explain_nothing(op, &FindRequest::default(), &subject),
-        };
-        explained.map(Some)
+        })
+    }
+
+    /// What `explain` returns for a collection, or for a name without one, in which `request`
+    /// finds nothing; `None` if the name is a view's.
+    fn explain_named(
+        &self,
+        op: &Op<'_>,
+        request: &FindRequest,
+        subject: &Subject<'_>,
+        explain: &dyn Fn(&Arc<Collection>) -> Result<Document>,
+    ) -> Result<Option<Document>> {
+        match self.named(op, subject.ns)? {
+            Some(Named::Collection(collection)) => explain(&collection).map(Some),
+            Some(Named::View(_)) => Ok(None),
+            None => self.explain_nothing(op, request, subject).map(Some),
+        }
     }
 
     /// The plan of `distinct` from an index.

@@ -21,7 +21,7 @@ use crate::collection::Collection;
 use crate::error;
 use crate::examined::Leaf;
 use crate::index::{FieldKind, Index};
-use crate::key::{AFTER, component_length, decode};
+use crate::key::{self, AFTER, component_length, decode};
 use crate::txn::Op;
 
 /// Steps tried before the scan seeks: a seek costs about as much as this many steps.
@@ -91,7 +91,7 @@ pub(crate) fn scan(
         return Ok(false);
     }
     let descending = index.directions().next().unwrap_or(false);
-    let null = byte_of_null(descending);
+    let null = key::null(descending);
     let cursor = snapshot.cursor(index.tree(), KeyRange::ALL, Direction::Forward);
     let mut cursor = cursor.map_err(error::engine)?;
     let (mut prefix, mut bytes) = (Vec::new(), Vec::new());
@@ -132,17 +132,7 @@ pub(crate) fn scan(
     Ok(true)
 }
 
-/// The key byte of null, for a field's direction.
-fn byte_of_null(descending: bool) -> u8 {
-    let ascending = crate::key::NULL;
-    if descending { !ascending } else { ascending }
-}
-
 /// Move to the first key of another value than `component`. Returns whether one exists.
-///
-/// The component of a string also begins the component of a string that continues it with a NUL,
-/// which sorts after [`AFTER`] in an ascending field, and before all keys of the string in a
-/// descending one.
 fn skip(cursor: &mut dyn Cursor, component: &mut Vec<u8>, done: &mut Scanned) -> Result<bool> {
     component.push(AFTER);
     for _ in 0..STEPS {

@@ -27,8 +27,8 @@ pub(crate) use build::{Build, Outcome};
 use keys::SOME_CUT;
 pub use keys::{CUT, Key, KeyMaker, KeySet, append_hash};
 pub(crate) use keys::{cut, is_cut};
+pub(crate) use spec::number;
 pub use spec::{FieldKind, IndexSpec, kinds, name_of, options, same_pattern};
-pub(crate) use spec::{number, type_name};
 pub use wildcard::Wildcard;
 
 /// One state of an index of a collection. A state is immutable, including whether it is ready, so

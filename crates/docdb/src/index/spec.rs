@@ -3,6 +3,7 @@
 //! Messages and codes follow MongoDB's.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use query::value::type_name;
 use query::{Code, Error, Result};
 
 use crate::definition::with_definitions;
@@ -577,31 +578,4 @@ fn wrong_type(name: &str, wanted: &str, found: &Bson) -> Error {
         "The field '{name}' must be of type {wanted}, but got {}",
         type_name(found)
     ))
-}
-
-/// The name of the value's type in MongoDB's messages.
-pub(crate) fn type_name(value: &Bson) -> &'static str {
-    match value {
-        Bson::Double(_) => "double",
-        Bson::String(_) => "string",
-        Bson::Array(_) => "array",
-        Bson::Document(_) => "object",
-        Bson::Boolean(_) => "bool",
-        Bson::Null => "null",
-        Bson::RegularExpression(_) => "regex",
-        Bson::JavaScriptCode(_) => "javascript",
-        Bson::JavaScriptCodeWithScope(_) => "javascriptWithScope",
-        Bson::Int32(_) => "int",
-        Bson::Int64(_) => "long",
-        Bson::Timestamp(_) => "timestamp",
-        Bson::Binary(_) => "binData",
-        Bson::ObjectId(_) => "objectId",
-        Bson::DateTime(_) => "date",
-        Bson::Symbol(_) => "symbol",
-        Bson::Decimal128(_) => "decimal",
-        Bson::Undefined => "undefined",
-        Bson::MaxKey => "maxKey",
-        Bson::MinKey => "minKey",
-        Bson::DbPointer(_) => "dbPointer",
-    }
 }

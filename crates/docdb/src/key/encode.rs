@@ -1,9 +1,9 @@
 //! From values to key strings.
 
-use bson::raw::cstr;
-use bson::{Bson, RawArray, RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{Bson, RawArray, RawBson, RawBsonRef, RawDocument};
+use query::value::encoded;
 
-use super::{Collate, END, kind, number, tag};
+use super::{Collate, END, directed, kind, null, number, tag};
 
 /// A key being built, and its type bits. It can be cleared and used again; its memory is kept.
 #[derive(Clone, Debug, Default)]
@@ -63,17 +63,12 @@ impl Encoder {
 
     /// Append the component that an index stores for an empty array.
     pub fn append_undefined(&mut self, descending: bool) {
-        self.bytes.push(if descending {
-            !kind::UNDEFINED
-        } else {
-            kind::UNDEFINED
-        });
+        self.bytes.push(directed(kind::UNDEFINED, descending));
     }
 
     /// Append the component that an index stores for a missing field.
     pub fn append_null(&mut self, descending: bool) {
-        self.bytes
-            .push(if descending { !kind::NULL } else { kind::NULL });
+        self.bytes.push(null(descending));
     }
 
     /// Append an encoded component with its type bits.
@@ -88,11 +83,6 @@ impl Encoder {
     /// End the components: append [`END`].
     pub fn end(&mut self) {
         self.bytes.push(END);
-    }
-
-    /// Append a raw byte: [`super::BEFORE`] or [`super::AFTER`].
-    pub fn push(&mut self, byte: u8) {
-        self.bytes.push(byte);
     }
 
     /// The key so far.
@@ -233,24 +223,9 @@ impl Encoder {
     fn string(&mut self, kind: u8, text: &str, collation: Option<&dyn Collate>) {
         self.bytes.push(kind);
         match collation {
-            None => self.escaped(text.as_bytes()),
-            Some(collation) => {
-                let key = collation.sort_key(text);
-                self.escaped(&key);
-            }
+            None => escape(&mut self.bytes, text.as_bytes()),
+            Some(collation) => escape(&mut self.bytes, &collation.sort_key(text)),
         }
-    }
-
-    fn escaped(&mut self, text: &[u8]) {
-        let mut rest = text;
-        while let Some(at) = rest.iter().position(|&b| b == 0) {
-            let (head, tail) = rest.split_at(at);
-            self.bytes.extend_from_slice(head);
-            self.bytes.extend_from_slice(&[0, 0xFF]);
-            rest = tail.get(1..).unwrap_or_default();
-        }
-        self.bytes.extend_from_slice(rest);
-        self.bytes.push(0);
     }
 
     fn document(
@@ -286,19 +261,23 @@ impl Encoder {
     }
 }
 
-/// Encode a DBPointer, whose parts the `bson` crate does not expose.
+/// Append text with its zeros as `00 FF`, and the zero that ends it.
+pub(crate) fn escape(out: &mut Vec<u8>, text: &[u8]) {
+    for (index, part) in text.split(|byte| *byte == 0).enumerate() {
+        if 0 < index {
+            out.extend_from_slice(&[0, 0xFF]);
+        }
+        out.extend_from_slice(part);
+    }
+    out.push(0);
+}
+
+/// Encode a DBPointer: the bytes of BSON, but with the length of the namespace in big-endian order.
 fn pointer(out: &mut Vec<u8>, value: RawBsonRef<'_>) {
     out.push(kind::DB_POINTER);
-    // Its parts are readable only in the bytes of a document that holds it: after a length, a type
-    // and an empty name, and before the end of the document.
-    let mut document = RawDocumentBuf::new();
-    document.append(cstr!(""), value);
-    let bytes = document.as_bytes();
-    let body = bytes.get(6..bytes.len() - 1).unwrap_or_default();
-    // The first 4 bytes are the length of the namespace in little-endian order; keys use
-    // big-endian.
-    let (head, rest) = body.split_at(body.len().min(4));
-    out.extend(head.iter().rev());
+    let body = encoded(value);
+    let (length, rest) = body.split_at(body.len().min(4));
+    out.extend(length.iter().rev());
     out.extend_from_slice(rest);
 }
 

@@ -6,8 +6,10 @@
 //! - I1. For values `a` and `b`: `encode(a)` compares with `encode(b)` as bytes as MongoDB orders
 //!   `a` and `b`; equal bytes mean equal values. Numbers compare by exact value across types.
 //! - I2. No component begins with a byte outside of `0x05..=0xFD`, whether ascending or descending,
-//!   so that [`BEFORE`] and [`AFTER`] appended to a prefix stand before and after everything that
-//!   continues it.
+//!   so that [`BEFORE`] and [`AFTER`] appended to components stand before and after every key that
+//!   begins with them, and no other key is between the two. The component of a string is also the
+//!   beginning of that of a string which continues it with a NUL: there, `FF` follows, which is
+//!   after [`AFTER`], and in a descending component `00`, which is before [`BEFORE`].
 //! - I3. A descending component is its ascending bytes, each inverted.
 //! - I4. Bytes and type bits together give the values back exactly (strings under a collation are
 //!   the exception: sort keys are one-way). The type bits of int32, of int64 too large for int32,
@@ -42,13 +44,14 @@ mod skip;
 
 pub use decode::{Malformed, decode};
 pub use encode::Encoder;
+pub(crate) use encode::escape;
 pub use skip::component_length;
 
 /// Ends the components of a key.
 pub const END: u8 = 0x04;
-/// Appended to the encoding of a prefix: before every key that continues it.
+/// Appended to components: before every key that begins with them (I2).
 pub const BEFORE: u8 = 0x01;
-/// Appended to the encoding of a prefix: after every key that continues it.
+/// Appended to components: after every key that begins with them (I2).
 pub const AFTER: u8 = 0xFE;
 
 /// The order of strings other than byte order.
@@ -57,8 +60,15 @@ pub trait Collate: Send + Sync {
     fn sort_key(&self, text: &str) -> Vec<u8>;
 }
 
-/// The component of null and of missing, ascending.
-pub(crate) const NULL: u8 = kind::NULL;
+/// The component of null and of missing.
+pub(crate) fn null(descending: bool) -> u8 {
+    directed(kind::NULL, descending)
+}
+
+/// A component of one byte (I3).
+fn directed(ascending: u8, descending: bool) -> u8 {
+    if descending { !ascending } else { ascending }
+}
 
 /// Whether any value whose component begins with a byte from `first` to `last` has a component of
 /// unlimited length.

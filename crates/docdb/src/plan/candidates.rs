@@ -489,8 +489,7 @@ fn within(edges: ByteRange, true_bytes: usize) -> KeyRanges {
     }
 }
 
-/// An edge as a full key, not truncated. All keys with its values sort after it; keys with a string
-/// that continues its last one with a NUL sort before it in a descending field.
+/// An edge as a full key, not truncated. All keys with its values sort after it.
 fn edge(of: Option<&Document>, index: &IndexView) -> Result<Option<Vec<u8>>> {
     let Some(edge) = of else {
         return Ok(None);

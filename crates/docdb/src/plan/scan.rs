@@ -260,8 +260,6 @@ fn encode_interval(interval: &Interval, coding: Coding<'_>) -> Result<ByteRange>
     } else {
         (low, high)
     };
-    // The edge of a string also begins the component of a longer one that has a NUL behind it,
-    // which in a descending field sorts before: it does not belong.
     start.push(if from { BEFORE } else { AFTER });
     end.push(if to { AFTER } else { BEFORE });
     Ok(ByteRange { start, end })

@@ -1,14 +1,14 @@
 //! The registry of sessions in use.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use query::{Code, Error, Result};
 use stdx::sync::{Condvar, Mutex};
 
 use super::stored::{Executed, Stored, from_bytes, key, load, of_key, runs};
-use super::transaction::{Counted, Phase, give_up};
+use super::transaction::{Open, Phase, give_up};
 use crate::error;
 use crate::store::Store;
 use crate::txn::{Op, Outrun, SessionId};
@@ -21,6 +21,7 @@ const LOOK: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(crate) struct Sessions {
     all: Mutex<HashMap<SessionId, Arc<Session>>>,
+    pub(super) open: Open,
 }
 
 pub(crate) struct Session {
@@ -40,8 +41,6 @@ pub(crate) struct State {
     pub(super) has_runs: bool,
     /// State of the transaction with that number.
     pub(super) phase: Phase,
-    /// The slot of the transaction that was opened last, held by its thread while it is open.
-    pub(super) open: Weak<Counted>,
     /// Whether the previous transaction failed to become the writer because of others' writes; the
     /// next transaction reads it.
     pub(super) outrun: Arc<Outrun>,
@@ -99,7 +98,6 @@ impl Session {
             executed: Executed::new(),
             has_runs: false,
             phase: Phase::None,
-            open: Weak::new(),
             outrun: Arc::default(),
         };
         if let Some(stored) = stored {
@@ -239,16 +237,6 @@ impl Store {
             }
         }
         idle
-    }
-
-    /// The age of the oldest open transaction.
-    #[must_use]
-    pub fn oldest_transaction(&self) -> Option<Duration> {
-        let all = self.sessions().all.lock();
-        let open = all
-            .values()
-            .filter_map(|session| session.state.lock().open.upgrade());
-        open.map(|open| open.age()).max()
     }
 
     /// End sessions unused for longer than the session timeout of the options, and delete the

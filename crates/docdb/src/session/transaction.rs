@@ -11,6 +11,7 @@
 //!   transaction fails with `NoSuchTransaction`.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -18,7 +19,8 @@ use std::time::{Duration, Instant};
 
 use kv::Durability;
 use query::{Code, Error, Result};
-use stdx::sync::atomic::{AtomicUsize, Ordering};
+use stdx::sync::Mutex;
+use stdx::sync::atomic::Ordering;
 
 use super::registry::State;
 use super::stored::{committed, key};
@@ -166,7 +168,14 @@ impl Store {
     /// The number of open transactions.
     #[must_use]
     pub fn open_transactions(&self) -> usize {
-        OPEN.load(Ordering::Relaxed)
+        self.sessions().open.slots.lock().taken.len()
+    }
+
+    /// The age of the oldest open transaction.
+    #[must_use]
+    pub fn oldest_transaction(&self) -> Option<Duration> {
+        let slots = self.sessions().open.slots.lock();
+        slots.taken.first().map(|(begun, _)| begun.elapsed())
     }
 
     fn start(self: &Arc<Store>, state: &mut State, number: i64) -> Result<Sender<Task>> {
@@ -188,10 +197,9 @@ impl Store {
         let (sender, tasks) = channel();
         let store = Arc::clone(self);
         let outrun = Arc::clone(&state.outrun);
-        let counted = Arc::new(Counted::new()?);
-        state.open = Arc::downgrade(&counted);
+        let slot = Slot::take(Arc::clone(self))?;
         let body = move || {
-            let _counted = counted;
+            let _slot = slot;
             serve(&store, &tasks, deadline, outrun);
         };
         stdx::sync::spawn("transaction", body).map_err(|e| {
@@ -208,36 +216,47 @@ impl Store {
     }
 }
 
-static OPEN: AtomicUsize = AtomicUsize::new(0);
-
-/// A slot of the [`OPEN_MAX`] transactions that may be open.
-pub(super) struct Counted {
-    begun: Instant,
+/// The open transactions of a store, at most [`OPEN_MAX`].
+#[derive(Default)]
+pub(super) struct Open {
+    slots: Mutex<Slots>,
 }
 
-impl Counted {
-    fn new() -> Result<Counted> {
-        let counted = Counted {
-            begun: stdx::time::now(),
-        };
-        if OPEN_MAX < OPEN.fetch_add(1, Ordering::Relaxed) + 1 {
+#[derive(Default)]
+struct Slots {
+    /// When each transaction began, with a number that distinguishes equal times.
+    taken: BTreeSet<(Instant, u64)>,
+    /// The number of the slot taken last.
+    last: u64,
+}
+
+/// The slot of an open transaction.
+struct Slot {
+    store: Arc<Store>,
+    key: (Instant, u64),
+}
+
+impl Slot {
+    fn take(store: Arc<Store>) -> Result<Slot> {
+        let mut slots = store.sessions().open.slots.lock();
+        if OPEN_MAX <= slots.taken.len() {
             return Err(Error::new(
                 Code::TEMPORARILY_UNAVAILABLE,
                 format!("{OPEN_MAX} transactions are open"),
             ));
         }
-        Ok(counted)
-    }
-
-    /// How long the transaction has been open.
-    pub(super) fn age(&self) -> Duration {
-        self.begun.elapsed()
+        slots.last += 1;
+        let key = (stdx::time::now(), slots.last);
+        slots.taken.insert(key);
+        drop(slots);
+        Ok(Slot { store, key })
     }
 }
 
-impl Drop for Counted {
+impl Drop for Slot {
     fn drop(&mut self) {
-        OPEN.fetch_sub(1, Ordering::Relaxed);
+        let was_taken = (self.store.sessions().open.slots.lock().taken).remove(&self.key);
+        assert!(was_taken, "a transaction has one slot");
     }
 }
 

@@ -6,11 +6,11 @@ use query::{Code, Error, Namespace, Result};
 use super::insert::WriteError;
 use super::portions::{Portions, Target};
 use super::seek::{Seek, Selection};
+use super::statements::{Attempt, run_each};
 use crate::collection::Collection;
 use crate::entries::Writer;
-use crate::error::is_fatal;
 use crate::find::DELETE;
-use crate::session::{Done, Retry};
+use crate::session::Done;
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -81,27 +81,17 @@ impl Store {
         ordered: bool,
     ) -> Result<DeleteReply> {
         self.check_writable(op, ns)?;
-        let retry = self.begin_retry(op)?;
-        let mut reply = DeleteReply::default();
-        for (index, statement) in statements.iter().enumerate() {
-            let stmt = op.session.as_ref().map_or(0, |session| session.stmt(index));
-            if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
-                reply.retried.push(stmt);
-                reply.n += done.n;
-                continue;
-            }
-            match self.delete_one(op, ns, statement, retry.as_ref(), stmt) {
-                Ok(n) => reply.n += n,
-                Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
-                Err(error) => {
-                    reply.errors.push(WriteError { index, error });
-                    if ordered {
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(reply)
+        let run = |statement: &DeleteStatement, retry: Attempt<'_>| {
+            self.delete_one(op, ns, statement, retry)
+        };
+        let mut n = 0;
+        let mut add = |_, done: Done| n += done.n;
+        let ran = run_each(self, op, (statements, ordered), &run, &mut add)?;
+        Ok(DeleteReply {
+            n,
+            errors: ran.errors,
+            retried: ran.retried,
+        })
     }
 
     fn delete_one(
@@ -109,9 +99,8 @@ impl Store {
         op: &Op<'_>,
         ns: &Namespace,
         statement: &DeleteStatement,
-        retry: Option<&Retry<'_>>,
-        stmt: i32,
-    ) -> Result<i64> {
+        retry: Attempt<'_>,
+    ) -> Result<Done> {
         let collection = self.collection_for(op, ns)?;
         let seek = Seek::parse(op, &statement.selection(), collection.as_deref())?;
         if statement.multi && retry.is_some() {
@@ -122,25 +111,29 @@ impl Store {
         }
         if collection.is_none() {
             op.plan("EOF");
-            return Ok(0);
+            return Ok(Done::default());
         }
         if statement.multi {
-            return self.delete_all(op, Target::new(ns, collection.as_deref()), &seek, false);
+            let target = Target::new(ns, collection.as_deref());
+            return Ok(Done {
+                n: self.delete_all(op, target, &seek, false)?,
+                ..Done::default()
+            });
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
             let Some(collection) = work.collection(ns)? else {
-                return Ok(0);
+                return Ok(done);
             };
             work.hold_capped(&collection)?;
             if let Some(found) = seek.first(op, work, &collection)? {
                 Writer::new(work).remove(&collection, &found.record, &found.document)?;
                 done.n = 1;
             }
-            if let Some(retry) = retry {
+            if let Some((retry, stmt)) = retry {
                 retry.remember(work, stmt, 1, &done)?;
             }
-            Ok(done.n)
+            Ok(done)
         })
     }
 

@@ -6,10 +6,11 @@ use query::update::Update;
 use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Seek, Selection};
+use super::statements::{Attempt, attempt};
 use super::update::{Change, upsert};
 use crate::entries::Writer;
 use crate::find::{DELETE, UPDATE};
-use crate::session::{Done, Retry};
+use crate::session::Done;
 use crate::store::Store;
 use crate::txn::{Op, Work};
 
@@ -73,9 +74,6 @@ pub struct FindAndModifyReply {
     pub retried: bool,
 }
 
-/// Maximum attempts of an upsert when concurrent writers insert its document first.
-const UPSERTS: u32 = 10;
-
 impl Store {
     /// Change or delete one document and return it.
     ///
@@ -133,25 +131,10 @@ impl Store {
             projection: projection.as_ref(),
             retry: retry.as_ref().map(|retry| (retry, stmt)),
         };
-        self.run_task(&task)
-    }
-
-    fn run_task(&self, task: &Task<'_>) -> Result<FindAndModifyReply> {
-        let mut attempt = 0;
-        loop {
-            match self.write(task.op, &mut |work| task.run(work)) {
-                Err(e)
-                    if e.code == Code::DUPLICATE_KEY
-                        && task.asked.upsert
-                        && task.op.transaction.is_none()
-                        && attempt < UPSERTS =>
-                {
-                    attempt += 1;
-                }
-                Err(e) => return Err(e.within("Plan executor error during findAndModify")),
-                done => return done,
-            }
-        }
+        let done = attempt(op, asked.upsert, &mut || {
+            self.write(op, &mut |work| task.run(work))
+        });
+        done.map_err(|error| error.within("Plan executor error during findAndModify"))
     }
 }
 
@@ -162,7 +145,7 @@ struct Task<'a> {
     seek: &'a Seek,
     update: Option<&'a Update>,
     projection: Option<&'a Projection>,
-    retry: Option<(&'a Retry<'a>, i32)>,
+    retry: Attempt<'a>,
 }
 
 impl Task<'_> {

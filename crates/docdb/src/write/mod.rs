@@ -7,6 +7,7 @@ mod insert;
 mod merge;
 mod portions;
 mod seek;
+mod statements;
 mod update;
 mod validate;
 

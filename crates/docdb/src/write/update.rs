@@ -14,18 +14,15 @@ use query::{Code, Error, Namespace, Result};
 use super::insert::WriteError;
 use super::portions::{Portions, Target};
 use super::seek::{Found, Seek, Selection};
+use super::statements::{Attempt, attempt, run_each};
 use super::validate::validate;
 use crate::collection::{Collection, Gathered};
 use crate::document;
 use crate::entries::{Untouched, Writer};
-use crate::error::is_fatal;
 use crate::find::UPDATE;
-use crate::session::{Done, Retry};
+use crate::session::Done;
 use crate::store::Store;
 use crate::txn::{Op, Work};
-
-/// Maximum attempts of an upsert when concurrent writers insert its document first.
-const UPSERTS: u32 = 10;
 
 /// One statement of an `update` command.
 #[derive(Clone, Debug)]
@@ -111,34 +108,22 @@ impl Store {
         bypass_validation: bool,
     ) -> Result<UpdateReply> {
         self.check_writable(op, ns)?;
-        let retry = self.begin_retry(op)?;
-        let mut reply = UpdateReply::default();
-        for (index, statement) in statements.iter().enumerate() {
-            let stmt = op.session.as_ref().map_or(0, |session| session.stmt(index));
-            if let Some(done) = retry.as_ref().and_then(|retry| retry.done(stmt)) {
-                reply.retried.push(stmt);
-                reply.add(index, done.n, done.modified, done.upserted);
-                continue;
-            }
+        let run = |statement: &UpdateStatement, retry: Attempt<'_>| {
             let one = One {
                 store: self,
                 op,
                 ns,
                 statement,
                 bypass: bypass_validation,
-                retry: retry.as_ref().map(|retry| (retry, stmt)),
+                retry,
             };
-            match one.run() {
-                Ok(done) => reply.add(index, done.n, done.modified, done.upserted),
-                Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),
-                Err(error) => {
-                    reply.errors.push(WriteError { index, error });
-                    if ordered {
-                        break;
-                    }
-                }
-            }
-        }
+            one.run()
+        };
+        let mut reply = UpdateReply::default();
+        let mut add = |index, done| reply.add(index, done);
+        let ran = run_each(self, op, (statements, ordered), &run, &mut add)?;
+        reply.errors = ran.errors;
+        reply.retried = ran.retried;
         Ok(reply)
     }
 
@@ -154,10 +139,10 @@ impl Store {
 }
 
 impl UpdateReply {
-    fn add(&mut self, index: usize, n: i64, modified: i64, upserted: Option<Bson>) {
-        self.n += n;
-        self.n_modified += modified;
-        self.upserted.extend(upserted.map(|id| (index, id)));
+    fn add(&mut self, index: usize, done: Done) {
+        self.n += done.n;
+        self.n_modified += done.modified;
+        self.upserted.extend(done.upserted.map(|id| (index, id)));
     }
 }
 
@@ -168,7 +153,7 @@ struct One<'a> {
     ns: &'a Namespace,
     statement: &'a UpdateStatement,
     bypass: bool,
-    retry: Option<(&'a Retry<'a>, i32)>,
+    retry: Attempt<'a>,
 }
 
 impl One<'_> {
@@ -205,20 +190,9 @@ impl One<'_> {
                 return Ok(done);
             }
         }
-        let mut attempt = 0;
-        loop {
-            match self.single(&seek, &update) {
-                Err(e)
-                    if e.code == Code::DUPLICATE_KEY
-                        && statement.upsert
-                        && self.op.transaction.is_none()
-                        && attempt < UPSERTS =>
-                {
-                    attempt += 1;
-                }
-                done => return done,
-            }
-        }
+        attempt(self.op, statement.upsert, &mut || {
+            self.single(&seek, &update)
+        })
     }
 
     fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {

@@ -6,7 +6,7 @@
 //! canonical and is read as zero, as the standard requires.
 
 use bson::Decimal128;
-use dec::Context;
+use dec::{Context, Decimal};
 
 /// Exponents are in the range `-BIAS..=MAX_EXPONENT`.
 const BIAS: i32 = 6176;
@@ -14,6 +14,8 @@ const BIAS: i32 = 6176;
 pub const MAX_EXPONENT: i32 = 6111;
 /// The least exponent.
 pub const MIN_EXPONENT: i32 = -BIAS;
+/// Maximum exponent of [`wide_context`]: `dec` refuses to compute its functions with a wider range.
+const LARGEST_EXPONENT: isize = 999_999;
 /// One more than the greatest coefficient: 10^34.
 pub const COEFFICIENT_LIMIT: u128 = 10_u128.pow(34);
 
@@ -211,6 +213,18 @@ impl Parts {
             }
         }
     }
+}
+
+/// The context of arithmetic with decimals of `N` units of 3 digits.
+pub(super) fn wide_context<const N: usize>() -> Context<Decimal<N>> {
+    let mut context = Context::<Decimal<N>>::default();
+    context
+        .set_max_exponent(LARGEST_EXPONENT)
+        .expect("a limit that dec documents");
+    context
+        .set_min_exponent(-LARGEST_EXPONENT)
+        .expect("a limit that dec documents");
+    context
 }
 
 /// Converts a decimal for arithmetic by `dec`.

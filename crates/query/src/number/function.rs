@@ -3,25 +3,16 @@
 use bson::Decimal128;
 use dec::{Context, Decimal};
 
-use super::decimal::{Parts, from_dec, to_dec};
+use super::decimal::{Parts, from_dec, to_dec, wide_context};
 use super::{Number, compare};
 use crate::{Error, Result};
 
 /// A decimal with digits to spare for the intermediate results of functions: 13 units of 3 digits.
 type Wide = Decimal<13>;
 
-/// Maximum exponent: `dec` refuses to compute its functions with a wider range.
-const LARGEST_EXPONENT: isize = 999_999;
-
 /// Applies `function` to a decimal, with `dec`'s wide numbers, and rounds the result once.
 fn wide(number: Decimal128, function: impl FnOnce(&mut Context<Wide>, &mut Wide)) -> Decimal128 {
-    let mut context = Context::<Wide>::default();
-    context
-        .set_max_exponent(LARGEST_EXPONENT)
-        .expect("a limit that dec documents");
-    context
-        .set_min_exponent(-LARGEST_EXPONENT)
-        .expect("a limit that dec documents");
+    let mut context = wide_context();
     let mut value = Wide::from(to_dec(number));
     function(&mut context, &mut value);
     from_dec(Context::<dec::Decimal128>::default().from_decimal(&value))

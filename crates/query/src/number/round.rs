@@ -3,7 +3,7 @@
 use dec::{Context, Rounding};
 
 use super::Number;
-use super::decimal::{self, COEFFICIENT_LIMIT, Parts, from_dec, to_dec};
+use super::decimal::{self, Parts, from_dec, to_dec};
 use crate::{Error, Result};
 
 impl Number {
@@ -83,30 +83,9 @@ fn quantize(number: bson::Decimal128, place: i32, rounding: Rounding) -> bson::D
     context.set_rounding(rounding);
     let rounded = from_dec(context.quantize(to_dec(number), to_dec(one.pack())));
     if Parts::of(rounded).is_nan() {
-        return padded(parts).pack();
+        return parts.padded().pack();
     }
     rounded
-}
-
-/// The same number with trailing zeros: 34 digits in all, or fewer if the exponent allows no more.
-fn padded(parts: Parts) -> Parts {
-    let Parts::Finite {
-        negative,
-        mut coefficient,
-        mut exponent,
-    } = parts
-    else {
-        return parts;
-    };
-    while coefficient < COEFFICIENT_LIMIT / 10 && exponent > decimal::MIN_EXPONENT {
-        coefficient *= 10;
-        exponent -= 1;
-    }
-    Parts::Finite {
-        negative,
-        coefficient,
-        exponent,
-    }
 }
 
 fn integer(rounded: bson::Decimal128, name: &str) -> Result<i64> {

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use bson::Decimal128;
 use dec::{Context, Decimal};
 
-use super::decimal::{Parts, from_dec, to_dec};
+use super::decimal::{Parts, from_dec, to_dec, wide_context};
 use super::pi;
 
 /// 90 digits: 34 of the result, 38 that are lost near a multiple of a quarter turn, 18 to spare.
@@ -30,31 +30,17 @@ const MIDDLE_POWER: i32 = 40;
 /// than 100 terms.
 const TERMS: u32 = 200;
 
-/// Maximum exponent: `dec` refuses to compute its functions with a wider range.
-const LARGEST_EXPONENT: isize = 999_999;
-
 static MIDDLE_TURN: LazyLock<Middle> = LazyLock::new(turn::<60>);
 static HUGE_TURN: LazyLock<Huge> = LazyLock::new(turn::<2100>);
 static PI: LazyLock<Wide> = LazyLock::new(|| {
-    context::<30>()
+    wide_context::<30>()
         .parse(pi::text(100))
         .expect("digits, a point and digits are the syntax of a decimal")
 });
 
-fn context<const N: usize>() -> Context<Decimal<N>> {
-    let mut context = Context::<Decimal<N>>::default();
-    context
-        .set_max_exponent(LARGEST_EXPONENT)
-        .expect("a limit that dec documents");
-    context
-        .set_min_exponent(-LARGEST_EXPONENT)
-        .expect("a limit that dec documents");
-    context
-}
-
 /// Two pi to all digits of the type.
 fn turn<const N: usize>() -> Decimal<N> {
-    let mut context = context::<N>();
+    let mut context = wide_context::<N>();
     let mut turn = context
         .parse(pi::text(N * 3))
         .expect("digits, a point and digits are the syntax of a decimal");
@@ -68,7 +54,7 @@ struct Calculator(Context<Wide>);
 
 impl Calculator {
     fn new() -> Calculator {
-        Calculator(context::<30>())
+        Calculator(wide_context::<30>())
     }
 
     fn whole(&mut self, number: u32) -> Wide {
@@ -267,7 +253,7 @@ impl Calculator {
     }
 
     fn remainder<const N: usize>(&mut self, x: Decimal128, turn: &Decimal<N>) -> Wide {
-        let mut context = context::<N>();
+        let mut context = wide_context::<N>();
         let mut angle = Decimal::<N>::from(to_dec(x));
         context.rem(&mut angle, turn);
         self.0.to_width(angle)

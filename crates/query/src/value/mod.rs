@@ -9,6 +9,7 @@ pub use compare::{
     compare, compare_mixed, compare_raw, compare_raw_documents, compare_raw_with, compare_with,
 };
 pub use equivalence::{equivalence_key, equivalence_key_raw};
+pub use view::encoded;
 
 #[cfg(test)]
 pub(crate) mod random;

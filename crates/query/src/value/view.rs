@@ -58,7 +58,7 @@ impl<'a> View<'a> {
             RawBsonRef::Binary(binary) => View::Binary(binary.subtype.into(), binary.bytes),
             RawBsonRef::ObjectId(id) => View::ObjectId(id.bytes()),
             RawBsonRef::DateTime(date) => View::Date(date.timestamp_millis()),
-            RawBsonRef::DbPointer(_) => View::DbPointer(value_bytes(value.into())),
+            RawBsonRef::DbPointer(_) => View::DbPointer(encoded(value)),
             RawBsonRef::MaxKey => View::MaxKey,
             RawBsonRef::MinKey => View::MinKey,
         }
@@ -87,7 +87,9 @@ impl<'a> View<'a> {
             Bson::Binary(binary) => View::Binary(binary.subtype.into(), &binary.bytes),
             Bson::ObjectId(id) => View::ObjectId(id.bytes()),
             Bson::DateTime(date) => View::Date(date.timestamp_millis()),
-            Bson::DbPointer(pointer) => View::DbPointer(value_bytes(pointer.clone().into())),
+            Bson::DbPointer(pointer) => {
+                View::DbPointer(encoded(RawBson::from(pointer.clone()).as_raw_bson_ref()))
+            }
             Bson::MaxKey => View::MaxKey,
             Bson::MinKey => View::MinKey,
         }
@@ -118,8 +120,9 @@ impl<'a> View<'a> {
     }
 }
 
-/// The bytes of a value whose type the crate `bson` gives no access to.
-fn value_bytes(value: RawBson) -> Vec<u8> {
+/// The bytes of a value in BSON, also of one whose type the crate `bson` gives no access to.
+#[must_use]
+pub fn encoded(value: RawBsonRef<'_>) -> Vec<u8> {
     let mut holder = RawDocumentBuf::new();
     holder.append(bson::raw::cstr!(""), value);
     // Cut off the length of the document, the type and the empty name before the value, and the

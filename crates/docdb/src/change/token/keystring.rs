@@ -37,9 +37,12 @@
 //! order of their document keys does not matter.
 
 use bson::spec::ElementType;
-use bson::{Decimal128, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, Uuid};
+use bson::{Decimal128, RawArray, RawBsonRef, RawDocument, Timestamp, Uuid};
 use query::Result;
 use query::number::Number;
+use query::value::encoded;
+
+use crate::key;
 
 const END: u8 = 0x04;
 const MIN_KEY: u8 = 0x0A;
@@ -196,13 +199,7 @@ impl Writer {
 
     fn string(&mut self, kind: u8, text: &str) {
         self.bytes.push(kind);
-        for (index, part) in text.split('\0').enumerate() {
-            if index > 0 {
-                self.bytes.extend_from_slice(&[0, 0xFF]);
-            }
-            self.bytes.extend_from_slice(part.as_bytes());
-        }
-        self.bytes.push(0);
+        key::escape(&mut self.bytes, text.as_bytes());
     }
 
     fn fields(&mut self, document: &RawDocument) -> Result<()> {
@@ -227,14 +224,10 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes a DBPointer. The `bson` crate shows its parts only in a document that holds it.
     fn pointer(&mut self, value: RawBsonRef<'_>) {
-        let mut holder = RawDocumentBuf::new();
-        holder.append(bson::raw::cstr!(""), value);
-        // After the length of the document, the type and an empty name: the length of the
-        // namespace, which includes its final zero, the namespace, and the ObjectId.
-        let bytes = holder.as_bytes();
-        let body = bytes.get(10..bytes.len() - 1).unwrap_or_default();
+        // The length of the namespace, which includes its final zero, the namespace, the ObjectId.
+        let bytes = encoded(value);
+        let body = bytes.get(4..).unwrap_or_default();
         let (namespace, id) = body.split_at(body.len().saturating_sub(12));
         let namespace = namespace.strip_suffix(&[0]).unwrap_or(namespace);
         let length = u32::try_from(namespace.len()).expect("BSON counts in 32 bits");
