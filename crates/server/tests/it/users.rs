@@ -11,8 +11,8 @@ use kv::{
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
 };
 
-use crate::auth::as_user;
-use crate::client::{Client, Site};
+use crate::auth::{as_user, guarded};
+use crate::client::{Client, Site, await_so};
 
 const USERS: i32 = 5_000;
 
@@ -256,4 +256,44 @@ fn strangers_who_end_sessions_make_the_store_write_nothing() {
     assert_eq!(batches.load(Ordering::Relaxed), before);
     as_user(&site, "admin", "root").ok("admin", end);
     assert_eq!(batches.load(Ordering::Relaxed), before + 1);
+}
+
+/// T1: a user that loses a role while its command waits for the turn is refused.
+#[test]
+fn a_command_that_waited_is_authorized_again() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let system = doc! {"createUser": "system", "pwd": "secret", "roles": ["__system"]};
+    root.ok("admin", system);
+    let resource = doc! {"db": "test", "collection": ""};
+    let privilege = doc! {"resource": resource, "actions": ["grantRole"]};
+    root.ok(
+        "test",
+        doc! {"createRole": "own", "privileges": [privilege], "roles": []},
+    );
+    root.ok(
+        "test",
+        doc! {"createUser": "owner", "pwd": "secret", "roles": ["own"]},
+    );
+    // The role is taken from each of them, so the command that drops it has the turn for long.
+    let all: Vec<Bson> = (0..USERS).map(|n| user(n).into()).collect();
+    let mut system = as_user(&site, "admin", "system");
+    system.ok("admin", doc! {"insert": "system.users", "documents": all});
+    let mut owner = as_user(&site, "test", "owner");
+    let mut watcher = as_user(&site, "admin", "root");
+    root.send("test", doc! {"dropAllRolesFromDatabase": 1}, 0);
+    let filter = doc! {"currentOp": 1, "command.dropAllRolesFromDatabase": {"$exists": true}};
+    await_so("the roles to be dropped", || {
+        let shown = watcher.ok("admin", filter.clone());
+        !shown.get_array("inprog").unwrap().is_empty()
+    });
+    let granted = owner.run("test", doc! {"grantRolesToUser": "owner", "roles": ["own"]});
+    let (_, dropped) = root.receive().unwrap();
+    assert_eq!(dropped.get_f64("ok").unwrap(), 1.0, "{dropped}");
+    // It may have had the turn first; otherwise it must not learn whether the role exists.
+    let refused = granted.get_i32("code").is_ok_and(|code| code == 13);
+    assert!(
+        refused || granted.get_f64("ok").unwrap() == 1.0,
+        "{granted}"
+    );
 }
