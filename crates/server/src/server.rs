@@ -148,7 +148,7 @@ impl Server {
             parameters,
             memory: Budget::new(0),
             processors: Processors::new(2 * processors),
-            metrics: Metrics::new(commands.iter().map(|command| command.name)),
+            metrics: Metrics::new(commands.iter()),
             commands,
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,

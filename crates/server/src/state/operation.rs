@@ -146,4 +146,10 @@ impl Operation {
     pub(crate) fn taken(&self) -> Duration {
         self.started.elapsed()
     }
+
+    /// The time that it has been running, without its waits for documents that other clients
+    /// insert: those say nothing about the server.
+    pub(crate) fn worked(&self) -> Duration {
+        self.taken().saturating_sub(self.examined.waited())
+    }
 }

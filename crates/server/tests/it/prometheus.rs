@@ -183,6 +183,38 @@ fn the_oldest_open_transaction_is_reported() {
     await_so("the transaction to end", || oldest().abs() < f64::EPSILON);
 }
 
+/// The wait of a tailable cursor is no duration of the server: what is measured is the work beside
+/// it, which takes less by orders of magnitude.
+#[test]
+fn the_wait_for_documents_is_not_measured() {
+    const WAIT: i32 = 2_000;
+    let site = Site::with(|config| config.prometheus_port = Some(0));
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "t", "capped": true, "size": 4096});
+    client.ok("test", doc! {"insert": "t", "documents": [{"_id": 1}]});
+    let find = doc! {"find": "t", "tailable": true, "awaitData": true};
+    let reply = client.ok("test", find);
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "t", "maxTimeMS": WAIT};
+    client.ok("test", more);
+    let (_, body) = ask(&site, "GET /metrics HTTP/1.1");
+    let seconds = |name: &str| sample(&body, name).unwrap();
+    let count = "romanesco_command_duration_seconds_count{command=\"getMore\"}";
+    assert_eq!(seconds(count), 1.0);
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let latencies = status.get_document("opLatencies").unwrap();
+    let reads = latencies.get_document("reads").unwrap();
+    let wait = f64::from(WAIT) / 1e3;
+    for taken in [
+        seconds("romanesco_command_duration_seconds_sum{command=\"getMore\"}"),
+        seconds("romanesco_operation_duration_seconds_sum{class=\"read\"}"),
+        seconds("romanesco_command_seconds_total{class=\"read\"}"),
+        reads.get_i64("latency").unwrap() as f64 / 1e6,
+    ] {
+        assert!(taken < wait, "{taken}");
+    }
+}
+
 #[test]
 fn there_is_no_endpoint_by_default() {
     let site = Site::new();
