@@ -104,10 +104,23 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
 
 /// An engine that counts batches, and whose reads fail while `fails` is set. Write transactions are
 /// unaffected.
-struct Watched {
+pub(crate) struct Watched {
     inner: Box<dyn Engine>,
     fails: Arc<AtomicBool>,
     batches: Arc<AtomicU64>,
+    /// Whether it has no statistics.
+    pub(crate) blind: bool,
+}
+
+impl Watched {
+    pub(crate) fn of(inner: Box<dyn Engine>) -> Watched {
+        Watched {
+            inner,
+            fails: Arc::default(),
+            batches: Arc::default(),
+            blind: false,
+        }
+    }
 }
 
 impl Engine for Watched {
@@ -181,7 +194,10 @@ impl Engine for Watched {
     }
 
     fn stats(&self) -> Result<EngineStats> {
-        self.inner.stats()
+        match self.blind {
+            true => Err(Error::unsupported("test", "statistics")),
+            false => self.inner.stats(),
+        }
     }
 
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
@@ -205,9 +221,8 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let options = kv::EngineOptions::default();
     let fails = Arc::new(AtomicBool::new(false));
     let engine = Watched {
-        inner: factory.open(folder.path(), &options).unwrap(),
         fails: Arc::clone(&fails),
-        batches: Arc::default(),
+        ..Watched::of(factory.open(folder.path(), &options).unwrap())
     };
     let site = Site::over(Arc::new(engine), folder, |_| ()).unwrap();
     let mut client = site.client();
@@ -238,9 +253,8 @@ fn strangers_who_end_sessions_make_the_store_write_nothing() {
     let options = kv::EngineOptions::default();
     let batches = Arc::new(AtomicU64::new(0));
     let engine = Watched {
-        inner: factory.open(folder.path(), &options).unwrap(),
-        fails: Arc::default(),
         batches: Arc::clone(&batches),
+        ..Watched::of(factory.open(folder.path(), &options).unwrap())
     };
     let site = Site::over(Arc::new(engine), folder, |config| {
         config.authorization = true;
