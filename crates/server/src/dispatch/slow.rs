@@ -18,6 +18,7 @@ use crate::long::long;
 use crate::request::{Request, namespace, shown};
 use crate::state::brief::cut;
 use crate::state::clock;
+use crate::watch::Slow;
 
 /// Size of a `system.profile` collection in bytes: MongoDB's value.
 const PROFILE_BYTES: i32 = 1 << 20;
@@ -165,7 +166,8 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         add_error(&mut attributes, error);
     }
     if let Some(watch) = &request.server.watch {
-        watch.slow.lock().keep(&attributes);
+        let slow = Slow::of(&attributes);
+        watch.slow.lock().keep(slow);
     }
     let name = request.client.name();
     request
