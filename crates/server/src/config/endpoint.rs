@@ -101,11 +101,14 @@ impl EndpointConfig {
 
 /// Whether only this machine reaches the addresses, which are separated by commas.
 pub(crate) fn is_loopback(addresses: &str) -> bool {
-    let one = |name: &str| {
-        let address = name.trim_start_matches('[').trim_end_matches(']');
-        name == "localhost" || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    };
+    let one = |name| name == "localhost" || address(name).is_some_and(|ip| ip.is_loopback());
     addresses.split(',').map(str::trim).all(one)
+}
+
+/// The address that a name is, if it is one; that of IPv6 may be in brackets.
+pub(crate) fn address(name: &str) -> Option<IpAddr> {
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    literal.parse().ok()
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>, String> {

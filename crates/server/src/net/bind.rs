@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::config::Config;
+use crate::config::{Config, address};
 use crate::limits::BACKLOG;
 
 /// Bound sockets.
@@ -187,8 +187,7 @@ fn resolve(name: &str, ipv6: bool) -> io::Result<Vec<IpAddr>> {
         "*" => return Ok(both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED)),
         _ => {}
     }
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = literal.parse() {
+    if let Some(address) = address(name) {
         return Ok(vec![address]);
     }
     let found: Vec<IpAddr> = (name, 0)

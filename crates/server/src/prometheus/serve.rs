@@ -9,7 +9,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +30,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::collect::collect;
 use super::page;
-use crate::config::is_loopback;
+use crate::config::{address, is_loopback};
 use crate::limits::SCRAPERS;
 use crate::server::Server;
 use crate::tls;
@@ -246,8 +245,7 @@ fn is_local(host: &str) -> bool {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || address.parse::<IpAddr>().is_ok()
+    name == "localhost" || address(name).is_some()
 }
 
 fn stopping() -> Answer {
