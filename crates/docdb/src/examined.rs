@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +24,7 @@ pub struct Examined {
     documents: AtomicU64,
     sorted: AtomicBool,
     used_disk: AtomicBool,
+    waited_micros: AtomicU64,
     plans: Mutex<Vec<Leaf>>,
     progress: Progress,
 }
@@ -109,6 +111,12 @@ impl Examined {
         self.used_disk.load(Ordering::Relaxed)
     }
 
+    /// How long it waited for documents that other clients insert.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        Duration::from_micros(self.waited_micros.load(Ordering::Relaxed))
+    }
+
     /// Progress of the current stage, if its length is known.
     #[must_use]
     pub fn stage(&self) -> Option<Stage> {
@@ -133,6 +141,12 @@ impl Examined {
     /// Record that temporary files were written.
     pub(crate) fn spills(&self) {
         self.used_disk.store(true, Ordering::Relaxed);
+    }
+
+    /// Record a wait for documents that other clients insert.
+    pub(crate) fn waits(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.waited_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
     /// Record an executed plan with these leaves. Statements of one command often read by the same

@@ -141,6 +141,7 @@ codes! {
     API_DEPRECATION_ERROR = 324, "APIDeprecationError";
     UNSUPPORTED_OP_QUERY_COMMAND = 352, "UnsupportedOpQueryCommand";
     CANNOT_CONVERT_INDEX_TO_UNIQUE = 359, "CannotConvertIndexToUnique";
+    COLLECTION_UUID_MISMATCH = 361, "CollectionUUIDMismatch";
     TEMPORARILY_UNAVAILABLE = 365, "TemporarilyUnavailable";
     REAUTHENTICATION_REQUIRED = 391, "ReauthenticationRequired";
     INGRESS_REQUEST_RATE_LIMIT_EXCEEDED = 462, "IngressRequestRateLimitExceeded";

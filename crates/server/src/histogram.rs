@@ -40,6 +40,14 @@ impl Histogram {
         self.micros.add(micros);
     }
 
+    /// Add the counts and the time of another one.
+    pub(crate) fn include(&self, other: &Histogram) {
+        for (bucket, count) in self.buckets.iter().zip(other.counts()) {
+            bucket.add(count);
+        }
+        self.micros.add(other.micros());
+    }
+
     /// The counts, bucket by bucket.
     pub(crate) fn counts(&self) -> [i64; BUCKETS] {
         self.buckets.each_ref().map(Counter::get)

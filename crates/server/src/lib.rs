@@ -20,6 +20,7 @@ mod counter;
 mod dispatch;
 pub mod failure;
 mod histogram;
+mod kernel;
 pub mod limits;
 mod long;
 mod metrics;

@@ -56,37 +56,16 @@ pub(crate) struct Documents {
 }
 
 /// Calls of one command.
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(crate) struct Calls {
+    /// The class of the command.
+    class: Class,
     /// Calls that ended.
     pub(crate) total: Counter,
     /// Calls that ended in an error.
     pub(crate) failed: Counter,
-    /// Their durations.
+    /// Their durations, except those of greetings, which may wait for a change of the topology.
     pub(crate) durations: Histogram,
-}
-
-/// Durations of commands by class.
-#[derive(Default, Debug)]
-pub(crate) struct Durations {
-    pub(crate) reads: Histogram,
-    pub(crate) writes: Histogram,
-    /// Other commands without greetings, which may wait for a change of the topology.
-    pub(crate) commands: Histogram,
-    /// The ends of transactions.
-    pub(crate) transactions: Histogram,
-}
-
-impl Durations {
-    /// The histograms with the names of their classes.
-    pub(crate) fn by_class(&self) -> [(&'static str, &Histogram); 4] {
-        [
-            ("read", &self.reads),
-            ("write", &self.writes),
-            ("command", &self.commands),
-            ("transaction", &self.transactions),
-        ]
-    }
 }
 
 /// Bytes before and after compression or expansion.
@@ -151,8 +130,6 @@ pub(crate) struct Metrics {
     pub(crate) commands: Latency,
     /// Latency of the ends of transactions.
     pub(crate) transactions: Latency,
-    /// Durations by class, for percentiles.
-    pub(crate) durations: Durations,
     /// Requests to the metrics endpoint without its token.
     pub(crate) untrusted: Counter,
     pub(crate) ops: OpCounters,
@@ -165,9 +142,17 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Counters at zero, with one entry for each command.
-    pub(crate) fn new(names: impl Iterator<Item = &'static str>) -> Metrics {
+    pub(crate) fn new(commands: impl Iterator<Item = &'static Command>) -> Metrics {
+        let none = |command: &'static Command| Calls {
+            class: command.class,
+            total: Counter::default(),
+            failed: Counter::default(),
+            durations: Histogram::default(),
+        };
         Metrics {
-            calls: names.map(|name| (name, Calls::default())).collect(),
+            calls: commands
+                .map(|command| (command.name, none(command)))
+                .collect(),
             compression: Compressor::ALL
                 .into_iter()
                 .map(|compressor| (compressor.name(), Compression::default()))
@@ -176,28 +161,41 @@ impl Metrics {
         }
     }
 
-    /// Count a command that has ended.
+    /// The durations by class, with the names of the classes: for each the sum of the durations of
+    /// its commands.
+    pub(crate) fn durations(&self) -> [(&'static str, Histogram); 4] {
+        let of = |class: Class| {
+            let sum = Histogram::default();
+            for calls in self.calls.values().filter(|calls| calls.class == class) {
+                sum.include(&calls.durations);
+            }
+            sum
+        };
+        [
+            ("read", of(Class::Read)),
+            ("write", of(Class::Write)),
+            ("command", of(Class::Command)),
+            ("transaction", of(Class::Transaction)),
+        ]
+    }
+
+    /// Count a command that has ended. `taken` is without waits for documents.
     pub(crate) fn finished(&self, command: &Command, taken: Duration, failed: bool) {
-        let by_class = &self.durations;
-        let (latency, durations) = match command.class {
-            Class::Read => (&self.reads, &by_class.reads),
-            Class::Write => (&self.writes, &by_class.writes),
-            Class::Command => (&self.commands, &by_class.commands),
-            Class::Transaction => (&self.transactions, &by_class.transactions),
+        let latency = match command.class {
+            Class::Read => &self.reads,
+            Class::Write => &self.writes,
+            Class::Command => &self.commands,
+            Class::Transaction => &self.transactions,
         };
         latency.record(taken);
-        // The duration of a greeting that waits says nothing about the server.
-        let measured = !command.has(GREETS);
-        if measured {
-            durations.record(taken);
-        }
         // Commands of other kinds count their documents and statements themselves.
         if command.kind == Kind::Command {
             self.ops.command.one();
         }
         if let Some(calls) = self.calls.get(command.name) {
             calls.total.one();
-            if measured {
+            // The duration of a greeting that waits says nothing about the server.
+            if !command.has(GREETS) {
                 calls.durations.record(taken);
             }
             if failed {

@@ -32,7 +32,7 @@ pub struct Running {
     server: Arc<Server>,
     runtime: Option<Runtime>,
     addresses: Vec<SocketAddr>,
-    metrics_address: Option<SocketAddr>,
+    metrics_addresses: Vec<SocketAddr>,
     /// Removed with it.
     _files: Vec<SocketFile>,
 }
@@ -64,9 +64,12 @@ impl Running {
             runtime.spawn(net::accept(Arc::clone(&server), listener));
         }
         let metrics = listening.metrics;
-        let metrics_address = metrics.as_ref().and_then(|l| l.local_addr().ok());
-        if let Some(listener) = metrics {
-            runtime.spawn(prometheus::serve(Arc::clone(&server), listener));
+        let metrics_addresses = metrics.iter().filter_map(|l| l.local_addr().ok());
+        let metrics_addresses: Vec<SocketAddr> = metrics_addresses.collect();
+        let places = prometheus::places();
+        for listener in metrics {
+            let places = Arc::clone(&places);
+            runtime.spawn(prometheus::serve(Arc::clone(&server), listener, places));
         }
         if server.watch.is_some() {
             runtime.spawn(prometheus::keep_history(Arc::clone(&server)));
@@ -83,7 +86,7 @@ impl Running {
             server,
             runtime: Some(runtime),
             addresses,
-            metrics_address,
+            metrics_addresses,
             _files: listening.files,
         }
     }
@@ -94,10 +97,10 @@ impl Running {
         &self.addresses
     }
 
-    /// Address of the Prometheus endpoint, if there is one.
+    /// The addresses of the Prometheus endpoint; none if it is off.
     #[must_use]
-    pub fn metrics_address(&self) -> Option<SocketAddr> {
-        self.metrics_address
+    pub fn metrics_addresses(&self) -> &[SocketAddr] {
+        &self.metrics_addresses
     }
 
     /// Serve until the process gets SIGTERM or SIGINT, or a client shuts the server down. SIGHUP

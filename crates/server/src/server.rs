@@ -148,7 +148,7 @@ impl Server {
             parameters,
             memory: Budget::new(0),
             processors: Processors::new(2 * processors),
-            metrics: Metrics::new(commands.iter().map(|command| command.name)),
+            metrics: Metrics::new(commands.iter()),
             commands,
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
@@ -301,19 +301,27 @@ impl Server {
         u32::try_from(rounds).unwrap_or_else(|_| mechanism.iterations())
     }
 
-    /// Reload the TLS files, and log the outcome.
+    /// Reload the TLS files, and log the outcome. Those of clients and those of the metrics are
+    /// replaced together.
     ///
     /// # Errors
-    /// `InvalidSSLConfiguration`, naming the file; then the certificates before stay in use.
+    /// `InvalidSSLConfiguration`, naming the file; then all certificates before stay in use.
     pub(crate) fn rotate_certificates(&self) -> Result<()> {
         let all: Vec<&Tls> = self.tls.iter().chain(self.gate.tls.as_ref()).collect();
         if all.is_empty() {
             let message = "there are no certificates to rotate: net.tls.mode is disabled";
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
         }
-        let failed: Vec<String> = all.iter().filter_map(|tls| tls.reload().err()).collect();
+        let (mut read, mut failed) = (Vec::new(), Vec::new());
+        for tls in all {
+            match tls.read() {
+                Ok(fresh) => read.push((tls, fresh)),
+                Err(error) => failed.push(error),
+            }
+        }
         if failed.is_empty() {
-            for tls in all {
+            for (tls, fresh) in read {
+                tls.replace(fresh);
                 let attributes = doc! {
                     "subject": tls.own_subject(),
                     "notAfter": tls.expires(),

@@ -1,12 +1,11 @@
 //! The first lines of the log: what starts, with which settings and limits, and what to be warned
 //! of. The identifiers are MongoDB's where it has the line.
 
-use std::fs;
-
 use bson::{Document, doc};
 use rustix::process::{Resource, getrlimit};
 
 use crate::config::{Config, Memory, TlsMode};
+use crate::kernel;
 use crate::long::long;
 use crate::server::hostname;
 use crate::state::log::Log;
@@ -39,7 +38,7 @@ pub(crate) fn describe(config: &Config, log: &Log) {
         "targetArch": std::env::consts::ARCH,
     };
     say("CONTROL", 23_403, "Build Info", doc! {"buildInfo": build});
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = kernel::text("/proc/sys/kernel/osrelease");
     let system = doc! {"name": std::env::consts::OS, "version": kernel.trim()};
     say("CONTROL", 51_765, "Operating System", doc! {"os": system});
     let options = doc! {"options": config.parsed.clone()};

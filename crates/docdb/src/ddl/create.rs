@@ -116,7 +116,10 @@ impl Store {
     /// As [`Store::create_uncommitted`] in a transaction.
     pub(crate) fn ensure_collection(&self, op: &Op<'_>, ns: &Namespace) -> Result<Arc<Collection>> {
         check_not_views(ns)?;
-        if let Some(found) = self.named(op, ns)? {
+        let found = self.named(op, ns)?;
+        let collection = found.as_ref().and_then(|found| found.collection());
+        self.check_uuid(op, ns, collection.map(|collection| &**collection))?;
+        if let Some(found) = found {
             return found.collection().cloned().ok_or_else(|| is_view(ns));
         }
         check_new(ns)?;

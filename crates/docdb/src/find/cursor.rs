@@ -72,7 +72,12 @@ impl FindCursor {
             if !waits || deadline <= stdx::time::now() {
                 return Ok((collector, false));
             }
-            writes = wait(store, op, writes, deadline)?;
+            let begun = stdx::time::now();
+            let waited = wait(store, op, writes, deadline);
+            if let Some(examined) = &op.examined {
+                examined.waits(begun.elapsed());
+            }
+            writes = waited?;
         }
     }
 }

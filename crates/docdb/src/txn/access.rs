@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bson::doc;
 use kv::Snapshot;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::MutexGuard;
@@ -174,6 +175,37 @@ impl Store {
     ) -> Result<Option<Arc<Collection>>> {
         let named = self.named(op, ns)?;
         Ok(named.and_then(|named| named.collection().cloned()))
+    }
+
+    /// Check that `found`, the collection that `ns` names, has the UUID that the operation expects,
+    /// if it expects one.
+    ///
+    /// # Errors
+    /// `CollectionUUIDMismatch`, with the name of the collection of this database that has the
+    /// UUID.
+    pub(crate) fn check_uuid(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        found: Option<&Collection>,
+    ) -> Result<()> {
+        let Some(expected) = op.collection_uuid else {
+            return Ok(());
+        };
+        if found.is_some_and(|found| found.uuid() == expected) {
+            return Ok(());
+        }
+        let catalog = self.catalog();
+        let actual = catalog.of_uuid(expected).map(|other| other.ns());
+        let actual = actual.filter(|actual| actual.db == ns.db);
+        let details = doc! {
+            "db": &ns.db,
+            "collectionUUID": expected,
+            "expectedCollection": &ns.coll,
+            "actualCollection": actual.map(|actual| actual.coll.as_str()),
+        };
+        let message = "Collection UUID does not match that specified";
+        Err(Error::new(Code::COLLECTION_UUID_MISMATCH, message).with_details(details))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, DateTime};
+use bson::{Bson, DateTime, Uuid};
 use kv::Durability;
 use query::Result;
 use query::expr::System;
@@ -43,6 +43,9 @@ pub struct Op<'a> {
     pub system: Option<Arc<System>>,
     /// Statistics of the keys and documents it reads, if wanted.
     pub examined: Option<Arc<Examined>>,
+    /// The UUID of the collection that it inserts into, updates or deletes from
+    /// (`collectionUUID`): another collection is refused.
+    pub collection_uuid: Option<Uuid>,
 }
 
 /// The session of an operation.
@@ -94,6 +97,7 @@ impl Op<'static> {
             user: self.user,
             system: self.system,
             examined: self.examined,
+            collection_uuid: self.collection_uuid,
         }
     }
 }
@@ -109,6 +113,7 @@ pub(crate) struct Parts {
     user: Option<String>,
     system: Option<Arc<System>>,
     examined: Option<Arc<Examined>>,
+    collection_uuid: Option<Uuid>,
 }
 
 impl Parts {
@@ -130,6 +135,7 @@ impl Parts {
             user: self.user,
             system: self.system,
             examined: self.examined,
+            collection_uuid: self.collection_uuid,
         }
     }
 }
@@ -151,6 +157,7 @@ impl Op<'_> {
             user: None,
             system: None,
             examined: None,
+            collection_uuid: None,
         }
     }
 

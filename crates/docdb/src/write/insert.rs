@@ -114,7 +114,9 @@ impl Store {
             .collect();
         let done = self.write(op, &mut |work| {
             let mut done = InsertReply::default();
-            let collection = match work.collection(ns)? {
+            let found = work.collection(ns)?;
+            self.check_uuid(op, ns, found.as_deref())?;
+            let collection = match found {
                 Some(collection) => collection,
                 // The collection was created by this transaction, or was dropped a moment ago.
                 None if work.is_multi_document() => return Err(crate::error::conflict()),

@@ -201,19 +201,24 @@ fn is_excepted(server: &Server, client: &Client) -> bool {
         && server.parameters.is_on("enableLocalhostAuthBypass")
 }
 
-/// Check again, while no other command changes users, that a client without authentication may
-/// create the first user.
+/// Check again what a request required before it waited: meanwhile another client may have created
+/// the first user, or have revoked a role of this one.
 ///
 /// # Errors
 /// `Unauthorized`.
 pub(crate) fn still_authorized(request: &Request) -> Result<()> {
     let (server, client) = (&request.server, &request.client);
-    let is_authorized = !server.config.authorization
-        || server.user_of(client).is_some()
-        || is_excepted(server, client);
-    match is_authorized {
-        true => Ok(()),
-        false => Err(unauthenticated(request.command.name)),
+    if !server.config.authorization {
+        return Ok(());
+    }
+    match (request.needs.get(), server.user_of(client)) {
+        (Some(needs), Some(user)) => match needs.iter().all(|wanted| user.may(wanted)) {
+            true => Ok(()),
+            false => Err(refusal(request.command.name, request.database())),
+        },
+        (None, Some(_)) => Ok(()),
+        (None, None) if is_excepted(server, client) => Ok(()),
+        (_, None) => Err(unauthenticated(request.command.name)),
     }
 }
 

@@ -8,10 +8,8 @@ pub(crate) mod privilege;
 pub(crate) mod restriction;
 pub(crate) mod roles;
 pub(crate) mod scram;
-mod turn;
 pub(crate) mod users;
 
 pub(crate) use conversation::{Conversation, Identity};
 pub(crate) use restriction::Restrictions;
-pub(crate) use turn::Held;
 pub(crate) use users::{User, Users};

@@ -9,9 +9,14 @@
 //!   when a role differs.
 //! - U2. When they cannot be read, what was known stays, with its old versions: the next command
 //!   that writes, and housekeeping, try again.
+//! - T1. A command that changes users or roles computes what it writes from what it has read (the
+//!   roles that a user has, the privileges of a role). While it has the turn no other such command
+//!   writes, so that none restores what another has revoked. The turn is taken before any latch of
+//!   storage, and held until the command has written.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -19,16 +24,18 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use docdb::{ContentVersion, Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
-use stdx::sync::{Mutex, OnceLock, RwLock};
+use stdx::sync::{Mutex, MutexGuard, OnceLock, RwLock};
 use zeroize::Zeroize as _;
 
 use super::custom::{self, Name, Role, Roles, key};
 use super::privilege::{Grant, Wanted};
 use super::restriction::Restrictions;
 use super::scram::{Credential, Mechanism};
-use super::turn::{Held, Turn};
 use crate::metrics::Counter;
 use crate::own;
+
+/// Interval at which a command that waits for the turn checks whether it must end.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
 pub(crate) struct User {
@@ -92,9 +99,9 @@ pub(crate) struct Users {
     known: RwLock<Arc<Known>>,
     /// Held while the collections are read, so that an older read does not replace a newer one.
     /// Lookups do not wait for it.
-    turn: Mutex<()>,
-    /// Held by a command that changes users or roles.
-    changes: Turn,
+    reading: Mutex<()>,
+    /// The turn: held by a command that changes users or roles (T1).
+    changes: Mutex<()>,
     /// Number of times that the collections were read.
     pub(crate) reads: Counter,
     /// Number of users whose privileges were computed from their documents.
@@ -114,7 +121,7 @@ impl Users {
     /// # Errors
     /// Those of storage; the users stay as they were known.
     pub(crate) fn load(&self, store: &Store) -> Result<()> {
-        let _turn = self.turn.lock();
+        let _reading = self.reading.lock();
         self.read(store, &Known::default())
     }
 
@@ -126,7 +133,7 @@ impl Users {
         if self.known.read().versions == Versions::of(store) {
             return Ok(());
         }
-        let _turn = self.turn.lock();
+        let _reading = self.reading.lock();
         let known = Arc::clone(&self.known.read());
         // Another thread may have read the collections in the meantime.
         match known.versions == Versions::of(store) {
@@ -139,10 +146,23 @@ impl Users {
     ///
     /// # Errors
     /// Those of storage; when the operation ends while it waits.
-    pub(crate) fn alone(&self, store: &Store, op: &Op<'_>) -> Result<Held<'_>> {
-        let held = self.changes.take(op)?;
+    pub(crate) fn alone(&self, store: &Store, op: &Op<'_>) -> Result<MutexGuard<'_, ()>> {
+        let turn = self.turn(op)?;
         self.refresh(store)?;
-        Ok(held)
+        Ok(turn)
+    }
+
+    /// Wait for the turn.
+    ///
+    /// # Errors
+    /// When the operation is killed or reaches its time limit.
+    fn turn(&self, op: &Op<'_>) -> Result<MutexGuard<'_, ()>> {
+        loop {
+            if let Some(turn) = self.changes.try_lock_for(LOOK) {
+                return Ok(turn);
+            }
+            op.check()?;
+        }
     }
 
     /// Read both collections; reuse the users of `before` that are unchanged.
@@ -348,4 +368,28 @@ pub(crate) fn random(count: usize) -> Result<Vec<u8>> {
         Error::new(query::Code::INTERNAL_ERROR, message)
     })?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicI32;
+
+    use query::Code;
+
+    use super::*;
+
+    /// T1.
+    #[test]
+    fn one_command_at_a_time_has_the_turn() {
+        let users = Users::default();
+        let op = Op::new(Durability::None);
+        let held = users.turn(&op).unwrap();
+        let mut killed = Op::new(Durability::None);
+        killed.killed = Arc::new(AtomicI32::new(Code::INTERRUPTED.0));
+        let refused = users.turn(&killed).err().map(|error| error.code);
+        assert_eq!(refused, Some(Code::INTERRUPTED), "T1");
+        drop(held);
+        drop(users.turn(&op).unwrap());
+        drop(users.turn(&op).unwrap());
+    }
 }

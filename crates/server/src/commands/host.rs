@@ -1,14 +1,13 @@
 //! The machine and the connection: `hostInfo`, `whatsmyuri`, `connectionStatus`,
 //! `rotateCertificates`.
 
-use std::fs;
-
 use query::Result;
 use wire::Builder;
 
 use crate::access::Privilege;
 use crate::command::{ADMIN, API, LOOSE, Lane};
 use crate::config::Memory;
+use crate::kernel;
 use crate::long::long;
 use crate::request::Call;
 use crate::row::Row;
@@ -56,19 +55,12 @@ fn not_sharded(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     Err(query::Error::new(query::Code::COMMAND_NOT_FOUND, message))
 }
 
-/// Kibibytes in a line of `/proc` such as `MemTotal:  16 kB`.
-pub(super) fn kibibytes(text: &str, name: &str) -> i64 {
-    let line = text.lines().find_map(|line| line.strip_prefix(name));
-    let number = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
-    number.and_then(|number| number.parse().ok()).unwrap_or(0)
-}
-
 fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let memory = Memory::read();
     let mebibytes = |bytes: u64| long(bytes >> 20);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let kernel = kernel::text("/proc/sys/kernel/osrelease");
     reply
         .open_document("system")
         .date("currentTime", clock::now());

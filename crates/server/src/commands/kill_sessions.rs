@@ -117,7 +117,7 @@ fn named<'a>(
 fn of_user([name, database]: [&str; 2]) -> [u8; 32] {
     match (name, database) {
         ("", "") => NOBODY,
-        _ => digest(&format!("{name}@{database}")),
+        _ => digest(name, database),
     }
 }
 

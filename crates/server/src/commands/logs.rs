@@ -122,7 +122,7 @@ fn get_log(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
                 "totalLinesWritten",
                 i32::try_from(total).unwrap_or(i32::MAX),
             );
-            reply.strings("log", lines.iter().map(String::as_str));
+            reply.strings("log", lines.iter().map(|line| &**line));
         }
         RawBsonRef::String("startupWarnings") => {
             let lines = log.warnings();
@@ -130,7 +130,7 @@ fn get_log(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
                 "totalLinesWritten",
                 i32::try_from(lines.len()).unwrap_or(i32::MAX),
             );
-            reply.strings("log", lines.iter().map(String::as_str));
+            reply.strings("log", lines.iter().map(|line| &**line));
         }
         RawBsonRef::String(name) => {
             let message = format!("No log named '{name}'");

@@ -5,6 +5,7 @@ use query::filter::Filter;
 use query::pipeline::distinct;
 use query::settings::Settings;
 use query::{Code, Error, Result};
+use stdx::sync::MutexGuard;
 use wire::Builder;
 
 use super::grants;
@@ -14,7 +15,7 @@ use crate::auth::custom::{Name, Roles, key};
 use crate::auth::privilege::Wanted;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::{collection, random, stored};
-use crate::auth::{Held, Restrictions, User};
+use crate::auth::{Restrictions, User};
 use crate::command::{FIRST_USER, LOOSE, Lane, PLAIN, SECRET, WRITES};
 use crate::own;
 use crate::request::{Call, Run};
@@ -62,13 +63,16 @@ pub(super) const ROWS: &[Row] = &[
         .own(viewed),
 ];
 
-/// Let no other command change users or roles until the guard is dropped.
+/// Let no other command change users or roles until the guard is dropped. The client must still be
+/// authorized then, so that it does not restore a role that it lost while it waited.
 ///
 /// # Errors
-/// Those of [`crate::auth::Users::alone`].
-pub(super) fn alone<'a>(request: &'a Call<'_>) -> Result<Held<'a>> {
+/// Those of [`crate::auth::Users::alone`]; `Unauthorized`.
+pub(super) fn alone<'a>(request: &'a Call<'_>) -> Result<MutexGuard<'a, ()>> {
     let users = &request.server.users;
-    request.with_store(|store, op| users.alone(store, op))
+    let turn = request.with_store(|store, op| users.alone(store, op))?;
+    still_authorized(request)?;
+    Ok(turn)
 }
 
 /// The roles that an argument lists, each of which must exist.
@@ -184,14 +188,11 @@ fn not_found(name: &str, database: &str) -> Error {
 }
 
 fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let _alone = alone(request)?;
-    // Meanwhile another client may have created the first user.
-    still_authorized(request)?;
     let (name, database) = (named(request)?, request.database());
     let arguments = request.arguments();
     let restrictions = restrictions(arguments)?;
     arguments.need_array("roles")?;
-    let roles = existing(request, arguments)?;
+    // Digests take long: other commands change users meanwhile.
     let credentials = match (database, credentials(request, arguments, name)?) {
         ("$external", None) => doc! {"external": true},
         ("$external", Some(_)) => {
@@ -205,6 +206,8 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
             return Err(Error::bad_value(message));
         }
     };
+    let _alone = alone(request)?;
+    let roles = existing(request, arguments)?;
     let mut user = doc! {
         "_id": key(database, name),
         "userId": Bson::Binary(Binary::from(bson::Uuid::new())),
@@ -242,7 +245,6 @@ fn change(request: &Call<'_>, name: &str, change: Document) -> Result<()> {
 }
 
 fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    let _alone = alone(request)?;
     let name = named(request)?;
     let arguments = request.arguments();
     let mut set = Document::new();
@@ -252,15 +254,17 @@ fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     if let Some(credentials) = credentials(request, arguments, name)? {
         set.insert("credentials", credentials);
     }
-    if arguments.array("roles")?.is_some() {
-        set.insert("roles", shown(&existing(request, arguments)?));
-    }
+    let has_roles = arguments.array("roles")?.is_some();
     if let Some(data) = arguments.document("customData")? {
         set.insert("customData", Document::try_from(data)?);
     }
-    if set.is_empty() {
+    if set.is_empty() && !has_roles {
         let message = "Must specify at least one field to update in updateUser";
         return Err(Error::bad_value(message));
+    }
+    let _alone = alone(request)?;
+    if has_roles {
+        set.insert("roles", shown(&existing(request, arguments)?));
     }
     change(request, name, doc! {"$set": set})
 }

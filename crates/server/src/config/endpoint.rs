@@ -64,7 +64,7 @@ impl EndpointConfig {
         self.token_file.as_deref().map(read).transpose()
     }
 
-    /// Check that the settings fit together. `ip` is the address of the endpoint, `on` whether it
+    /// Check that the settings fit together. `ip` is its addresses, `on` whether it
     /// has a port, `authorization` whether clients of the server must authenticate.
     ///
     /// # Errors
@@ -99,10 +99,16 @@ impl EndpointConfig {
     }
 }
 
-/// Whether only this machine reaches the address.
-fn is_loopback(ip: &str) -> bool {
-    let address = ip.trim_start_matches('[').trim_end_matches(']');
-    ip == "localhost" || address.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+/// Whether only this machine reaches the addresses, which are separated by commas.
+pub(crate) fn is_loopback(addresses: &str) -> bool {
+    let one = |name| name == "localhost" || address(name).is_some_and(|ip| ip.is_loopback());
+    addresses.split(',').map(str::trim).all(one)
+}
+
+/// The address that a name is, if it is one; that of IPv6 may be in brackets.
+pub(crate) fn address(name: &str) -> Option<IpAddr> {
+    let literal = name.trim_start_matches('[').trim_end_matches(']');
+    literal.parse().ok()
 }
 
 fn read(path: &Path) -> Result<Zeroizing<String>, String> {
@@ -153,6 +159,8 @@ mod tests {
         assert!(page.check("127.0.0.1", false, false).is_err());
         assert!(page.check("127.0.0.1", true, true).is_err());
         assert!(page.check("0.0.0.0", true, false).is_err());
+        assert!(page.check("127.0.0.1, 127.0.0.2", true, false).is_ok());
+        assert!(page.check("127.0.0.1,0.0.0.0", true, false).is_err());
         let with_token = EndpointConfig {
             token_file: Some(PathBuf::from("token")),
             ..page

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::kernel::kibibytes;
+
 const MIB: u64 = 1 << 20;
 
 /// The minimum cache size, and the memory reserved for everything else before the rest is halved:
@@ -50,9 +52,9 @@ impl Memory {
 
 fn read(proc: &Path, groups: &Path) -> Memory {
     let text = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    let total: u64 = number.and_then(|number| number.parse().ok()).unwrap_or(0) * 1_024;
+    let total = kibibytes(&text, "MemTotal")
+        .unwrap_or(0)
+        .saturating_mul(1_024);
     let mut memory = Memory {
         total,
         limit: total,

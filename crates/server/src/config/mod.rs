@@ -17,6 +17,7 @@ mod value;
 pub(crate) use apply::{COMMAND, COMPONENTS};
 pub use apply::{all, foreign_parameters};
 pub use endpoint::EndpointConfig;
+pub(crate) use endpoint::{address, is_loopback};
 pub use engine::EngineSetup;
 pub use memory::Memory;
 pub use server::{Config, EngineSetting, UnixSocket};

@@ -37,7 +37,7 @@ pub struct Config {
     /// `net.prometheus.port`: port of the Prometheus endpoint; 0 takes a free one (default: no
     /// endpoint).
     pub prometheus_port: Option<u16>,
-    /// `net.prometheus.bindIp` (default 127.0.0.1).
+    /// `net.prometheus.bindIp` (default 127.0.0.1): addresses and host names, separated by commas.
     pub prometheus_ip: String,
     /// The rest of `net.prometheus`.
     pub endpoint: EndpointConfig,

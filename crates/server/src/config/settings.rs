@@ -171,14 +171,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     .flags(&[Flag::value("prometheusPort", "PORT")]),
     Setting::used(
         "net.prometheus.bindIp",
-        "Address of the Prometheus metrics",
+        "Addresses and host names of the Prometheus metrics, separated by commas",
         |config, value| {
             value.trim().clone_into(&mut config.prometheus_ip);
             Ok(())
         },
     )
     .default("127.0.0.1")
-    .flags(&[Flag::value("prometheusBindIp", "ADDRESS")]),
+    .flags(&[Flag::value("prometheusBindIp", "ADDRESSES")]),
     Setting::used(
         "net.prometheus.tokenFile",
         "File with the token that requests for metrics must present: as a bearer token, or as the \

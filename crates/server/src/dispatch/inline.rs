@@ -3,7 +3,8 @@
 //! - J1. Only commands whose work is bounded (`commands::brief`) run here, with the permits of all
 //!   commands of their lane.
 //! - J2. Before the store or the engine waits, the runtime's duties of this thread pass to another
-//!   one (`stdx::blocking`): a command that waits delays its own connection only.
+//!   one (`stdx::blocking`): a command that waits delays its own connection only. The sync of J5 is
+//!   the exception.
 //! - J3. Waits that are not announced, such as the page faults of a memory-mapped file, show as
 //!   commands that take long. While there are many of them commands run on the pool.
 //! - J4. The reply to a write that must be durable waits for a sync that began after its commit.

@@ -241,9 +241,10 @@ fn finish(
     // An error that a failpoint injects implies nothing about the topology.
     let reported = failed.as_ref().filter(|_| fault.code.is_none());
     times(server, &mut reply, reported);
-    let taken = request.taken();
-    let metrics = &server.metrics;
-    metrics.finished(request.command, taken, failed.is_some());
+    let taken = request.worked();
+    server
+        .metrics
+        .finished(request.command, taken, failed.is_some());
     note_use(request, taken);
     let noted = slow::note(request, taken, failed.as_ref(), &mut reply);
     (reply, noted)

@@ -12,12 +12,13 @@ use tokio::sync::oneshot;
 use wire::Builder;
 
 use crate::arguments::{integer, switch};
-use crate::command::{CONTINUES, GREETS, Lane, Written};
+use crate::command::{GREETS, Lane, Written};
 use crate::limits::SHOWN_VALUE;
 use crate::long::long;
 use crate::request::{Request, namespace, shown};
 use crate::state::brief::cut;
 use crate::state::clock;
+use crate::watch::Slow;
 
 /// Size of a `system.profile` collection in bytes: MongoDB's value.
 const PROFILE_BYTES: i32 = 1 << 20;
@@ -101,17 +102,8 @@ fn counts(request: &Request, reply: &RawDocument) -> Document {
     counts
 }
 
-/// Whether the command waited for other clients, so that its duration says nothing about the
-/// server.
-fn waits(request: &Request, counts: &Document) -> bool {
-    // A cursor that stays open and returns nothing waited for documents.
-    let awaits = request.command.has(CONTINUES)
-        && counts.get_i64("nreturned").ok() == Some(0)
-        && counts.contains_key("cursorid");
-    request.command.has(GREETS) || awaits
-}
-
-/// Log a command if it was slow, and write a profile entry if its database is profiled.
+/// Log a command if it was slow, and write a profile entry if its database is profiled. `taken` is
+/// without waits for documents.
 ///
 /// Returns a receiver that completes when the entry of the profile is written.
 pub(crate) fn note(
@@ -138,7 +130,8 @@ pub(crate) fn note(
         return None;
     }
     let counts = look();
-    if noted.logged && !waits(request, &counts) {
+    // The duration of a greeting that waits says nothing about the server.
+    if noted.logged && !request.command.has(GREETS) {
         log(request, taken, failed, size, counts.clone());
     }
     let held_up = request.server.freeze.count() > 0;
@@ -173,7 +166,8 @@ fn log(request: &Request, taken: Duration, failed: Option<&Error>, size: usize, 
         add_error(&mut attributes, error);
     }
     if let Some(watch) = &request.server.watch {
-        watch.slow.lock().keep(&attributes);
+        let slow = Slow::of(&attributes);
+        watch.slow.lock().keep(slow);
     }
     let name = request.client.name();
     request

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::{TcpListener, UnixListener};
 
-use crate::config::Config;
+use crate::config::{Config, address};
 use crate::limits::BACKLOG;
 
 /// Bound sockets.
@@ -25,8 +25,8 @@ pub(crate) struct Sockets {
 pub(crate) struct Listening {
     /// For clients.
     pub(crate) clients: Vec<Listener>,
-    /// For Prometheus.
-    pub(crate) metrics: Option<TcpListener>,
+    /// For Prometheus, on each of its addresses.
+    pub(crate) metrics: Vec<TcpListener>,
     /// The files of Unix sockets.
     pub(crate) files: Vec<SocketFile>,
 }
@@ -74,7 +74,8 @@ impl Sockets {
             sockets.unix.push(bound);
         }
         if let Some(port) = config.prometheus_port {
-            sockets.metrics = bind_all(&[&config.prometheus_ip], port, config.ipv6)?;
+            let names: Vec<&str> = config.prometheus_ip.split(',').map(str::trim).collect();
+            sockets.metrics = bind_all(&names, port, config.ipv6)?;
         }
         Ok(sockets)
     }
@@ -104,7 +105,7 @@ impl Sockets {
         let system = |error: io::Error| format!("cannot listen: {error}");
         let mut listening = Listening {
             clients: Vec::new(),
-            metrics: None,
+            metrics: Vec::new(),
             files: Vec::new(),
         };
         for socket in self.tcp {
@@ -121,7 +122,7 @@ impl Sockets {
         for socket in self.metrics {
             begun(&socket)?;
             let listener = TcpListener::from_std(socket.into()).map_err(system)?;
-            listening.metrics = Some(listener);
+            listening.metrics.push(listener);
         }
         Ok(listening)
     }
@@ -186,8 +187,7 @@ fn resolve(name: &str, ipv6: bool) -> io::Result<Vec<IpAddr>> {
         "*" => return Ok(both(Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED)),
         _ => {}
     }
-    let literal = name.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(address) = literal.parse() {
+    if let Some(address) = address(name) {
         return Ok(vec![address]);
     }
     let found: Vec<IpAddr> = (name, 0)

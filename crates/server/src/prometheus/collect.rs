@@ -180,8 +180,8 @@ fn durations(server: &Server, text: &mut Text) {
     };
     let help = "Durations of commands without greetings, by class.";
     text.family("operation_duration_seconds", Kind::Histogram, help);
-    for (class, durations) in server.metrics.durations.by_class() {
-        one(text, &[("class", class)], durations);
+    for (class, durations) in server.metrics.durations() {
+        one(text, &[("class", class)], &durations);
     }
     let help = "Durations of commands without greetings, by name.";
     text.family("command_duration_seconds", Kind::Histogram, help);

@@ -53,11 +53,7 @@ pub(super) fn append(server: &Server, text: &mut Text) {
     text.foreign("mongodb_version_info", Kind::Gauge, help)
         .sample(&[("mongodb", MONGODB)], 1.0);
     let mut found = Found::default();
-    // Without statistics, of an engine that is closed or broken, the samples are left out.
-    if let Ok(mut status) = status_document(server) {
-        status.remove(server.store.engine().name());
-        found.section("ss", &status);
-    }
+    found.section("ss", &status_document(server));
     found.section("sys", &system_document());
     for (name, samples) in found.0 {
         text.foreign(name, Kind::Untyped, "As in mongodb_exporter.");

@@ -108,12 +108,13 @@ impl Strips {
         }
         let mut owned = vec![[0.0; PARTS]; count];
         let mut free = [0.0; PARTS];
-        let mut by_kind: BTreeMap<String, u64> = BTreeMap::new();
+        let mut by_kind: HashMap<RegionKind, u64> = HashMap::new();
         for region in &map.regions {
-            let kind = format!("{:?}", region.kind).to_lowercase();
-            let bytes = by_kind.entry(kind).or_default();
+            let bytes = by_kind.entry(region.kind).or_default();
             *bytes = bytes.saturating_add(region.length);
         }
+        let by_kind = by_kind.into_iter();
+        let by_kind = by_kind.map(|(kind, bytes)| (format!("{kind:?}").to_lowercase(), bytes));
         for region in placed() {
             let owner = region.tree.and_then(|tree| owners.get(&tree));
             let strip = match (region.kind, owner) {
@@ -130,7 +131,7 @@ impl Strips {
             owned: owned.iter().map(percent).collect(),
             free: percent(&free),
             total,
-            by_kind,
+            by_kind: by_kind.collect(),
         }
     }
 }
@@ -141,7 +142,15 @@ fn cover(strip: &mut [f64; PARTS], begin: u64, region: &Region, total: u64) {
     let scale = PARTS as f64 / (total as f64).max(1.0);
     let from = begin.saturating_add(region.offset) as f64 * scale;
     let to = from + region.length as f64 * scale;
-    for (at, share) in strip.iter_mut().enumerate() {
+    // Most regions are smaller than a part.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a float becomes the nearest number of a part"
+    )]
+    let (first, end) = (from as usize, to.ceil() as usize);
+    let parts = strip.iter_mut().enumerate().take(end).skip(first);
+    for (at, share) in parts {
         let (left, right) = (at as f64, at as f64 + 1.0);
         *share += (to.min(right) - from.max(left)).max(0.0);
     }

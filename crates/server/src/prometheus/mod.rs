@@ -13,4 +13,4 @@ mod serve;
 mod text;
 
 pub(crate) use sample::keep_history;
-pub(crate) use serve::serve;
+pub(crate) use serve::{places, serve};

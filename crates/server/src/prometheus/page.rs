@@ -5,6 +5,7 @@
 //! - X5. What clients chose (names of collections, commands, applications) is data of the JSON and
 //!   becomes text of the page, never markup.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -26,8 +27,8 @@ pub(super) const PATHS: [&str; 3] = ["/", STATUS, MAP];
 pub(super) const STATUS: &str = "/status.json";
 pub(super) const MAP: &str = "/map.json";
 
-/// How long a storage map is served before another one is made.
-pub(super) const MAP_AGE: Duration = Duration::from_secs(10);
+/// How long a storage map is served before another one is made: the page asks for one that often.
+pub(super) const MAP_AGE: Duration = Duration::from_secs(30);
 
 pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const JSON: &str = "application/json";
@@ -61,6 +62,8 @@ pub(super) fn status(server: &Server) -> String {
     };
     let history = watch.history.lock().list();
     let slow = watch.slow.lock().list();
+    let values = |kept: Vec<Arc<Value>>| kept.iter().map(|one| Value::clone(one)).collect();
+    let (history, slow): (Vec<Value>, Vec<Value>) = (values(history), values(slow));
     json!({
         "server": about(server),
         "load": load(server),

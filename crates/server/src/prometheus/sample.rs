@@ -29,7 +29,7 @@ fn keep(server: &Server) {
 }
 
 fn sample(server: &Server) -> Sample {
-    let durations = server.metrics.durations.by_class();
+    let durations = server.metrics.durations();
     let durations = durations.map(|(class, durations)| (class, durations.counts()));
     // An engine that is closed or broken has no statistics.
     let stats = server.store.engine().stats().unwrap_or_default();

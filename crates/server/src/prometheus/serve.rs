@@ -4,11 +4,11 @@
 //! - X2. Number, time and size of everything that a client sends are bounded.
 //! - X3. The page and its data are answered only under a name that no other site can have: an
 //!   address or `localhost`, unless there is a token. A site whose name an attacker points to this
-//!   machine cannot read them (DNS rebinding).
+//!   machine cannot read them (DNS rebinding). Of an endpoint on a loopback address this is so for
+//!   the metrics too; elsewhere they are scraped under the name of the machine.
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use bson::doc;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, HeaderName,
-    HeaderValue, WWW_AUTHENTICATE,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST,
+    HeaderName, HeaderValue, WWW_AUTHENTICATE,
 };
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -30,8 +30,10 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::collect::collect;
 use super::page;
+use crate::config::{address, is_loopback};
 use crate::limits::SCRAPERS;
 use crate::server::Server;
+use crate::tls;
 use crate::watch::Watch;
 
 /// The content type of the text format.
@@ -56,9 +58,13 @@ const NOTHING: &str = "default-src 'none'; frame-ancestors 'none'";
 /// An answer.
 type Answer = Response<Full<Bytes>>;
 
+/// The connections that all addresses of the endpoint may have together (X2).
+pub(crate) fn places() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(SCRAPERS))
+}
+
 /// Serve until the server stops.
-pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(SCRAPERS));
+pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener, places: Arc<Semaphore>) {
     let mut stopping = server.stopping();
     loop {
         let accepted = tokio::select! {
@@ -74,7 +80,7 @@ pub(crate) async fn serve(server: Arc<Server>, listener: TcpListener) {
             let server = Arc::clone(&server);
             tokio::spawn(async move {
                 if let Err(error) = talk(&server, stream).await {
-                    let attributes = doc! {"error": error.to_string()};
+                    let attributes = doc! {"error": tls::reason(&error)};
                     let message = "A connection for metrics ended early";
                     server
                         .log
@@ -151,10 +157,6 @@ async fn answer(server: Arc<Server>, request: Request<Incoming>) -> Result<Answe
 }
 
 async fn route(server: &Arc<Server>, request: &Request<Incoming>) -> Answer {
-    if request.method() != Method::GET {
-        let text = "only GET is answered here\n";
-        return plain(StatusCode::METHOD_NOT_ALLOWED, text);
-    }
     let header = |name| {
         request
             .headers()
@@ -168,7 +170,19 @@ async fn route(server: &Arc<Server>, request: &Request<Incoming>) -> Answer {
         let mut refused = plain(StatusCode::UNAUTHORIZED, text);
         let scheme = HeaderValue::from_static("Basic realm=\"romanesco\", charset=\"UTF-8\"");
         refused.headers_mut().insert(WWW_AUTHENTICATE, scheme);
+        // Each guess costs a connection.
+        let close = HeaderValue::from_static("close");
+        refused.headers_mut().insert(CONNECTION, close);
         return refused;
+    }
+    if request.method() != Method::GET {
+        let text = "only GET is answered here\n";
+        return plain(StatusCode::METHOD_NOT_ALLOWED, text);
+    }
+    let is_open = server.gate.is_closed() || is_local(header(HOST).unwrap_or(""));
+    // Only this machine reaches a loopback address, and scrapes it under no other name.
+    if !is_open && is_loopback(&server.config.prometheus_ip) {
+        return foreign();
     }
     let path = request.uri().path();
     if path == "/metrics" {
@@ -183,10 +197,8 @@ async fn route(server: &Arc<Server>, request: &Request<Incoming>) -> Answer {
             net.prometheus.statusPage is at /\n";
         return plain(StatusCode::NOT_FOUND, text);
     };
-    if !server.gate.is_closed() && !is_local(header(HOST).unwrap_or("")) {
-        let text = "without net.prometheus.tokenFile the page is served under an address or \
-            localhost only\n";
-        return plain(StatusCode::FORBIDDEN, text);
+    if !is_open {
+        return foreign();
     }
     match path {
         page::STATUS => collected(server, page::JSON, page::status).await,
@@ -220,14 +232,20 @@ fn whole_page() -> Answer {
     response
 }
 
+/// The answer to a request under a name that another site may have (X3).
+fn foreign() -> Answer {
+    let text = "without net.prometheus.tokenFile this is served under an address or localhost \
+        only\n";
+    plain(StatusCode::FORBIDDEN, text)
+}
+
 /// Whether a header `Host` names an address or `localhost` (X3).
 fn is_local(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     };
-    let address = name.trim_start_matches('[').trim_end_matches(']');
-    name == "localhost" || address.parse::<IpAddr>().is_ok()
+    name == "localhost" || address(name).is_some()
 }
 
 fn stopping() -> Answer {

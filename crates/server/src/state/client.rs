@@ -91,8 +91,8 @@ impl Client {
         Some(key(&user.database, &user.name))
     }
 
-    /// The user it authenticated as, as MongoDB displays it and digests it for the owner of
-    /// sessions: `name@database`. Two users may be displayed alike.
+    /// The user it authenticated as, as MongoDB displays it: `name@database`. Two users may be
+    /// displayed alike.
     pub(crate) fn displayed_user(&self) -> Option<String> {
         let state = self.state.lock();
         let user = state.identity.as_ref()?;

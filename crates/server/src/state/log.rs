@@ -11,6 +11,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 use stdx::sync::Mutex;
@@ -59,11 +60,11 @@ pub(crate) struct Event<'a> {
 
 struct State {
     file: Option<File>,
-    recent: VecDeque<String>,
+    recent: VecDeque<Arc<str>>,
     /// Bytes of `recent`.
     bytes: usize,
     total: i64,
-    warnings: VecDeque<String>,
+    warnings: VecDeque<Arc<str>>,
 }
 
 /// The log and its destination.
@@ -104,7 +105,7 @@ impl Log {
     }
 
     pub(crate) fn write(&self, event: Event<'_>) {
-        let line = line(&event);
+        let line: Arc<str> = line(&event).into();
         let mut state = self.state.lock();
         // A failure to write the log must not end the server.
         let _: io::Result<()> = match &mut state.file {
@@ -114,7 +115,7 @@ impl Log {
         };
         state.total += 1;
         if event.severity == Severity::Warning && event.context == "initandlisten" {
-            state.warnings.push_back(line.clone());
+            state.warnings.push_back(Arc::clone(&line));
         }
         state.keep(line);
     }
@@ -163,13 +164,13 @@ impl Log {
     }
 
     /// The last lines, and the total number of lines.
-    pub(crate) fn recent(&self) -> (Vec<String>, i64) {
+    pub(crate) fn recent(&self) -> (Vec<Arc<str>>, i64) {
         let state = self.state.lock();
         (state.recent.iter().cloned().collect(), state.total)
     }
 
     /// Startup warnings.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<Arc<str>> {
         self.state.lock().warnings.iter().cloned().collect()
     }
 
@@ -192,7 +193,7 @@ impl Log {
 
 impl State {
     /// Keep a line for `getLog`, and drop the oldest beyond the limits.
-    fn keep(&mut self, line: String) {
+    fn keep(&mut self, line: Arc<str>) {
         self.bytes += line.len();
         self.recent.push_back(line);
         while LOG_LINES < self.recent.len() || LOG_BYTES < self.bytes {

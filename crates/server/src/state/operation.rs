@@ -18,10 +18,13 @@ use crate::command::{CONTINUES, Command, WRITES};
 /// The owner of the sessions of unauthenticated clients.
 pub(crate) const NOBODY: [u8; 32] = [0; 32];
 
-/// The digest that identifies the owner of a session, from the name `user@database`.
-pub(crate) fn digest(user: &str) -> [u8; 32] {
+/// The digest that identifies the owner of a session: MongoDB's, of `user@database`. The name of a
+/// user may contain `@`, so a database with one is joined by a NUL instead, which neither contains:
+/// no two users share a digest.
+pub(crate) fn digest(user: &str, database: &str) -> [u8; 32] {
     use sha2::Digest as _;
-    sha2::Sha256::digest(user.as_bytes()).into()
+    let joint = if database.contains('@') { '\0' } else { '@' };
+    sha2::Sha256::digest(format!("{user}{joint}{database}")).into()
 }
 
 /// A command and the client that sent it.
@@ -138,12 +141,19 @@ impl Operation {
 
     /// The owner of its sessions: a digest of the user, or [`NOBODY`].
     pub(crate) fn owner(&self) -> [u8; 32] {
-        let user = self.client.displayed_user();
-        user.map_or(NOBODY, |user| digest(&user))
+        let state = self.client.state.lock();
+        let user = state.identity.as_ref();
+        user.map_or(NOBODY, |user| digest(&user.name, &user.database))
     }
 
     /// The time that it has been running.
     pub(crate) fn taken(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// The time that it has been running, without its waits for documents that other clients
+    /// insert: those say nothing about the server.
+    pub(crate) fn worked(&self) -> Duration {
+        self.taken().saturating_sub(self.examined.waited())
     }
 }

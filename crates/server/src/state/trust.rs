@@ -1,10 +1,11 @@
-//! Whether brief commands are as short as they should be.
+//! Whether calls on the thread of a connection are as short as they should be: brief commands, and
+//! the syncs for them (J3 and J5 of `dispatch::inline`).
 //!
-//! - T1. A command that takes longer than [`LONG`] adds [`LOST`] lost points; every command removes
-//!   one. While there are more than [`LEAST`] lost points, commands run elsewhere, which also
-//!   removes a point each. So if all commands take long, one in [`LOST`] is tried here.
+//! - T1. A call that takes longer than [`LONG`] adds [`LOST`] lost points; every call removes one.
+//!   While there are more than [`LEAST`] lost points, calls are made elsewhere, which also removes
+//!   a point each. So if all calls take long, one in [`LOST`] is tried here.
 //!
-//! One slow command in a hundred has no effect: its thread may not have been scheduled.
+//! One long call in a hundred has no effect: its thread may not have been scheduled.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(crate) struct Trust {
 }
 
 impl Trust {
-    /// Whether the next command may run.
+    /// Whether the next call may be made here.
     pub(crate) fn take(&self) -> bool {
         let lost = self.lost.load(Ordering::Relaxed);
         // Threads may undo each other's points: it is an estimate.
@@ -30,7 +31,7 @@ impl Trust {
         lost <= LEAST
     }
 
-    /// A command has taken so long.
+    /// A call has taken so long.
     pub(crate) fn note(&self, taken: Duration) {
         if LONG < taken {
             let lost = self.lost.load(Ordering::Relaxed);

@@ -32,6 +32,9 @@ pub(crate) struct Tls {
     current: ArcSwap<Loaded>,
 }
 
+/// Files that were read and checked.
+pub(crate) struct Fresh(Loaded);
+
 /// An encrypted connection.
 pub(crate) struct Secured<S> {
     /// The connection.
@@ -52,13 +55,17 @@ impl Tls {
         })
     }
 
-    /// Reload the files. Open connections stay as they are.
+    /// Read the files again, without using them yet.
     ///
     /// # Errors
-    /// As [`Tls::open`]; then new connections use the files read before.
-    pub(crate) fn reload(&self) -> Result<(), String> {
-        self.current.store(Arc::new(files::load(&self.settings)?));
-        Ok(())
+    /// As [`Tls::open`].
+    pub(crate) fn read(&self) -> Result<Fresh, String> {
+        files::load(&self.settings).map(Fresh)
+    }
+
+    /// Use for new connections what was read. Open connections stay as they are.
+    pub(crate) fn replace(&self, fresh: Fresh) {
+        self.current.store(Arc::new(fresh.0));
     }
 
     /// The subject of the server's own certificate.

@@ -6,6 +6,7 @@
 //! negative.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
@@ -41,7 +42,7 @@ pub(crate) struct Stall {
 
 /// What happened between two samples.
 #[derive(Debug)]
-pub(crate) struct Point(Value);
+pub(crate) struct Point(Arc<Value>);
 
 /// The points, the last one at the end.
 #[derive(Default)]
@@ -67,8 +68,9 @@ impl History {
     }
 
     /// The points as JSON, the oldest first.
-    pub(crate) fn list(&self) -> Vec<Value> {
-        self.points.iter().map(|point| point.0.clone()).collect()
+    pub(crate) fn list(&self) -> Vec<Arc<Value>> {
+        let points = self.points.iter();
+        points.map(|point| Arc::clone(&point.0)).collect()
     }
 }
 
@@ -106,14 +108,14 @@ impl Point {
         }
         #[expect(clippy::cast_precision_loss, reason = "a rate")]
         let written = after.written.saturating_sub(before.written) as f64 / seconds;
-        Point(json!({
+        Point(Arc::new(json!({
             "at": after.at,
             "seconds": seconds,
             "classes": classes,
             "stalls": stalls,
             "debt": after.debt,
             "writtenRate": written,
-        }))
+        })))
     }
 }
 

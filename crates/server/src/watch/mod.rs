@@ -12,7 +12,7 @@ use stdx::sync::Mutex;
 
 pub(crate) use gate::Gate;
 pub(crate) use history::{History, Sample, Stall};
-pub(crate) use recent::Recent;
+pub(crate) use recent::{Recent, Slow};
 
 /// The recent past.
 #[derive(Default)]

@@ -3,6 +3,7 @@
 //! - Z3. At most [`KEPT`] commands of at most [`SHOWN_VALUE`] bytes of text each are kept.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bson::{Bson, Document};
 use serde_json::{Value, json};
@@ -25,11 +26,14 @@ const NOISE: &[&str] = &[
 
 /// Slow commands, the last one at the end.
 #[derive(Default)]
-pub(crate) struct Recent(VecDeque<Value>);
+pub(crate) struct Recent(VecDeque<Arc<Value>>);
 
-impl Recent {
-    /// Keep a command by the attributes of its line in the log, which are without secrets and cut.
-    pub(crate) fn keep(&mut self, attributes: &Document) {
+/// A slow command, for [`Recent::keep`].
+pub(crate) struct Slow(Value);
+
+impl Slow {
+    /// The command by the attributes of its line in the log, which are without secrets and cut.
+    pub(crate) fn of(attributes: &Document) -> Slow {
         let text = |name: &str| attributes.get_str(name).unwrap_or_default().to_owned();
         let number = |name: &str| attributes.get(name).and_then(Bson::as_i64);
         let mut command = attributes
@@ -40,7 +44,7 @@ impl Recent {
             command.remove(name);
         }
         let command = log::text(&command);
-        self.0.push_back(json!({
+        Slow(json!({
             "at": clock::now().timestamp_millis(),
             "ns": text("ns"),
             "application": text("appName"),
@@ -50,7 +54,14 @@ impl Recent {
             "docsExamined": number("docsExamined"),
             "failed": attributes.get_str("errName").ok(),
             "command": cut(&command, SHOWN_VALUE),
-        }));
+        }))
+    }
+}
+
+impl Recent {
+    /// Keep a command.
+    pub(crate) fn keep(&mut self, slow: Slow) {
+        self.0.push_back(Arc::new(slow.0));
         while KEPT < self.0.len() {
             self.0.pop_front();
         }
@@ -61,7 +72,7 @@ impl Recent {
     }
 
     /// The commands, the last one first.
-    pub(crate) fn list(&self) -> Vec<Value> {
+    pub(crate) fn list(&self) -> Vec<Arc<Value>> {
         self.0.iter().rev().cloned().collect()
     }
 }
@@ -79,7 +90,8 @@ mod tests {
         for n in 0..1_000_i64 {
             let text = "x".repeat(10_000);
             let command = doc! {"find": "c", "$db": "a", "a": text};
-            recent.keep(&doc! {"ns": "a.b", "durationMillis": n, "command": command});
+            let attributes = doc! {"ns": "a.b", "durationMillis": n, "command": command};
+            recent.keep(Slow::of(&attributes));
         }
         let kept = recent.list();
         assert_eq!(kept.len(), KEPT);

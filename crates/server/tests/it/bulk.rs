@@ -196,3 +196,51 @@ fn a_failed_statement_ends_its_transaction() {
     assert_eq!(client.fails("admin", end(2, "commitTransaction")).0, 251);
     assert_eq!(all(&mut client, "b", doc! {}).len(), 1);
 }
+
+/// A statement on a collection whose UUID is not that of `nsInfo` fails and writes nothing.
+#[test]
+fn a_collection_must_have_the_uuid_of_its_namespace() {
+    let site = Site::new();
+    let mut client = site.client();
+    set_up(&mut client);
+    let list = doc! {"listCollections": 1, "filter": {"name": "a"}};
+    let info = batch(&client.ok("test", list));
+    let info = info[0].get_document("info").unwrap();
+    let own = info.get("uuid").unwrap().clone();
+    let other = Bson::from(bson::Uuid::from_bytes([7; 16]));
+    let insert = doc! {"insert": 0, "document": {"_id": 3}};
+    let ops = [
+        insert.clone(),
+        doc! {"update": 0, "filter": {"_id": 1}, "updateMods": {"$set": {"x": 7}}},
+        doc! {"update": 0, "filter": {}, "updateMods": {"$set": {"x": 7}}, "multi": true},
+        doc! {"update": 0, "filter": {"_id": 9}, "updateMods": {"_id": 9}, "upsert": true},
+        doc! {"delete": 0, "filter": {"_id": 1}},
+        doc! {"delete": 0, "filter": {}, "multi": true},
+    ];
+    let mut run = |ns: &str, uuid: &Bson, ops: &[Document]| {
+        let infos = [doc! {"ns": ns, "collectionUUID": uuid}];
+        let bulk = doc! {"bulkWrite": 1, "ops": ops, "nsInfo": &infos[..], "ordered": false};
+        client.ok("admin", bulk)
+    };
+    for (ns, uuid, actual) in [
+        ("test.a", &other, Bson::Null),
+        // Refused instead of created.
+        ("test.b", &own, "a".into()),
+    ] {
+        let reply = run(ns, uuid, &ops);
+        assert_eq!(sums(&reply), [6, 0, 0, 0, 0, 0], "{reply}");
+        for item in batch(&reply) {
+            assert_eq!(item.get_i32("code").unwrap(), 361, "{item}");
+            assert_eq!(item.get("actualCollection"), Some(&actual), "{item}");
+        }
+    }
+    let reply = run("test.a", &own, &[insert]);
+    assert_eq!(sums(&reply), [0, 1, 0, 0, 0, 0], "{reply}");
+    let found = all(&mut client, "a", doc! {});
+    assert_eq!(found.len(), 3, "{found:?}");
+    let listed = batch(&client.ok("test", doc! {"listCollections": 1}));
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    let info = doc! {"ns": "test.a", "collectionUUID": 1};
+    let bulk = doc! {"bulkWrite": 1, "ops": [], "nsInfo": [info]};
+    assert_eq!(client.fails("admin", bulk).0, 14);
+}

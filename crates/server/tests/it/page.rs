@@ -36,7 +36,7 @@ fn site(change: impl FnOnce(&mut server::Config)) -> Site {
 
 /// Send the text of a request; returns the head and the body of the answer.
 fn send(site: &Site, request: &str) -> (String, String) {
-    let address = site.server.metrics_address().expect("the endpoint is on");
+    let address = site.server.metrics_addresses()[0];
     let stream = TcpStream::connect(address).unwrap();
     converse(stream, request)
 }
@@ -181,11 +181,17 @@ fn without_the_token_nothing_is_answered() {
     for path in ["/", "/status.json", "/map.json", "/metrics", "/nothing"] {
         let refused = get(&site, path, "");
         assert_eq!(code(&refused), "401", "{path}");
-        assert!(refused.0.to_lowercase().contains("www-authenticate: basic"));
+        let head = refused.0.to_lowercase();
+        assert!(head.contains("www-authenticate: basic"), "{head}");
         assert!(!refused.1.contains("romanesco_"), "{path}");
         let wrong = "Authorization: Bearer 0123456789abcdef0123456789abcdee\r\n";
         assert_eq!(code(&get(&site, path, wrong)), "401", "{path}");
     }
+    // The connection ends although the client wants to keep it, and no method is named before.
+    let refused = send(&site, "POST / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(code(&refused), "401", "{}", refused.0);
+    let head = refused.0.to_lowercase();
+    assert!(head.contains("connection: close"), "{head}");
     for header in [&bearer, &basic] {
         for path in ["/", "/status.json", "/map.json", "/metrics"] {
             // With a token the name does not matter: a page of another site has no token.
@@ -197,7 +203,7 @@ fn without_the_token_nothing_is_answered() {
     let refused = metrics
         .lines()
         .find_map(|line| line.strip_prefix("romanesco_endpoint_refused_total "));
-    assert_eq!(refused, Some("10"));
+    assert_eq!(refused, Some("11"));
 }
 
 #[test]
@@ -217,7 +223,7 @@ fn another_sites_name_for_this_machine_is_refused() {
                 "{path} of {host:?}"
             );
         }
-        assert_eq!(code(&get(&site, "/metrics", &header)), "200", "{host:?}");
+        assert_eq!(code(&get(&site, "/metrics", &header)), "403", "{host:?}");
     }
     for host in ["127.0.0.1:9216", "localhost", "[::1]:9216"] {
         let header = format!("Host: {host}\r\n");
@@ -227,6 +233,13 @@ fn another_sites_name_for_this_machine_is_refused() {
             "{host:?}"
         );
     }
+    // On an address of the network metrics are scraped under the name of the machine.
+    let open = Site::with(|config| {
+        config.prometheus_port = Some(0);
+        config.prometheus_ip = "0.0.0.0".to_owned();
+    });
+    let scrape = get(&open, "/metrics", "Host: db.example.com\r\n");
+    assert_eq!(code(&scrape), "200");
 }
 
 #[test]
@@ -255,7 +268,7 @@ fn a_long_head_and_many_connections_are_refused() {
     let long = format!("X-Long: {}\r\n", "x".repeat(100_000));
     let answer = get(&site, "/status.json", &long);
     assert_ne!(code(&answer), "200", "{}", answer.0);
-    let address = site.server.metrics_address().unwrap();
+    let address = site.server.metrics_addresses()[0];
     let mut held: Vec<TcpStream> = (0..server::limits::SCRAPERS)
         .map(|_| TcpStream::connect(address).unwrap())
         .collect();
@@ -289,7 +302,7 @@ fn the_endpoint_can_be_encrypted() {
         .with_no_client_auth();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let session = ClientConnection::new(Arc::new(config), name).unwrap();
-    let stream = TcpStream::connect(site.server.metrics_address().unwrap()).unwrap();
+    let stream = TcpStream::connect(site.server.metrics_addresses()[0]).unwrap();
     let stream = StreamOwned::new(session, stream);
     let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     let answer = converse(stream, request);

@@ -2,15 +2,21 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::sync::Arc;
 
 use bson::doc;
 
 use crate::client::{Site, await_so};
+use crate::users::Watched;
 
 pub(crate) fn ask(site: &Site, line: &str) -> (String, String) {
-    let address = site.server.metrics_address().expect("the endpoint is on");
+    let address = site.server.metrics_addresses()[0];
     let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "{line}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+    write!(
+        stream,
+        "{line}\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
@@ -183,8 +189,74 @@ fn the_oldest_open_transaction_is_reported() {
     await_so("the transaction to end", || oldest().abs() < f64::EPSILON);
 }
 
+/// The wait of a tailable cursor is no duration of the server: what is measured is the work beside
+/// it, which takes less by orders of magnitude.
+#[test]
+fn the_wait_for_documents_is_not_measured() {
+    const WAIT: i32 = 2_000;
+    let site = Site::with(|config| config.prometheus_port = Some(0));
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "t", "capped": true, "size": 4096});
+    client.ok("test", doc! {"insert": "t", "documents": [{"_id": 1}]});
+    let find = doc! {"find": "t", "tailable": true, "awaitData": true};
+    let reply = client.ok("test", find);
+    let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+    let more = doc! {"getMore": id, "collection": "t", "maxTimeMS": WAIT};
+    client.ok("test", more);
+    let (_, body) = ask(&site, "GET /metrics HTTP/1.1");
+    let seconds = |name: &str| sample(&body, name).unwrap();
+    let count = "romanesco_command_duration_seconds_count{command=\"getMore\"}";
+    assert_eq!(seconds(count), 1.0);
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let latencies = status.get_document("opLatencies").unwrap();
+    let reads = latencies.get_document("reads").unwrap();
+    let wait = f64::from(WAIT) / 1e3;
+    for taken in [
+        seconds("romanesco_command_duration_seconds_sum{command=\"getMore\"}"),
+        seconds("romanesco_operation_duration_seconds_sum{class=\"read\"}"),
+        seconds("romanesco_command_seconds_total{class=\"read\"}"),
+        reads.get_i64("latency").unwrap() as f64 / 1e6,
+    ] {
+        assert!(taken < wait, "{taken}");
+    }
+}
+
+#[test]
+fn each_address_is_served() {
+    let site = Site::with(|config| {
+        config.prometheus_port = Some(0);
+        config.prometheus_ip = "127.0.0.1, 127.0.0.2".to_owned();
+    });
+    let addresses = site.server.metrics_addresses();
+    assert_eq!(addresses.len(), 2, "{addresses:?}");
+    for address in addresses {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.1 200"), "{address}: {text}");
+    }
+}
+
+/// An engine without statistics leaves out its own metrics only.
+#[test]
+fn the_server_is_measured_while_the_engine_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = kv::EngineOptions::default();
+    let inner = kv_betree::factory().open(folder.path(), &options).unwrap();
+    let mut engine = Watched::of(inner);
+    engine.blind = true;
+    let site = Site::over(Arc::new(engine), folder, |config| {
+        config.prometheus_port = Some(0);
+    });
+    let (_, body) = ask(&site.unwrap(), "GET /metrics HTTP/1.1");
+    assert!(sample(&body, "mongodb_ss_uptime").is_some());
+    assert!(!body.contains("romanesco_engine_written_bytes_total"));
+}
+
 #[test]
 fn there_is_no_endpoint_by_default() {
     let site = Site::new();
-    assert!(site.server.metrics_address().is_none());
+    assert!(site.server.metrics_addresses().is_empty());
 }

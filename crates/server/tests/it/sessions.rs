@@ -145,6 +145,35 @@ fn users_end_their_own_sessions_and_no_others() {
     assert_eq!(reader.fails("test", all).0, UNAUTHORIZED);
 }
 
+/// `a@b` on `c` and `a` on `b@c` are displayed alike.
+#[test]
+fn users_that_are_displayed_alike_share_no_session() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    set_up(&mut root);
+    let reads = vec![doc! {"role": "read", "db": "test"}];
+    for (user, database) in [("a@b", "c"), ("a", "b@c")] {
+        let create = doc! {"createUser": user, "pwd": "secret", "roles": &reads};
+        root.ok(database, create);
+    }
+    let mut one = Reader::new(as_user(&site, "c", "a@b"), 1);
+    let mut other = Reader::new(as_user(&site, "b@c", "a"), 1);
+    let mut user = as_user(&site, "c", "a@b");
+    user.ok("test", doc! {"killSessions": [lsid(1)]});
+    assert_eq!((one.ended(), other.ended()), (true, false));
+    root.ok(
+        "admin",
+        doc! {"killAllSessions": [{"user": "a", "db": "b@c"}]},
+    );
+    assert_eq!((one.ended(), other.ended()), (false, true));
+    // The digest is that of MongoDB where it is unambiguous.
+    root.ok(
+        "admin",
+        doc! {"killAllSessionsByPattern": [{"uid": uid("a@b@c")}]},
+    );
+    assert_eq!((one.ended(), other.ended()), (true, false));
+}
+
 #[test]
 fn patterns_that_are_none_end_nothing() {
     let site = Site::new();

@@ -363,6 +363,28 @@ fn new_certificates_serve_new_connections_and_bad_ones_none() {
     assert_eq!(none.0, 20);
 }
 
+/// T1: the certificates of clients and of the metrics are replaced together or not at all.
+#[test]
+fn certificates_of_both_endpoints_are_replaced_together() {
+    let (authority, next) = (Authority::new("roots"), Authority::new("next roots"));
+    let metrics = Authority::new("roots of the metrics");
+    let (certificate, endpoint) = (authority.server(4000), metrics.server(4000));
+    let site = Site::with(|config| {
+        config.tls = settings(TlsMode::Required, &certificate, None);
+        config.prometheus_port = Some(0);
+        config.endpoint.certificate_key_file = Some(endpoint.path.clone());
+    });
+    let mut before = Greeting::new(&authority).connect(site.address()).unwrap();
+    let rotate = doc! {"rotateCertificates": 1};
+    std::fs::write(&certificate.path, next.server(4001).pem).unwrap();
+    std::fs::write(&endpoint.path, "no certificate").unwrap();
+    assert_eq!(before.fails("admin", rotate.clone()).0, 140);
+    Greeting::new(&authority).connect(site.address()).unwrap();
+    std::fs::write(&endpoint.path, endpoint.pem).unwrap();
+    before.ok("admin", rotate);
+    Greeting::new(&next).connect(site.address()).unwrap();
+}
+
 #[test]
 fn files_that_cannot_be_used_refuse_the_start_by_name() {
     let authority = Authority::new("roots");

@@ -11,8 +11,8 @@ use kv::{
     Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
 };
 
-use crate::auth::as_user;
-use crate::client::{Client, Site};
+use crate::auth::{as_user, guarded};
+use crate::client::{Client, Site, await_so};
 
 const USERS: i32 = 5_000;
 
@@ -104,10 +104,23 @@ fn users_are_read_again_only_when_they_or_roles_were_written() {
 
 /// An engine that counts batches, and whose reads fail while `fails` is set. Write transactions are
 /// unaffected.
-struct Watched {
+pub(crate) struct Watched {
     inner: Box<dyn Engine>,
     fails: Arc<AtomicBool>,
     batches: Arc<AtomicU64>,
+    /// Whether it has no statistics.
+    pub(crate) blind: bool,
+}
+
+impl Watched {
+    pub(crate) fn of(inner: Box<dyn Engine>) -> Watched {
+        Watched {
+            inner,
+            fails: Arc::default(),
+            batches: Arc::default(),
+            blind: false,
+        }
+    }
 }
 
 impl Engine for Watched {
@@ -181,7 +194,10 @@ impl Engine for Watched {
     }
 
     fn stats(&self) -> Result<EngineStats> {
-        self.inner.stats()
+        match self.blind {
+            true => Err(Error::unsupported("test", "statistics")),
+            false => self.inner.stats(),
+        }
     }
 
     fn tree_stats(&self, tree: TreeId, scope: StatScope) -> Result<TreeStats> {
@@ -205,9 +221,8 @@ fn a_commit_that_happened_is_acknowledged_when_the_users_cannot_be_read() {
     let options = kv::EngineOptions::default();
     let fails = Arc::new(AtomicBool::new(false));
     let engine = Watched {
-        inner: factory.open(folder.path(), &options).unwrap(),
         fails: Arc::clone(&fails),
-        batches: Arc::default(),
+        ..Watched::of(factory.open(folder.path(), &options).unwrap())
     };
     let site = Site::over(Arc::new(engine), folder, |_| ()).unwrap();
     let mut client = site.client();
@@ -238,9 +253,8 @@ fn strangers_who_end_sessions_make_the_store_write_nothing() {
     let options = kv::EngineOptions::default();
     let batches = Arc::new(AtomicU64::new(0));
     let engine = Watched {
-        inner: factory.open(folder.path(), &options).unwrap(),
-        fails: Arc::default(),
         batches: Arc::clone(&batches),
+        ..Watched::of(factory.open(folder.path(), &options).unwrap())
     };
     let site = Site::over(Arc::new(engine), folder, |config| {
         config.authorization = true;
@@ -256,4 +270,44 @@ fn strangers_who_end_sessions_make_the_store_write_nothing() {
     assert_eq!(batches.load(Ordering::Relaxed), before);
     as_user(&site, "admin", "root").ok("admin", end);
     assert_eq!(batches.load(Ordering::Relaxed), before + 1);
+}
+
+/// T1: a user that loses a role while its command waits for the turn is refused.
+#[test]
+fn a_command_that_waited_is_authorized_again() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let system = doc! {"createUser": "system", "pwd": "secret", "roles": ["__system"]};
+    root.ok("admin", system);
+    let resource = doc! {"db": "test", "collection": ""};
+    let privilege = doc! {"resource": resource, "actions": ["grantRole"]};
+    root.ok(
+        "test",
+        doc! {"createRole": "own", "privileges": [privilege], "roles": []},
+    );
+    root.ok(
+        "test",
+        doc! {"createUser": "owner", "pwd": "secret", "roles": ["own"]},
+    );
+    // The role is taken from each of them, so the command that drops it has the turn for long.
+    let all: Vec<Bson> = (0..USERS).map(|n| user(n).into()).collect();
+    let mut system = as_user(&site, "admin", "system");
+    system.ok("admin", doc! {"insert": "system.users", "documents": all});
+    let mut owner = as_user(&site, "test", "owner");
+    let mut watcher = as_user(&site, "admin", "root");
+    root.send("test", doc! {"dropAllRolesFromDatabase": 1}, 0);
+    let filter = doc! {"currentOp": 1, "command.dropAllRolesFromDatabase": {"$exists": true}};
+    await_so("the roles to be dropped", || {
+        let shown = watcher.ok("admin", filter.clone());
+        !shown.get_array("inprog").unwrap().is_empty()
+    });
+    let granted = owner.run("test", doc! {"grantRolesToUser": "owner", "roles": ["own"]});
+    let (_, dropped) = root.receive().unwrap();
+    assert_eq!(dropped.get_f64("ok").unwrap(), 1.0, "{dropped}");
+    // It may have had the turn first; otherwise it must not learn whether the role exists.
+    let refused = granted.get_i32("code").is_ok_and(|code| code == 13);
+    assert!(
+        refused || granted.get_f64("ok").unwrap() == 1.0,
+        "{granted}"
+    );
 }

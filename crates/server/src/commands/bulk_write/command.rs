@@ -8,7 +8,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bson::RawDocument;
+use bson::spec::BinarySubtype;
+use bson::{RawBsonRef, RawDocument, Uuid};
 use docdb::{InsertOptions, Op, Store};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
@@ -63,8 +64,15 @@ const WHOLE: &[Code] = &[
     Code::OUT_OF_DISK_SPACE,
 ];
 
+/// A namespace of `nsInfo`.
+struct Target {
+    ns: Namespace,
+    /// The UUID that the collection must have.
+    uuid: Option<Uuid>,
+}
+
 /// The namespaces of `nsInfo`.
-fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>> {
+fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Target>> {
     let listed = match call.message().sequence("nsInfo") {
         Some(listed) => listed,
         None => {
@@ -86,13 +94,25 @@ fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Namespace>>
             let message = format!("Invalid namespace specified for bulkWrite: '{name}'");
             Error::new(Code::INVALID_NAMESPACE, message)
         })?;
-        targets.push(ns);
+        let uuid = fields.get("collectionUUID").map(uuid).transpose()?;
+        targets.push(Target { ns, uuid });
     }
     Ok(targets)
 }
 
+fn uuid(value: RawBsonRef<'_>) -> Result<Uuid> {
+    let binary = value
+        .as_binary()
+        .filter(|binary| binary.subtype == BinarySubtype::Uuid);
+    let bytes = binary.and_then(|binary| binary.bytes.try_into().ok());
+    bytes.map(Uuid::from_bytes).ok_or_else(|| {
+        let message = "BSON field 'NamespaceInfoEntry.collectionUUID' must be a UUID";
+        Error::type_mismatch(message)
+    })
+}
+
 /// Check that the client may run all statements; otherwise none is run.
-fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>]) -> Result<()> {
+fn authorize(call: &Call<'_>, targets: &[Target], statements: &[Statement<'_>]) -> Result<()> {
     let bypass = call.arguments().is_on("bypassDocumentValidation")?;
     let mut needs: HashSet<(usize, &'static str)> = HashSet::new();
     for statement in statements {
@@ -104,7 +124,7 @@ fn authorize(call: &Call<'_>, targets: &[Namespace], statements: &[Statement<'_>
         }
     }
     let on = |(target, action): (usize, &'static str)| {
-        let ns = targets.get(target)?;
+        let ns = &targets.get(target)?.ns;
         Some(Wanted::Collection(ns.db.clone(), ns.coll.clone(), action))
     };
     let needs: Option<Vec<Wanted>> = needs.into_iter().map(on).collect();
@@ -126,7 +146,7 @@ struct Run<'a, 'c> {
     call: &'a Call<'c>,
     store: &'a Store,
     op: &'a Op<'a>,
-    targets: &'a [Namespace],
+    targets: &'a [Target],
     options: InsertOptions,
     outcome: Outcome,
 }
@@ -137,10 +157,11 @@ impl Run<'_, '_> {
         let Some(first) = group.first() else {
             return Ok(());
         };
-        let Some(ns) = self.targets.get(first.target) else {
+        let Some(Target { ns, uuid }) = self.targets.get(first.target) else {
             return Ok(());
         };
         let mut numbered = self.op.clone();
+        numbered.collection_uuid = *uuid;
         if let Some(session) = &mut numbered.session
             && session.txn_number.is_some()
         {
@@ -267,7 +288,7 @@ fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = call.arguments();
     let targets = targets(call, arguments)?;
     if call.generic.in_transaction {
-        for ns in &targets {
+        for Target { ns, .. } in &targets {
             outside_of_server(&ns.db, &ns.coll)?;
         }
     }

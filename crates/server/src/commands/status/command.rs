@@ -1,6 +1,7 @@
 //! The commands that report statistics of the whole server.
 
 use bson::{Bson, Document, doc};
+use kv::EngineStats;
 use query::Result;
 use wire::Builder;
 
@@ -48,8 +49,9 @@ pub(in crate::commands) const ROWS: &[Row] = &[
     .privilege(Privilege::Cluster("serverStatus")),
 ];
 
-/// All sections, in MongoDB's order where it has one.
-fn status(server: &Server, reply: &mut Builder) -> Result<()> {
+/// All sections, in MongoDB's order where it has one. That of the engine is left out without its
+/// statistics.
+fn status(server: &Server, reply: &mut Builder, stats: Option<&EngineStats>) {
     sections::head(server, reply);
     reply.value(
         "asserts",
@@ -67,21 +69,17 @@ fn status(server: &Server, reply: &mut Builder) -> Result<()> {
     sections::counters(server, reply);
     sections::replica_set(server, reply);
     sections::security(server, reply);
-    engine::storage(server, reply)?;
+    engine::storage(server, reply, stats);
     work::transactions(server, reply);
     sections::memory(reply);
     work::metrics(server, reply);
-    Ok(())
 }
 
-/// The reply of `serverStatus` as a document.
-///
-/// # Errors
-/// Those of the engine.
-pub(crate) fn status_document(server: &Server) -> Result<Document> {
+/// The reply of `serverStatus` as a document, without the section of the engine.
+pub(crate) fn status_document(server: &Server) -> Document {
     let mut reply = Builder::new();
-    status(server, &mut reply)?;
-    Ok(Document::try_from(reply.into_document())?)
+    status(server, &mut reply, None);
+    Document::try_from(reply.into_document()).unwrap_or_default()
 }
 
 /// Processors and memory of the machine as a document.
@@ -92,14 +90,17 @@ pub(crate) fn system_document() -> Document {
 }
 
 fn server_status(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    status(&call.server, reply)
+    let stats = engine::stats(&call.server)?;
+    status(&call.server, reply, Some(&stats));
+    Ok(())
 }
 
 fn diagnostic_data(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let stats = engine::stats(&call.server)?;
     let begin = clock::now();
     reply.open_document("data").date("start", begin);
     reply.open_document("serverStatus").date("start", begin);
-    status(&call.server, reply)?;
+    status(&call.server, reply, Some(&stats));
     reply.date("end", clock::now()).double("ok", 1.0).close();
     let begin = clock::now();
     reply.open_document("systemMetrics").date("start", begin);

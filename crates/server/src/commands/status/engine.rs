@@ -66,7 +66,7 @@ fn describe(stats: &EngineStats) -> Document {
     shown
 }
 
-/// The section under the engine's name.
+/// The statistics of the engine.
 ///
 /// # Errors
 /// Those of the engine.
@@ -75,8 +75,8 @@ pub(super) fn stats(server: &Server) -> Result<EngineStats> {
     stats.map_err(|error| Error::new(Code::OPERATION_FAILED, error.to_string()))
 }
 
-/// Append the sections.
-pub(super) fn storage(server: &Server, reply: &mut Builder) -> Result<()> {
+/// Append the sections; that under the engine's name only with its statistics.
+pub(super) fn storage(server: &Server, reply: &mut Builder, stats: Option<&EngineStats>) {
     let engine = server.store.engine();
     reply.value(
         "storageEngine",
@@ -91,6 +91,7 @@ pub(super) fn storage(server: &Server, reply: &mut Builder) -> Result<()> {
             "backupCursorOpen": false,
         }),
     );
-    reply.value(engine.name(), &Bson::Document(describe(&stats(server)?)));
-    Ok(())
+    if let Some(stats) = stats {
+        reply.value(engine.name(), &Bson::Document(describe(stats)));
+    }
 }

@@ -1,11 +1,9 @@
 //! The sections of `serverStatus` about the process, its connections and the commands it ran.
 
-use std::fs;
-
 use bson::{Bson, doc};
 use wire::Builder;
 
-use crate::commands::host::kibibytes;
+use crate::kernel::{self, Process, kibibytes};
 use crate::long::long;
 use crate::metrics::Latency;
 use crate::server::Server;
@@ -214,11 +212,7 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
 
 /// What the kernel counts for the process.
 pub(super) fn extra(reply: &mut Builder) {
-    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the process, in parentheses, may contain spaces; the third column follows it.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    let faults = rest.split_whitespace().nth(9);
-    let faults = faults.and_then(|count| count.parse().ok()).unwrap_or(0);
+    let faults = Process::read().column(12).map_or(0, long);
     reply
         .open_document("extra_info")
         .string("note", "fields vary by platform")
@@ -228,8 +222,11 @@ pub(super) fn extra(reply: &mut Builder) {
 
 /// Memory of the process.
 pub(super) fn memory(reply: &mut Builder) {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mebibytes = |name| i32::try_from(kibibytes(&status, name) / 1_024).unwrap_or(i32::MAX);
+    let status = kernel::text("/proc/self/status");
+    let mebibytes = |name| {
+        let kibibytes = kibibytes(&status, name).unwrap_or(0);
+        i32::try_from(kibibytes / 1_024).unwrap_or(i32::MAX)
+    };
     reply.open_document("mem").int("bits", 64);
     reply
         .int("resident", mebibytes("VmRSS"))
