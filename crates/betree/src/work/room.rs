@@ -101,8 +101,8 @@ impl Core {
         }
     }
 
-    /// What `attempt` gives; while it fails for lack of space and some can be freed, it is repeated,
-    /// at most [`FREED_MAX`] times.
+    /// What `attempt` gives; while it fails for lack of space and some can be freed, it is
+    /// repeated, at most [`FREED_MAX`] times.
     ///
     /// # Errors
     /// Those of `attempt`.
