@@ -283,7 +283,7 @@ impl Core {
             self.health.check_writable()?;
             let start = self.vfs.now();
             if self.has_threads() {
-                match self.health.trouble() {
+                match self.flush_trouble() {
                     Some(e) if may_overdraw(&e) => return Ok(false),
                     Some(trouble) => return Err(trouble),
                     None => {}

@@ -22,16 +22,16 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let (id, position) = self.or_freed(|| {
+        let made = self.or_freed(|| {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
                 let message = format!("the tree {name:?} exists already; open it");
                 return Err(Error::new(ErrorKind::Exists, message));
             }
+            // No error here: freed space would not help.
             if TREES_MAX <= self.catalog.len() {
-                let message = format!("a store has at most {TREES_MAX} trees; drop some");
-                return Err(Error::new(ErrorKind::Full, message));
+                return Ok(None);
             }
             let id = TreeId(self.catalog.next_id());
             let seq = Seq(committer.last.0 + 1);
@@ -48,8 +48,12 @@ impl Core {
             debug_assert!(self.catalog.tree(id).is_ok(), "what is logged is there");
             committer.last = seq;
             self.snapshots.publish(seq);
-            Ok((id, position))
+            Ok(Some((id, position)))
         })?;
+        let Some((id, position)) = made else {
+            let message = format!("a store has at most {TREES_MAX} trees; drop some");
+            return Err(Error::new(ErrorKind::Full, message));
+        };
         self.make_durable(position, Durability::Sync)?;
         Ok(id)
     }

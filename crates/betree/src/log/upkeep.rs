@@ -72,10 +72,11 @@ impl Log {
     /// are none to remove.
     ///
     /// # Errors
-    /// `Io`; the files are then cleared away when the store is next opened.
+    /// `Io`; the files are then cleared away when the store is next opened. `Closed`.
     pub(crate) fn give_up_spares(&self) -> Result<bool> {
         let spares = {
             let mut state = self.state.lock();
+            state.check()?;
             let keep = state.spares.len().min(1);
             let gone = state.spares.split_off(keep);
             assert!(state.spares.len() <= 1, "one is left");

@@ -173,7 +173,7 @@ impl Core {
     }
 
     /// Make a checkpoint if it frees anything. False when it does not, or when there is no room for
-    /// the checkpoint.
+    /// the checkpoint, or was none a moment ago.
     ///
     /// # Errors
     /// As [`Core::checkpoint`], but `Full`.
@@ -186,6 +186,10 @@ impl Core {
         // Another thread may have been faster.
         if !self.waits_for_checkpoint() {
             return Ok(true);
+        }
+        // It has just failed, and would cost a sync or a flush of everything to fail again.
+        if self.refused.checkpoint.is_recent(self.vfs.now()) {
+            return Ok(false);
         }
         match self.write_checkpoint(&mut last) {
             Err(error) if error.kind() == ErrorKind::Full => Ok(false),
@@ -277,18 +281,13 @@ impl Core {
     /// # Errors
     /// As the work.
     pub(crate) fn flush(&self) -> Result<()> {
-        loop {
-            let flushed = {
-                let _last = self.checkpoints.last.lock();
-                // Checked under the lock: close waits for the thread that holds it.
-                self.health.check_writable()?;
-                self.flush_cut().map(|_| false)
-            };
-            // What was frozen and not flushed is so the next time.
-            if !self.or_free(flushed)? {
-                return Ok(());
-            }
-        }
+        // What was frozen and not flushed is flushed by the next attempt.
+        self.or_freed(|| {
+            let _last = self.checkpoints.last.lock();
+            // Checked under the lock: close waits for the thread that holds it.
+            self.health.check_writable()?;
+            self.flush_cut().map(drop)
+        })
     }
 
     /// Freeze everything at one moment and flush exactly that (I3). The caller holds the checkpoint

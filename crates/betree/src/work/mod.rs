@@ -22,6 +22,8 @@ mod pinned;
 mod queue;
 mod restructure;
 mod room;
+#[cfg(test)]
+mod room_tests;
 mod settle;
 mod sharing;
 mod source;

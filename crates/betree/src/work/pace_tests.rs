@@ -7,12 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use sim::{SimOptions, SimVfs};
+use sim::{Fault, FaultKind, Lasts, SimOptions, SimVfs, Sites, When};
 use stdx::sync::{Mutex, OnceLock};
 use vfs::{File, Held, Open, Site, Vfs};
 
 use super::pace;
 use crate::db::{Core, MOST_SLEEP, Transaction};
+use crate::error::ErrorKind;
 use crate::options::Options;
 use crate::tree::State;
 use crate::types::{Batch, Durability, TreeId, TreeOptions};
@@ -52,7 +53,11 @@ impl Machine {
     fn work_until(&self, end: Duration) {
         let core = self.core.get().and_then(Weak::upgrade).unwrap();
         while self.disk.now() < end {
-            if !core.step().unwrap() {
+            let worked = match core.step() {
+                Err(error) if error.kind() == ErrorKind::Full => false,
+                worked => worked.unwrap(),
+            };
+            if !worked {
                 self.disk.sleep(end.saturating_sub(self.disk.now()));
             }
             self.look(&core);
@@ -364,4 +369,30 @@ fn a_store_is_not_idle_while_a_commit_waits_for_merges() {
     assert!(Duration::from_millis(300) < longest, "{longest:?} is short");
     assert!(100 < seen.looks, "{} looks", seen.looks);
     assert_eq!(seen.idle, 0, "of {} looks", seen.looks);
+}
+
+#[test]
+fn commits_do_not_sleep_for_merges_that_lack_space() {
+    let load = Load::new(&options().with_rho(8.0), SLOW);
+    let commit = |first: u32| load.commit(Maker::Batch, first..first + 400);
+    for first in (0..8_000).step_by(400) {
+        commit(first);
+    }
+    load.machine.disk.inject(Fault {
+        sites: Sites::StartWith("merge.write"),
+        call: None,
+        when: When::Nth(1),
+        lasts: Lasts::Sticky,
+        kind: FaultKind::Enospc,
+    });
+    // What is in progress ends.
+    commit(8_000);
+    let (debt, most) = (&load.core.counters.merge_debt, 10 * MOST_SLEEP);
+    for first in (8_400..12_000).step_by(400) {
+        let before = debt.get().1;
+        assert!(0.0 < load.core.merge_delay(400 * 64).as_secs_f64());
+        commit(first);
+        let slept = Duration::from_micros(debt.get().1 - before);
+        assert!(slept <= most, "a commit slept {slept:?}");
+    }
 }

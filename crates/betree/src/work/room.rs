@@ -7,20 +7,24 @@
 //!
 //! - I1. Nothing here is called within a checkpoint or the turn of a bulk commit: a checkpoint may
 //!   wait for either.
-//! - I2. Commits that wait for memory fail for lack of space only when the flush does: what else
-//!   lacks space does not keep memory full.
+//! - I2. Commits that wait for memory fail for lack of space only when the flush does
+//!   ([`Core::flush_trouble`]): what else lacks space does not keep memory full.
 
 use std::time::Duration;
 
 use stdx::sync::atomic::{AtomicU64, Ordering};
 
 use crate::db::Core;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
 /// For how long what was refused for lack of space comes last instead of first, and is not tried
 /// harder, so that what may free space is done meanwhile.
-const PATIENCE: Duration = Duration::from_millis(100);
+pub(super) const PATIENCE: Duration = Duration::from_millis(100);
+
+/// How often space is freed for one piece of work. The first checkpoint may only set segments of
+/// the log aside, which are removed the second time; and other work may take what was freed, once.
+const FREED_MAX: usize = 4;
 
 /// When some work was last refused for lack of space.
 #[derive(Default)]
@@ -40,7 +44,6 @@ impl Refusal {
     pub(super) fn note(&self, now: Duration) {
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.at.store(now.saturating_add(1), Ordering::Relaxed);
-        debug_assert!(0 < now.saturating_add(1), "0 says that nothing was refused");
     }
 
     /// It was done, or there is nothing to do any more.
@@ -70,31 +73,7 @@ impl Core {
     /// As the flush: `Full` when nothing could be freed.
     pub(crate) fn flush_or_free(&self) -> Result<bool> {
         let flushed = self.flush_one();
-        self.or_free(flushed)
-    }
-
-    /// `done`; or that there was work, when it failed for lack of space and some was freed.
-    pub(crate) fn or_free(&self, done: Result<bool>) -> Result<bool> {
-        match done {
-            Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => Ok(true),
-            done => done,
-        }
-    }
-
-    /// What `attempt` gives; when it failed for lack of space and some was freed, the second time.
-    ///
-    /// # Errors
-    /// Those of `attempt`.
-    pub(crate) fn or_freed<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
-        match attempt() {
-            Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => attempt(),
-            done => done,
-        }
-    }
-
-    /// The flush as a step (I2).
-    pub(super) fn flush_step(&self) -> Result<bool> {
-        let flushed = self.flush_or_free();
+        let flushed = self.or_free(flushed);
         match &flushed {
             Err(error) if error.kind() == ErrorKind::Full => {
                 self.refused.flush.note(self.vfs.now());
@@ -107,18 +86,54 @@ impl Core {
         flushed
     }
 
+    /// The error of background work that keeps memory full (I2).
+    pub(crate) fn flush_trouble(&self) -> Option<Error> {
+        let trouble = self.health.trouble()?;
+        let lasts = trouble.kind() != ErrorKind::Full || self.refused.flush.stands();
+        lasts.then_some(trouble)
+    }
+
+    /// `done`; or that there was work, when it failed for lack of space and some was freed.
+    pub(crate) fn or_free(&self, done: Result<bool>) -> Result<bool> {
+        match done {
+            Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => Ok(true),
+            done => done,
+        }
+    }
+
+    /// What `attempt` gives; while it fails for lack of space and some can be freed, it is
+    /// repeated, at most [`FREED_MAX`] times.
+    ///
+    /// # Errors
+    /// Those of `attempt`.
+    pub(crate) fn or_freed<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+        for _ in 0..FREED_MAX {
+            match attempt() {
+                Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => {}
+                done => return done,
+            }
+        }
+        attempt()
+    }
+
     /// Free what is neither data nor needed. False when there is no such thing.
     ///
     /// # Errors
     /// As a checkpoint, but `Full`.
     pub(crate) fn free_space(&self) -> Result<bool> {
+        self.health.check_writable()?;
         if self.checkpoint_for_space()? {
             return Ok(true);
         }
-        match &self.log {
-            Some(log) => log.give_up_spares(),
-            None => Ok(false),
+        let Some(log) = &self.log else {
+            return Ok(false);
+        };
+        let freed = log.give_up_spares()?;
+        if freed {
+            // It may have room now.
+            self.refused.checkpoint.forget();
         }
+        Ok(freed)
     }
 
     /// Whether a checkpoint would free anything.

@@ -67,16 +67,16 @@ impl Core {
         let result = self.step_by_urgency();
         match &result {
             Ok(_) if !self.refused.flush.stands() => self.health.relax(),
-            Err(error) if error.kind() != ErrorKind::Full => self.health.worry(error),
-            // I2 of room: the flush has noted its own lack of space.
-            _ => {}
+            // The flush lacked space and other work was done: commits that wait must know.
+            Ok(_) => {}
+            Err(error) => self.health.worry(error),
         }
         result
     }
 
     fn step_by_urgency(&self) -> Result<bool> {
         let mut works: [Work; 6] = [
-            Core::flush_step,
+            Core::flush_or_free,
             Core::sync_step,
             Core::checkpoint_step,
             |core| Ok(core.freeze_if_asked()),

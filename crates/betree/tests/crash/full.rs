@@ -1,10 +1,12 @@
-//! A full disk: what merges replaced is freed before a commit is refused.
+//! A full disk: what waits for a checkpoint is freed before a commit is refused, and what lacks
+//! space keeps no other work from being done.
 
 use std::time::Duration;
 
 use betree::{Codec, Durability, ErrorKind, Options};
 use sim::checker::Change;
-use sim::{SimOptions, SimVfs};
+use sim::{Fault, FaultKind, Lasts, SimOptions, SimVfs, Sites, When};
+use stdx::Rng;
 use vfs::Vfs;
 
 use crate::rig::World;
@@ -32,6 +34,46 @@ fn options() -> Options {
         .with_checkpoint_bytes(1 << 30)
 }
 
+/// A store with an empty tree "a" and a checkpoint.
+fn town(options: Options, seed: u64) -> World {
+    let disk = SimOptions {
+        seed,
+        ..SimOptions::default()
+    };
+    let mut world = World::new(SimVfs::new(disk), options);
+    world.open().expect("nothing stops it");
+    world.create("a").expect("nothing stops it");
+    world.checkpoint().expect("nothing stops it");
+    world
+}
+
+/// Commit ten rows, for which there is room.
+fn rows(world: &mut World, rng: &mut Rng) {
+    let mut put = || {
+        let key = u32::try_from(rng.below(4000)).expect("a small number");
+        Change::Put("a".to_owned(), key.to_be_bytes().to_vec(), world.value(200))
+    };
+    let changes = (0..10).map(|_| put()).collect();
+    let done = world.write(changes, Durability::None);
+    assert!(done.expect("nothing stops it"), "{:?}", world.errors);
+}
+
+/// Do a unit of background work after a moment.
+fn work(world: &mut World) {
+    world.vfs.sleep(Duration::from_millis(1));
+    world.steps(1).expect("nothing stops it");
+}
+
+fn pending(world: &World) -> u64 {
+    let stats = world.db().stats();
+    stats.expect("an open store").space.pending_bytes
+}
+
+fn number(world: &World) -> u64 {
+    let stats = world.db().stats();
+    stats.expect("an open store").checkpoint.number
+}
+
 /// Commit, now or when the background has made room.
 fn in_the_end(world: &mut World, changes: &[Change]) {
     for _ in 0..TRIES {
@@ -52,14 +94,7 @@ fn in_the_end(world: &mut World, changes: &[Change]) {
 /// Rows are replaced on a disk that has room for some of what merges replace, but not for all.
 #[test]
 fn what_merges_replaced_is_freed_on_a_full_disk() {
-    let mut world = World::new(SimVfs::new(SimOptions::default()), options());
-    world.open().expect("nothing stops it");
-    world.create("a").expect("nothing stops it");
-    world.checkpoint().expect("nothing stops it");
-    let number = |world: &World| {
-        let stats = world.db().stats();
-        stats.expect("an open store").checkpoint.number
-    };
+    let mut world = town(options(), SimOptions::default().seed);
     let before = number(&world);
     for commit in 0..800_u32 {
         if commit == 100 {
@@ -78,4 +113,73 @@ fn what_merges_replaced_is_freed_on_a_full_disk() {
     world.look().expect("nothing stops it");
     let after = number(&world);
     assert!(before < after, "checkpoints made room");
+}
+
+/// A transaction needs more than is free, and less than what waits for a checkpoint.
+#[test]
+fn a_transaction_spills_where_a_checkpoint_frees_space() {
+    let mut world = town(options(), 6);
+    let mut rng = Rng::new(6);
+    while pending(&world) < 1500 << 10 {
+        rows(&mut world, &mut rng);
+        work(&mut world);
+    }
+    let capacity = world.vfs.used() + (300 << 10);
+    world.vfs.set_capacity(Some(capacity));
+    let tree = world.id("a");
+    let mut transaction = world.db().begin().expect("an open store");
+    for key in 0..800_u32 {
+        let key = key.to_be_bytes();
+        let put = transaction.put_blind(tree, &key, &[8; 1000]);
+        put.expect("a checkpoint makes room");
+    }
+    assert!(pending(&world) < 1500 << 10, "a checkpoint was made");
+    drop(transaction);
+    world.look().expect("nothing stops it");
+    world.reopen(options()).expect("nothing stops it");
+}
+
+/// Checkpoints are due all the time, and have no room for their image.
+#[test]
+fn a_checkpoint_without_room_keeps_no_other_work_from_being_done() {
+    let options = options().with_checkpoint_interval(Duration::from_millis(1));
+    let mut world = town(options.clone(), 5);
+    world.create("dropped").expect("nothing stops it");
+    let before = number(&world);
+    world.faulty = true;
+    world.vfs.inject(Fault {
+        sites: Sites::StartWith("image."),
+        call: None,
+        when: When::Nth(1),
+        lasts: Lasts::Sticky,
+        kind: FaultKind::Enospc,
+    });
+    let mut rng = Rng::new(5);
+    let put = Change::Put("dropped".to_owned(), b"key".to_vec(), vec![7; 2000]);
+    let done = world.write(vec![put], Durability::None);
+    assert!(done.expect("nothing stops it"));
+    for _ in 0..400 {
+        rows(&mut world, &mut rng);
+        // I1 of room: what fails here does not wait for itself.
+        work(&mut world);
+        work(&mut world);
+    }
+    // I2 of room: commits that must wait are not refused while flushes succeed.
+    for _ in 0..400 {
+        rows(&mut world, &mut rng);
+    }
+    let done = world.drop_tree("dropped");
+    assert!(done.expect("nothing stops it"), "{:?}", world.errors);
+    work(&mut world);
+    let full = |kind: &ErrorKind| *kind == ErrorKind::Full;
+    assert!(world.errors.iter().all(full), "{:?}", world.errors);
+    assert!(!world.errors.is_empty(), "checkpoints were due");
+    assert_eq!(number(&world), before);
+    let merges = world.db().stats().expect("an open store").operations.merges;
+    assert!(0 < merges, "there was work to do");
+    world.look().expect("nothing stops it");
+    world.vfs.clear_faults();
+    world.faulty = false;
+    world.checkpoint().expect("nothing stops it");
+    world.reopen(options).expect("nothing stops it");
 }

@@ -12,7 +12,6 @@ mod close;
 mod compact;
 mod crossed;
 mod examples;
-mod full_disk;
 mod handles;
 mod histories;
 mod idle;
