@@ -3,8 +3,8 @@
 /// The largest document a user may store, in bytes (MongoDB's limit).
 pub const DOCUMENT_MAX: usize = 16 * 1024 * 1024;
 /// The largest document of a result, in bytes (MongoDB's limit): a stored document plus 16 KiB for
-/// the reply around it.
-pub(crate) const RESULT_MAX: usize = DOCUMENT_MAX + 16 * 1024;
+/// the reply around it. A diff leads to no larger one.
+pub(crate) const RESULT_MAX: usize = query::update::DELTA_MAX;
 /// The deepest nesting of a stored document (MongoDB's limit: documents are checked against 200 on
 /// the wire, and what is stored must be readable within other documents).
 pub const DEPTH_MAX: u32 = 180;

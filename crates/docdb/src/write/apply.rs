@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bson::{Document, RawBson, RawDocument, RawDocumentBuf};
-use query::update::{Update, delta};
+use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
+use query::update::{Update, delta, identical_values};
 use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Seek, Selection};
@@ -173,7 +173,9 @@ impl One<'_> {
             (AppliedUpdate::Document(update), _) => update,
             (AppliedUpdate::Delta(diff), Some(found)) => {
                 let next = delta(&found.document, diff)?;
-                return self.put(writer, found, &next);
+                let shape = document::check(&next).map_err(larger)?;
+                let ready = document::normalise(&next, shape, &mut || None)?;
+                return self.put(writer, found, &ready);
             }
             (AppliedUpdate::Delta(_), None) => return Err(not_found(filter)),
         };
@@ -193,10 +195,14 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Replace the found document by `next`.
+    /// Replace the found document by `next`, which is in stored form.
     fn put(&self, writer: &mut Writer<'_, '_>, found: &Found, next: &RawDocument) -> Result<()> {
-        document::check(next).map_err(larger)?;
-        if next.get("_id")? != found.document.get("_id")? {
+        let id = |document: &RawDocument| document.get("_id")?.map(Bson::try_from).transpose();
+        let same = match (id(&found.document)?, id(next)?) {
+            (Some(old), Some(new)) => identical_values(&old, &new),
+            _ => false,
+        };
+        if !same {
             let message = "an entry must not change the _id of a document";
             return Err(Error::new(Code::IMMUTABLE_FIELD, message));
         }

@@ -1,6 +1,6 @@
 //! Updates, deletes and `findAndModify`.
 
-use bson::{Document, RawBson, RawDocumentBuf, doc};
+use bson::{Bson, Document, RawBson, RawDocumentBuf, doc};
 use docdb::{
     Applied, AppliedEntry, AppliedUpdate, CollectionOptions, DeleteStatement, FindAndModify,
     InsertOptions, UpdateReply, UpdateStatement,
@@ -326,6 +326,35 @@ fn diffs_of_entries_are_applied() {
             upsert: false,
         };
         assert_eq!(applied(lab, vec![bad]), Some(0));
+    });
+}
+
+/// The stored document begins with its `_id`, also where a diff appends it. A NaN is the `_id` of
+/// its document like any other value.
+#[test]
+fn entries_keep_the_id_in_front() {
+    on_each(|lab| {
+        for id in [Bson::Int32(1), Bson::Double(f64::NAN)] {
+            lab.insert(&ns("c"), &[doc! { "_id": &id, "a": 1 }]);
+            let change = |diff: Document| Applied::Update {
+                filter: raw(&doc! { "_id": &id }),
+                update: AppliedUpdate::Delta(raw(&diff)),
+                upsert: false,
+            };
+            let moved = change(doc! { "i": { "b": 2, "_id": &id } });
+            assert_eq!(applied(lab, vec![moved]), None, "{}", lab.engine());
+            let other = change(doc! { "u": { "_id": 7 } });
+            assert_eq!(applied(lab, vec![other]), Some(0));
+            let found = || -> Vec<RawDocumentBuf> { lab.all(&ns("c")).iter().map(raw).collect() };
+            let expected = doc! { "_id": &id, "a": 1, "b": 2 };
+            assert_eq!(found(), [raw(&expected)], "{}", lab.engine());
+            let again = Applied::Insert(raw(&doc! { "c": 3, "_id": &id }));
+            assert_eq!(applied(lab, vec![again]), None, "{}", lab.engine());
+            let expected = doc! { "_id": &id, "c": 3 };
+            assert_eq!(found(), [raw(&expected)], "{}", lab.engine());
+            let gone = Applied::Delete(raw(&doc! { "_id": &id }));
+            assert_eq!(applied(lab, vec![gone]), None);
+        }
     });
 }
 

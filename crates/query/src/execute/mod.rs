@@ -14,6 +14,7 @@ pub(crate) mod harness;
 mod host;
 mod lookup;
 mod memory;
+mod ranked;
 mod runs;
 mod sample;
 mod simple;

@@ -3,16 +3,18 @@
 //! The smallest head comes next; among equal heads that of the oldest run, so that equal items keep
 //! their input order.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Spill;
+use super::ranked::Ranked;
 use crate::Result;
 
 /// Merges runs, each sorted by key.
 pub struct Runs<K, T> {
     runs: Vec<Box<dyn Spill>>,
-    heads: BinaryHeap<Reverse<Head<K, T>>>,
+    /// The next item of each run, with the position of the run.
+    heads: BinaryHeap<Reverse<Ranked<K, usize, T>>>,
     buffer: Vec<u8>,
 }
 
@@ -44,7 +46,7 @@ impl<K: Ord, T> Runs<K, T> {
         let Some(Reverse(head)) = self.heads.pop() else {
             return Ok(None);
         };
-        self.advance(head.run, decode)?;
+        self.advance(head.place, decode)?;
         Ok(Some((head.key, head.item)))
     }
 
@@ -54,35 +56,9 @@ impl<K: Ord, T> Runs<K, T> {
         };
         if file.read(&mut self.buffer)? {
             let (key, item) = decode(&mut self.buffer)?;
-            self.heads.push(Reverse(Head { key, run, item }));
+            let place = run;
+            self.heads.push(Reverse(Ranked { key, place, item }));
         }
         Ok(())
     }
 }
-
-/// The next item of a run.
-struct Head<K, T> {
-    key: K,
-    run: usize,
-    item: T,
-}
-
-impl<K: Ord, T> Ord for Head<K, T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (&self.key, self.run).cmp(&(&other.key, other.run))
-    }
-}
-
-impl<K: Ord, T> PartialOrd for Head<K, T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord, T> PartialEq for Head<K, T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<K: Ord, T> Eq for Head<K, T> {}

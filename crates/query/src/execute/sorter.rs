@@ -5,10 +5,10 @@
 //! - O2. Items with equal keys keep their input order. Runs are written in input order, and the
 //!   merge prefers the earlier run.
 
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use super::memory::{Excess, excess};
+use super::ranked::Ranked;
 use super::{Runs, Spill};
 use crate::{Result, meter};
 
@@ -67,12 +67,22 @@ enum Kept<K, T> {
     Least(BinaryHeap<Entry<K, T>>, usize),
 }
 
-/// An item with its sort key, its position in the input and its size.
-struct Entry<K, T> {
-    key: K,
-    place: u64,
-    bytes: usize,
+/// An item with its sort key and its position in the input.
+type Entry<K, T> = Ranked<K, u64, Measured<T>>;
+
+/// An item with its estimated bytes.
+struct Measured<T> {
     item: T,
+    bytes: usize,
+}
+
+impl<K: Ord, T> Kept<K, T> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Kept::All(entries) => entries.is_empty(),
+            Kept::Least(entries, _) => entries.is_empty(),
+        }
+    }
 }
 
 impl<K: Ord, T> Sorter<K, T> {
@@ -97,8 +107,7 @@ impl<K: Ord, T> Sorter<K, T> {
         let entry = Entry {
             key,
             place: self.total,
-            bytes,
-            item,
+            item: Measured { item, bytes },
         };
         self.total += 1;
         match &mut self.kept {
@@ -108,7 +117,7 @@ impl<K: Ord, T> Sorter<K, T> {
                 assert!(entries.len() <= *limit, "O1: few items are kept");
                 match entries.peek_mut() {
                     Some(mut greatest) if entry < *greatest => {
-                        self.bytes -= greatest.bytes;
+                        self.bytes -= greatest.item.bytes;
                         *greatest = entry;
                     }
                     _ => return,
@@ -147,7 +156,7 @@ impl<K: Ord, T> Sorter<K, T> {
     /// I/O errors; the operation must end.
     pub fn spill(&mut self, mut run: Box<dyn Spill>, codec: &mut dyn Codec<K, T>) -> Result<()> {
         for entry in self.take_sorted()? {
-            codec.write(&entry.item, run.as_mut())?;
+            codec.write(&entry.item.item, run.as_mut())?;
         }
         self.bytes = 0;
         self.reserved.clear();
@@ -165,7 +174,7 @@ impl<K: Ord, T> Sorter<K, T> {
         codec: &mut dyn Codec<K, T>,
         create: &mut dyn FnMut() -> Result<Box<dyn Spill>>,
     ) -> Result<Sorted<K, T>> {
-        if !self.runs.is_empty() && self.bytes != 0 {
+        if !self.runs.is_empty() && !self.kept.is_empty() {
             self.spill(create()?, codec)?;
         }
         let output = if self.runs.is_empty() {
@@ -197,7 +206,7 @@ impl<K: Ord, T> Sorted<K, T> {
     /// I/O errors; errors of the codec.
     pub fn next(&mut self, codec: &mut dyn Codec<K, T>) -> Result<Option<(K, T)>> {
         match &mut self.output {
-            Output::Memory(entries) => Ok(entries.next().map(|entry| (entry.key, entry.item))),
+            Output::Memory(entries) => Ok(entries.next().map(|entry| (entry.key, entry.item.item))),
             Output::Runs(runs) => runs.next(&mut |record| codec.read(record)),
         }
     }
@@ -215,22 +224,40 @@ impl<K: Ord, T> Sorted<K, T> {
     }
 }
 
-impl<K: Ord, T> Ord for Entry<K, T> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (&self.key, self.place).cmp(&(&other.key, other.place))
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::execute::Host;
+    use crate::execute::harness::Memory;
+
+    struct Bytes;
+
+    impl Codec<u8, u8> for Bytes {
+        fn write(&mut self, item: &u8, run: &mut dyn Spill) -> Result<()> {
+            run.append(&[*item])
+        }
+
+        fn read(&mut self, record: &mut Vec<u8>) -> Result<(u8, u8)> {
+            let byte = record.first().copied().unwrap();
+            Ok((byte, byte))
+        }
+    }
+
+    /// Items that take no memory of their own are held as well.
+    #[test]
+    fn items_of_no_size_follow_a_run() {
+        for limit in [None, Some(10)] {
+            let mut host = Memory::default();
+            let mut sorter = Sorter::new(limit);
+            sorter.push(3, 3, 1);
+            sorter.spill(host.spill().unwrap(), &mut Bytes).unwrap();
+            sorter.push(2, 2, 0);
+            sorter.push(4, 4, 0);
+            let mut sorted = sorter.finish(&mut Bytes, &mut || host.spill()).unwrap();
+            let next = || sorted.next(&mut Bytes).unwrap();
+            let found: Vec<(u8, u8)> = std::iter::from_fn(next).collect();
+            assert_eq!(found, [(2, 2), (3, 3), (4, 4)]);
+            assert_eq!(sorted.usage().runs, 2);
+        }
     }
 }
-
-impl<K: Ord, T> PartialOrd for Entry<K, T> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord, T> PartialEq for Entry<K, T> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<K: Ord, T> Eq for Entry<K, T> {}

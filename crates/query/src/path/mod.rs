@@ -5,6 +5,7 @@ mod parse;
 mod walk;
 
 pub use find::find;
+pub(crate) use parse::array_index;
 pub use parse::{Component, Path};
 pub use walk::{Leaf, Leaves, walk, walk_leaves};
 

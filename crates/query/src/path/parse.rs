@@ -36,8 +36,8 @@ impl Component {
     }
 }
 
-/// `name` as an array index, if it is the canonical text of a number.
-fn array_index(name: &str) -> Option<usize> {
+/// `name` as an array index: digits without a leading zero.
+pub(crate) fn array_index(name: &str) -> Option<usize> {
     let canonical = name == "0" || !name.starts_with('0');
     let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     (canonical && digits).then(|| name.parse().ok()).flatten()

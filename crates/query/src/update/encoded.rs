@@ -1,36 +1,32 @@
 //! Applies operators to an encoded document: decodes the fields that the operators name and
 //! `_id`, and copies the bytes of all others.
 //!
-//! N1. The result is the same as that of [`Update::apply`] on the whole document. Where fields that
-//!     are not named could matter, the whole document is decoded.
+//! - N1. The named fields are those that [`Update::apply`] leads to on the whole document, in its
+//!   order; the others keep their bytes. Where the others could matter, or where a named field
+//!   occurs twice, the whole document is decoded. Decoding merges two fields of one name: only a
+//!   document without repeated names has the same result both ways.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
+use super::field::Fields;
 use super::spec::{Kind, Operators};
-use super::{Position, Update, apply, identical, identical_values};
-use crate::{Code, Error, Result};
-
-/// Bytes of a document before its first field: its length.
-const HEAD: usize = 4;
+use super::writer::Writer;
+use super::{Position, Update, apply, identical_values};
+use crate::Result;
 
 /// Bytes by which a document may grow before its memory is allocated again.
 const ROOM: usize = 64;
 
-/// The bytes of a field, and whether its value is decoded.
-struct Field<'d> {
-    name: &'d str,
-    bytes: &'d [u8],
-    is_named: bool,
-}
-
 /// A document whose named fields are decoded.
 struct Parted<'d> {
-    fields: Vec<Field<'d>>,
+    document: &'d RawDocument,
+    /// The named fields, in the order of the document.
     named: Document,
 }
 
 impl Update {
-    /// As [`Update::apply`], on an encoded document.
+    /// As [`Update::apply`], on an encoded document. A field that the operators do not name keeps
+    /// its bytes, even if it occurs twice.
     ///
     /// # Errors
     /// As [`Update::apply`]; those of a document that cannot be decoded.
@@ -42,13 +38,10 @@ impl Update {
         if let Kind::Operators(operators) = &self.kind
             && let Some(parted) = Parted::of(current, operators)?
         {
-            let next = apply::operators(operators, &parted.named, at, &self.settings)?;
-            let Some(next) = next.filter(|next| !identical(next, &parted.named)) else {
-                return Ok(None);
+            return match apply::operators(operators, &parted.named, at, &self.settings)? {
+                Some(next) => parted.join(next),
+                None => Ok(None),
             };
-            if parted.keeps_order(&next) {
-                return parted.join(next).map(Some);
-            }
         }
         let next = self.apply(&Document::try_from(current)?, at)?;
         let encoded = next.map(|next| RawDocumentBuf::try_from(&next));
@@ -58,98 +51,71 @@ impl Update {
 
 impl<'d> Parted<'d> {
     /// Part a document; `None` if a name that begins with `$` is written, which must be checked
-    /// with its neighbours, or if a field occurs twice.
+    /// with its neighbours, or if a named field occurs twice.
     fn of(document: &'d RawDocument, operators: &Operators) -> Result<Option<Parted<'d>>> {
-        let paths = operators.paths.iter();
-        let first = paths.filter_map(|path| path.split('.').next());
-        let names: Vec<&str> = first.collect();
+        let names = &operators.names;
         if names.iter().any(|name| name.starts_with('$')) {
             return Ok(None);
         }
-        let bytes = document.as_bytes();
-        let (mut fields, mut named, mut start) = (Vec::new(), Document::new(), HEAD);
+        let mut named = Document::new();
         for element in document.iter_elements() {
             let element = element?;
             let name = element.key().as_str();
-            // A byte for the type, the name, and its end.
-            let end = start + 1 + name.len() + 1 + element.size();
-            let Some(field) = bytes.get(start..end) else {
-                return Ok(None);
-            };
-            start = end;
-            let is_named = name == "_id" || names.contains(&name);
-            if is_named
-                && named
-                    .insert(name, Bson::try_from(element.value()?)?)
-                    .is_some()
-            {
-                return Ok(None);
-            }
-            fields.push(Field {
-                name,
-                bytes: field,
-                is_named,
-            });
-        }
-        let whole = start + 1 == bytes.len();
-        Ok(whole.then_some(Parted { fields, named }))
-    }
-
-    /// Whether the named fields that remain have kept their order, and new ones follow them.
-    fn keeps_order(&self, next: &Document) -> bool {
-        let mut after = next.keys();
-        let mut remain = self.named.keys().filter(|name| next.contains_key(*name));
-        remain.all(|name| after.next() == Some(name))
-    }
-
-    /// The document with the next values of the named fields.
-    fn join(&self, mut next: Document) -> Result<RawDocumentBuf> {
-        let room: usize = self.fields.iter().map(|field| field.bytes.len()).sum();
-        let mut bytes = Vec::with_capacity(room + ROOM);
-        bytes.extend_from_slice(&[0; HEAD]);
-        for field in &self.fields {
-            if !field.is_named {
-                bytes.extend_from_slice(field.bytes);
+            if names.binary_search_by(|known| (**known).cmp(name)).is_err() {
                 continue;
             }
-            match next.remove(field.name) {
-                None => {}
-                Some(value) if self.has(field.name, &value) => {
-                    bytes.extend_from_slice(field.bytes);
-                }
-                Some(value) => append(&mut bytes, field.name, value)?,
+            let value = Bson::try_from(element.value()?)?;
+            if named.insert(name, value).is_some() {
+                return Ok(None);
             }
         }
-        for (name, value) in next {
-            append(&mut bytes, &name, value)?;
-        }
-        bytes.push(0);
-        let length = i32::try_from(bytes.len()).map_err(|_| too_large())?;
-        if let Some(head) = bytes.first_chunk_mut() {
-            *head = length.to_le_bytes();
-        }
-        Ok(RawDocumentBuf::from_bytes(bytes)?)
+        Ok(Some(Parted { document, named }))
     }
 
-    /// Whether the value of a field before the update encodes to the same bytes.
-    fn has(&self, name: &str, value: &Bson) -> bool {
-        let before = self.named.get(name);
-        before.is_some_and(|before| identical_values(before, value))
+    /// The document with the next values of the named fields; `None` if they encode to the same
+    /// bytes.
+    fn join(&self, next: Document) -> Result<Option<RawDocumentBuf>> {
+        let room = self.document.as_bytes().len() + ROOM;
+        let (mut writer, outer) = Writer::with_room(room);
+        let mut before = self.named.iter().peekable();
+        let mut after = next.into_iter().peekable();
+        let mut is_changed = false;
+        for field in Fields::of(self.document) {
+            let field = field?;
+            let Some((name, old)) = before.next_if(|(name, _)| *name == field.name) else {
+                writer.element(field.element)?;
+                continue;
+            };
+            match after.next_if(|(next, _)| next == name) {
+                Some((_, new)) if identical_values(old, &new) => writer.element(field.element)?,
+                Some((name, new)) => {
+                    is_changed = true;
+                    append(&mut writer, name, new)?;
+                }
+                None => is_changed = true,
+            }
+        }
+        assert!(before.next().is_none(), "N1: each named field is passed");
+        for (name, new) in after {
+            let is_new = !self.named.contains_key(&name);
+            assert!(is_new, "N1: named fields keep their order");
+            is_changed = true;
+            append(&mut writer, name, new)?;
+        }
+        if is_changed {
+            return writer.into_document(outer).map(Some);
+        }
+        Ok(None)
     }
 }
 
 /// Append a field.
-fn append(bytes: &mut Vec<u8>, name: &str, value: Bson) -> Result<()> {
+fn append(writer: &mut Writer, name: String, value: Bson) -> Result<()> {
     let mut alone = Document::new();
     alone.insert(name, value);
     let alone = RawDocumentBuf::try_from(&alone)?;
-    // Without the length and the end of the document.
-    let field = alone.as_bytes().get(HEAD..alone.as_bytes().len() - 1);
-    bytes.extend_from_slice(field.unwrap_or_default());
+    for field in Fields::of(&alone) {
+        writer.element(field?.element)?;
+    }
     Ok(())
-}
-
-fn too_large() -> Error {
-    let message = "the document after the update is too large to be encoded";
-    Error::new(Code::BSON_OBJECT_TOO_LARGE, message)
 }

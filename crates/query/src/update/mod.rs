@@ -9,6 +9,7 @@ mod array_filter;
 mod diff;
 mod dollar;
 mod encoded;
+mod field;
 mod identical;
 mod modifier;
 mod number;
@@ -22,8 +23,9 @@ mod spec;
 mod tests;
 mod tree;
 mod upsert;
+mod writer;
 
-pub use diff::{Difference, Form, delta, diff};
+pub use diff::{DELTA_MAX, Difference, Form, delta, diff};
 pub use identical::{identical, identical_values};
 pub(crate) use parse::names;
 pub use spec::{Position, Update};

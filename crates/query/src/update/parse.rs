@@ -62,6 +62,7 @@ pub(super) fn operators(
         fields: Fields::default(),
         filters,
         paths: Vec::new(),
+        names: Vec::new(),
     };
     for (operator, operand) in spec {
         if !OPERATORS.contains(&operator.as_str()) {
@@ -83,7 +84,18 @@ pub(super) fn operators(
         }
     }
     operators.filters.check_used(spec, &operators.paths)?;
+    operators.names = first_names(&operators.paths);
     Ok(operators)
+}
+
+/// The first names of the paths and `_id`, sorted, each once.
+fn first_names(paths: &[String]) -> Vec<Box<str>> {
+    let first = |path: &String| path.split('.').next().map(Box::from);
+    let mut names: Vec<Box<str>> = paths.iter().filter_map(first).collect();
+    names.push("_id".into());
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// The condition for `path` in a `$pull` of `update`.

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use bson::{Bson, Document, RawDocumentBuf};
 
 use super::modifier::{Context, Outcome};
-use super::tree::index;
 use crate::number::Number;
+use crate::path::array_index;
 use crate::sort::Sort;
 use crate::value::{compare_with, type_name};
 use crate::{Error, Result, meter, show};
@@ -227,7 +227,7 @@ fn value<'e>(element: &'e Bson, path: &str) -> &'e Bson {
     for name in names {
         at = match at {
             Some(Bson::Document(document)) => document.get(name),
-            Some(Bson::Array(array)) => index(name).and_then(|index| array.get(index)),
+            Some(Bson::Array(array)) => array_index(name).and_then(|index| array.get(index)),
             _ => None,
         };
     }

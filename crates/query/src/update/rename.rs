@@ -108,7 +108,7 @@ fn find<'a>(root: &'a Document, path: &'a str) -> Found<'a> {
             Some(Bson::Document(document)) => document.get(name),
             Some(above @ Bson::Array(array)) => {
                 found.array = Some(part);
-                let Some(at) = super::tree::index(name) else {
+                let Some(at) = crate::path::array_index(name) else {
                     found.blocked = Some((part, above));
                     return found;
                 };

@@ -6,6 +6,7 @@ use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
 use crate::expr::check_in_pipeline;
+use crate::path::array_index;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
 use crate::transform::Transform;
@@ -36,6 +37,8 @@ pub(super) struct Operators {
     pub(super) filters: ArrayFilters,
     /// Every path as it is written in the update, for [`Update::touches`].
     pub(super) paths: Vec<String>,
+    /// The first names of the paths and `_id`, sorted, each once.
+    pub(super) names: Vec<Box<str>>,
 }
 
 /// What applying an update needs besides the document.
@@ -255,7 +258,7 @@ impl Update {
 
 /// Whether two paths are equal or one contains the other; array indexes and `$` names are ignored.
 fn overlap(left: &str, right: &str) -> bool {
-    let significant = |name: &&str| !name.starts_with('$') && super::tree::index(name).is_none();
+    let significant = |name: &&str| !name.starts_with('$') && array_index(name).is_none();
     let mut left = left.split('.').filter(significant);
     let mut right = right.split('.').filter(significant);
     loop {

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::modifier::{Context, Modifier};
+use crate::path::array_index;
 use crate::{Code, Error, Result};
 
 /// The changes at one position of a document.
@@ -36,15 +37,8 @@ pub(super) struct Name(pub(super) Box<str>);
 impl Name {
     /// The name as an index of an array, if it is one.
     pub(super) fn index(&self) -> Option<usize> {
-        index(&self.0)
+        array_index(&self.0)
     }
-}
-
-/// `name` as an index of an array: digits without a leading zero.
-pub(super) fn index(name: &str) -> Option<usize> {
-    let canonical = name == "0" || !name.starts_with('0');
-    let digits = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
-    (canonical && digits).then(|| name.parse().ok()).flatten()
 }
 
 impl Ord for Name {

@@ -1,11 +1,11 @@
 //! Several operations in one entry: the group of a batch of inserts, and the chain of entries of a
 //! transaction.
 
-use bson::raw::cstr;
-use bson::{RawArrayBuf, RawDocumentBuf};
+use bson::RawDocumentBuf;
 use query::{Code, Error, Result};
 
 use super::ENTRY_MAX;
+use super::command::apply_ops;
 use crate::limits::DOCUMENT_MAX;
 
 /// Operations of an `applyOps` entry (as MongoDB 8 groups inserts): enough to spread the cost of an
@@ -38,16 +38,10 @@ pub fn chain(operations: &[RawDocumentBuf], most: usize) -> Result<Vec<RawDocume
     }
     let last = lists.len() - 1;
     let command = |(index, part): (usize, &[RawDocumentBuf])| {
-        let mut command = RawDocumentBuf::new();
-        let list: RawArrayBuf = part.iter().map(|operation| &**operation).collect();
-        command.append(cstr!("applyOps"), list);
-        if index < last {
-            command.append(cstr!("partialTxn"), true);
-        } else if 0 < last {
-            let count = i64::try_from(operations.len()).expect("a length in memory");
-            command.append(cstr!("count"), count);
-        }
-        command
+        let list = part.iter().map(|operation| &**operation).collect();
+        let count = i64::try_from(operations.len()).expect("a length in memory");
+        let ends_chain = 0 < last && index == last;
+        apply_ops(list, index < last, ends_chain.then_some(count))
     };
     Ok(lists.into_iter().enumerate().map(command).collect())
 }

@@ -16,10 +16,10 @@
 //! Names of collections are without the database, but those of `renameCollection`.
 
 use bson::raw::cstr;
-use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
+use bson::{Binary, RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
 use query::{Error, Result};
 
-use super::{Operation, binary, document, integer, uuid, wrong};
+use super::{Operation, document, integer, uuid, wrong};
 
 /// A command of an entry.
 #[derive(Clone, Debug, PartialEq)]
@@ -108,8 +108,10 @@ pub struct ApplyOps<'a> {
 
 impl<'a> Command<'a> {
     /// The `o` of the entry.
-    #[must_use]
-    pub fn to_raw(&self) -> RawDocumentBuf {
+    ///
+    /// # Errors
+    /// `InvalidBSON` in the options, the index or the changes.
+    pub fn to_raw(&self) -> Result<RawDocumentBuf> {
         let mut out = RawDocumentBuf::new();
         match self {
             Command::Create {
@@ -117,12 +119,12 @@ impl<'a> Command<'a> {
                 options,
             } => {
                 out.append(cstr!("create"), *collection);
-                extend(&mut out, options);
+                extend(&mut out, options)?;
             }
             Command::Drop { collection } => out.append(cstr!("drop"), *collection),
             Command::CreateIndexes { collection, index } => {
                 out.append(cstr!("createIndexes"), *collection);
-                extend(&mut out, index);
+                extend(&mut out, index)?;
             }
             Command::StartIndexBuild(build) => {
                 out.append(cstr!("startIndexBuild"), build.collection);
@@ -146,20 +148,20 @@ impl<'a> Command<'a> {
                 changes,
             } => {
                 out.append(cstr!("collMod"), *collection);
-                extend(&mut out, changes);
+                extend(&mut out, changes)?;
             }
             Command::RenameCollection { from, to, dropped } => {
                 out.append(cstr!("renameCollection"), *from);
                 out.append(cstr!("to"), *to);
                 out.append(cstr!("stayTemp"), false);
                 if let Some(dropped) = dropped {
-                    out.append(cstr!("dropTarget"), binary(*dropped));
+                    out.append(cstr!("dropTarget"), Binary::from(*dropped));
                 }
             }
             Command::DropDatabase => out.append(cstr!("dropDatabase"), 1_i32),
-            Command::ApplyOps(group) => group.append_to(&mut out),
+            Command::ApplyOps(group) => return Ok(group.to_raw()),
         }
-        out
+        Ok(out)
     }
 
     /// The command in the `o` of an entry.
@@ -214,7 +216,7 @@ impl<'a> Command<'a> {
                 dropped: match command.get("dropTarget")? {
                     // Old oplogs have `false` for no collection.
                     Some(RawBsonRef::Boolean(false)) => None,
-                    dropped => uuid(dropped)?,
+                    dropped => uuid("dropTarget", dropped)?,
                 },
             },
             "dropDatabase" => Command::DropDatabase,
@@ -229,13 +231,13 @@ impl<'a> Command<'a> {
 
 impl<'a> IndexBuild<'a> {
     fn append_to(&self, out: &mut RawDocumentBuf) {
-        out.append(cstr!("indexBuildUUID"), binary(self.id));
+        out.append(cstr!("indexBuildUUID"), Binary::from(self.id));
         let indexes: RawArrayBuf = self.indexes.iter().copied().collect();
         out.append(cstr!("indexes"), indexes);
     }
 
     fn of(collection: &'a str, command: &'a RawDocument) -> Result<IndexBuild<'a>> {
-        let id = uuid(command.get("indexBuildUUID")?)?;
+        let id = uuid("indexBuildUUID", command.get("indexBuildUUID")?)?;
         let index = |value| match value {
             Ok(value) => document("indexes", Some(value)),
             Err(error) => Err(Error::from(error)),
@@ -252,18 +254,9 @@ impl<'a> IndexBuild<'a> {
 }
 
 impl<'a> ApplyOps<'a> {
-    fn append_to(&self, out: &mut RawDocumentBuf) {
-        let mut operations = RawArrayBuf::new();
-        for operation in &self.operations {
-            operations.push(operation.to_document());
-        }
-        out.append(cstr!("applyOps"), operations);
-        if self.partial {
-            out.append(cstr!("partialTxn"), true);
-        }
-        if let Some(count) = self.count {
-            out.append(cstr!("count"), count);
-        }
+    fn to_raw(&self) -> RawDocumentBuf {
+        let operations = self.operations.iter().map(Operation::to_document);
+        apply_ops(operations.collect(), self.partial, self.count)
     }
 
     fn of(command: &'a RawDocument) -> Result<ApplyOps<'a>> {
@@ -286,11 +279,30 @@ impl<'a> ApplyOps<'a> {
     }
 }
 
+/// `{applyOps: operations}`; see [`ApplyOps`] for the other fields.
+pub(super) fn apply_ops(
+    operations: RawArrayBuf,
+    partial: bool,
+    count: Option<i64>,
+) -> RawDocumentBuf {
+    let mut out = RawDocumentBuf::new();
+    out.append(cstr!("applyOps"), operations);
+    if partial {
+        out.append(cstr!("partialTxn"), true);
+    }
+    if let Some(count) = count {
+        out.append(cstr!("count"), count);
+    }
+    out
+}
+
 /// Appends the fields of another document.
-fn extend(out: &mut RawDocumentBuf, fields: &RawDocument) {
-    for (name, value) in fields.iter().flatten() {
+fn extend(out: &mut RawDocumentBuf, fields: &RawDocument) -> Result<()> {
+    for element in fields {
+        let (name, value) = element?;
         out.append(name, value);
     }
+    Ok(())
 }
 
 /// The fields after the first.

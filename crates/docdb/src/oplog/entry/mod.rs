@@ -298,7 +298,7 @@ impl<'a> Operation<'a> {
                 out.append(cstr!("op"), "c");
                 out.append(cstr!("ns"), format!("{database}.$cmd"));
                 if let Some(uuid) = uuid {
-                    out.append(cstr!("ui"), binary(*uuid));
+                    out.append(cstr!("ui"), Binary::from(*uuid));
                 }
                 out.append(cstr!("o"), *command);
                 if let Some(replaced) = replaced {
@@ -315,7 +315,7 @@ impl<'a> Operation<'a> {
         };
         out.append(cstr!("op"), letter);
         out.append(cstr!("ns"), place.ns);
-        out.append(cstr!("ui"), binary(place.uuid));
+        out.append(cstr!("ui"), Binary::from(place.uuid));
         out.append(cstr!("o"), o);
         if let Some(o2) = o2 {
             out.append(cstr!("o2"), o2);
@@ -334,7 +334,7 @@ impl<'a> Operation<'a> {
             {
                 return Err(wrong("ns", "the name of a collection"));
             }
-            let uuid = uuid(fields.ui)?;
+            let uuid = uuid("ui", fields.ui)?;
             let uuid = uuid.ok_or_else(|| wrong("ui", "the UUID of a collection"))?;
             Ok(Place { ns, uuid })
         };
@@ -358,7 +358,7 @@ impl<'a> Operation<'a> {
                     Some(database) if !database.is_empty() => database,
                     _ => return Err(wrong("ns", "a database and .$cmd")),
                 },
-                uuid: uuid(fields.ui)?,
+                uuid: uuid("ui", fields.ui)?,
                 command: o,
                 replaced: o2()?,
             },
@@ -465,21 +465,14 @@ fn integer(name: &str, value: Option<RawBsonRef<'_>>) -> Result<Option<i64>> {
     }
 }
 
-fn uuid(value: Option<RawBsonRef<'_>>) -> Result<Option<Uuid>> {
+fn uuid(name: &str, value: Option<RawBsonRef<'_>>) -> Result<Option<Uuid>> {
     let bytes = match value {
         None => return Ok(None),
         Some(RawBsonRef::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => binary.bytes,
-        Some(_) => return Err(wrong("ui", "a UUID")),
+        Some(_) => return Err(wrong(name, "a UUID")),
     };
-    let bytes = bytes.try_into().map_err(|_| wrong("ui", "a UUID"))?;
+    let bytes = bytes.try_into().map_err(|_| wrong(name, "a UUID"))?;
     Ok(Some(Uuid::from_bytes(bytes)))
-}
-
-fn binary(uuid: Uuid) -> Binary {
-    Binary {
-        subtype: BinarySubtype::Uuid,
-        bytes: uuid.bytes().to_vec(),
-    }
 }
 
 fn op_time(value: &RawDocument) -> Result<OpTime> {

@@ -94,7 +94,7 @@ fn operations_without_a_collection_have_mongodbs_shape() {
     };
     assert_eq!(round(&entry), raw(&expected));
     let (command, replaced) = (
-        Command::Drop { collection: "c" }.to_raw(),
+        Command::Drop { collection: "c" }.to_raw().unwrap(),
         raw(&doc! {"numRecords": 4}),
     );
     let entry = Entry::new(
@@ -184,9 +184,57 @@ fn commands_have_mongodbs_shape() {
         (rename(Some(uuid_of(8))), replaced),
         (Command::DropDatabase, doc! {"dropDatabase": 1}),
     ] {
-        let bytes = command.to_raw();
+        let bytes = command.to_raw().unwrap();
         assert_eq!(bytes, raw(&expected));
         assert_eq!(Command::parse(&bytes).unwrap(), command, "E1: {expected}");
+    }
+}
+
+/// A string without its end.
+fn damaged() -> RawDocumentBuf {
+    let mut bytes = raw(&doc! {"a": 1, "b": "x", "c": 2}).into_bytes();
+    let text = bytes.iter().position(|byte| *byte == b'x').unwrap();
+    bytes[text + 1] = b'x';
+    RawDocumentBuf::from_bytes(bytes).unwrap()
+}
+
+#[test]
+fn a_command_with_damaged_options_is_refused() {
+    let collection = "c";
+    for command in [
+        Command::Create {
+            collection,
+            options: damaged(),
+        },
+        Command::CreateIndexes {
+            collection,
+            index: damaged(),
+        },
+        Command::CollMod {
+            collection,
+            changes: damaged(),
+        },
+    ] {
+        assert_eq!(command.to_raw().unwrap_err().code, Code::INVALID_BSON);
+    }
+}
+
+#[test]
+fn a_wrong_uuid_is_reported_by_its_name() {
+    for (name, mut command) in [
+        (
+            "dropTarget",
+            doc! {"renameCollection": "db.c", "to": "db.d"},
+        ),
+        (
+            "indexBuildUUID",
+            doc! {"startIndexBuild": "c", "indexes": []},
+        ),
+    ] {
+        command.insert(name, 1);
+        let error = Command::parse(&raw(&command)).unwrap_err();
+        let message = format!("an oplog entry needs a UUID in '{name}'");
+        assert_eq!((error.code, error.message), (Code::TYPE_MISMATCH, message));
     }
 }
 
@@ -245,7 +293,8 @@ fn a_transaction_is_a_chain_of_entries() {
             let count = i64::try_from(sizes.len()).unwrap();
             let expected = (last && commands.len() > 1).then_some(count);
             assert_eq!(group.count, expected);
-            assert_eq!(Command::ApplyOps(group.clone()).to_raw(), *command, "E1");
+            let again = Command::ApplyOps(group.clone()).to_raw();
+            assert_eq!(again.unwrap(), *command, "E1");
             found.push(group.operations.len());
             seen.extend(group.operations.iter().map(Operation::to_document));
         }

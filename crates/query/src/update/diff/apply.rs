@@ -6,23 +6,25 @@ use bson::spec::ElementType;
 use bson::{RawDocument, RawDocumentBuf};
 
 use super::DEPTH_MAX;
-use super::field::{Field, Fields, index_of};
-use super::writer::Writer;
+use crate::path::array_index;
+use crate::update::field::{Field, Fields};
+use crate::update::writer::Writer;
 use crate::{Code, Error, Result};
 
 /// Maximum length to which a diff may extend an array.
 const LENGTH_MAX: usize = 1 << 22;
-/// The largest document that a diff may lead to, in bytes: MongoDB's limit for internal documents.
-/// A few bytes of a diff can ask for an array of millions of elements.
-const SIZE_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
+/// The largest document that a diff may lead to, in bytes: MongoDB's limit for internal documents,
+/// 16 KiB more than a user may store. A few bytes of a diff can ask for an array of millions of
+/// elements.
+pub const DELTA_MAX: usize = 16 * 1024 * 1024 + 16 * 1024;
 
 /// The document that results from applying `diff`, the content of `{$v: 2, diff: ..}`.
 ///
 /// # Errors
 /// An invalid diff, with MongoDB's codes; `InvalidBSON`; `BSONObjectTooLarge` for a result of more
-/// than 16 MiB.
+/// than [`DELTA_MAX`] bytes.
 pub fn delta(document: &RawDocument, diff: &RawDocument) -> Result<RawDocumentBuf> {
-    let (mut writer, outer) = Writer::new(SIZE_MAX);
+    let (mut writer, outer) = Writer::new(DELTA_MAX);
     fields(&mut writer, document, diff, 0)?;
     writer.into_document(outer)
 }
@@ -193,7 +195,7 @@ impl<'d> Elements<'d> {
                 .name
                 .split_at_checked(1)
                 .ok_or_else(|| unknown(field.name))?;
-            let place = index_of(place).ok_or_else(|| unknown(field.name))?;
+            let place = array_index(place).ok_or_else(|| unknown(field.name))?;
             check_length(place.saturating_add(1))?;
             let change = match (letter, field.document()?) {
                 ("u", _) => Change::Set(field),

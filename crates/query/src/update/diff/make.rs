@@ -10,8 +10,8 @@ use bson::spec::ElementType;
 use bson::{RawDocument, RawDocumentBuf};
 
 use super::DEPTH_MAX;
-use super::field::{Field, Fields};
-use super::writer::Writer;
+use crate::update::field::{Field, Fields};
+use crate::update::writer::Writer;
 use crate::{Error, Result};
 
 /// Bytes of `{$v: 2, diff: ..}` without the diff: the length and the end of the document, the field

@@ -22,13 +22,11 @@
 //! - D4. A name occurs once in a diff. A document that repeats a changed name has no diff.
 
 mod apply;
-mod field;
 mod make;
 #[cfg(test)]
 mod tests;
-mod writer;
 
-pub use apply::delta;
+pub use apply::{DELTA_MAX, delta};
 pub use make::{Difference, Form, diff};
 
 /// Maximum nesting that diffs follow: messages are not nested deeper. A value below it is replaced

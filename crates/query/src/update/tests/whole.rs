@@ -165,6 +165,55 @@ fn touched_paths_are_known() {
     assert!(parse(&bson!({"a": 1}), &[]).unwrap().touches("z"));
 }
 
+/// N1 of `encoded`: a name may occur twice where the update does not name it.
+#[test]
+fn a_repeated_name_is_kept_unless_the_update_names_it() {
+    let encoded = |fields: &[(&str, i32)]| {
+        let mut document = RawDocumentBuf::new();
+        for (name, value) in fields {
+            document.append(bson::raw::CString::try_from(*name).unwrap(), *value);
+        }
+        document
+    };
+    let update = parse(
+        &bson!({"$set": {"b": 7}, "$unset": {"u": ""}, "$inc": {"n": 1}}),
+        &[],
+    );
+    let update = update.unwrap();
+    let applied = |fields: &[(&str, i32)]| update.apply_encoded(&encoded(fields), &at()).unwrap();
+    let found = applied(&[("a", 1), ("b", 1), ("u", 1), ("a", 2), ("_id", 3)]);
+    let kept = encoded(&[("a", 1), ("b", 7), ("a", 2), ("_id", 3), ("n", 1)]);
+    assert_eq!(found, Some(kept), "N1");
+    // Of a named one the last value is left, at the first place, as in the decoded document.
+    let found = applied(&[("n", 1), ("a", 1), ("b", 1), ("a", 2), ("n", 5)]);
+    assert_eq!(found, Some(encoded(&[("n", 6), ("a", 2), ("b", 7)])), "N1");
+    let found = applied(&[("_id", 1), ("a", 1), ("b", 7), ("_id", 2), ("n", 5)]);
+    let merged = encoded(&[("_id", 2), ("a", 1), ("b", 7), ("n", 6)]);
+    assert_eq!(found, Some(merged), "N1");
+}
+
+/// An update of a megabyte: names are not searched for one by one.
+#[test]
+fn many_named_fields_are_updated_at_once() {
+    let count = 50_000;
+    let (mut document, mut set) = (doc! {"_id": 1}, doc! {});
+    for field in 0..count {
+        document.insert(format!("f{field:05}"), field);
+        // Every second value is new, and every fourth field.
+        let name = field + if field % 4 == 1 { count } else { 0 };
+        set.insert(format!("f{name:05}"), field + field % 2);
+    }
+    let (first, last) = ("f00000".to_owned(), format!("f{:05}", count - 2));
+    set.remove(&first);
+    set.remove(&last);
+    let update = bson!({"$set": set, "$unset": {first: "", last: ""}});
+    let update = parse(&update, &[]).unwrap();
+    let raw = |document: &Document| RawDocumentBuf::try_from(document).unwrap();
+    let whole = update.apply(&document, &at()).unwrap().unwrap();
+    let found = update.apply_encoded(&raw(&document), &at()).unwrap();
+    assert!(found == Some(raw(&whole)), "N1");
+}
+
 #[test]
 fn random_bytes_of_updates_fail_cleanly() {
     let operands = [

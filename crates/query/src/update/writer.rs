@@ -19,7 +19,15 @@ pub(super) struct Open(usize);
 impl Writer {
     /// A writer of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> (Writer, Open) {
-        let bytes = Vec::new();
+        Writer::into(Vec::new(), limit)
+    }
+
+    /// A writer without a limit, which allocates memory for `room` bytes at once.
+    pub(super) fn with_room(room: usize) -> (Writer, Open) {
+        Writer::into(Vec::with_capacity(room), usize::MAX)
+    }
+
+    fn into(bytes: Vec<u8>, limit: usize) -> (Writer, Open) {
         let mut writer = Writer { bytes, limit };
         let open = writer.length();
         (writer, open)
@@ -89,6 +97,6 @@ impl Writer {
 }
 
 fn too_large() -> Error {
-    let message = "the document that results from a diff is too large";
+    let message = "the document after the update is too large to be encoded";
     Error::new(Code::BSON_OBJECT_TOO_LARGE, message)
 }

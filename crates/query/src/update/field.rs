@@ -4,6 +4,7 @@ use bson::RawDocument;
 use bson::raw::RawIter;
 use bson::spec::ElementType;
 
+use crate::path::array_index;
 use crate::{Code, Error, Result};
 
 /// A field of an encoded document.
@@ -40,18 +41,8 @@ impl<'a> Field<'a> {
 
     /// Whether the name is `index`, as the names in arrays are.
     pub(super) fn is_element(&self, index: usize) -> bool {
-        index_of(self.name) == Some(index)
+        array_index(self.name) == Some(index)
     }
-}
-
-/// The index that `text` is the decimal form of.
-pub(super) fn index_of(text: &str) -> Option<usize> {
-    let padded = text.len() > 1 && text.starts_with('0');
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    if padded || !digits {
-        return None;
-    }
-    text.parse().ok()
 }
 
 /// Iterates over the fields of an encoded document.
