@@ -1,10 +1,10 @@
 //! What does a document cost on its way in, and where does the time go? The documents and the three
 //! secondary indexes of iibench, in batches of 1,000, into betree.
 //!
-//! `cargo bench -p docdb --bench insert -- DOCUMENTS [DIRECTORY]` (default: 500,000 in a new
-//! temporary directory). The parts are measured by themselves, on the same documents: checking
-//! (structure, depth, UTF-8), and making the keys of all indexes; the rest of an insert is the
-//! engine's and the copying.
+//! `cargo bench -p docdb --bench insert -- [oplog] DOCUMENTS [DIRECTORY]` (default: 500,000 in a
+//! new temporary directory; with `oplog` the store keeps an oplog). The parts are measured by
+//! themselves, on the same documents: checking (structure, depth, UTF-8), and making the keys of
+//! all indexes; the rest of an insert is the engine's, the oplog's and the copying.
 
 mod purchases;
 
@@ -24,6 +24,8 @@ fn main() {
         .skip(1)
         .filter(|a| a != "--bench")
         .collect();
+    let (flags, arguments): (Vec<String>, Vec<String>) =
+        arguments.into_iter().partition(|a| a == "oplog");
     let documents: usize = arguments
         .first()
         .and_then(|n| n.parse().ok())
@@ -39,7 +41,11 @@ fn main() {
     let engine = kv_betree::factory()
         .open(&directory, &options)
         .expect("open");
-    let store = Store::open(Arc::from(engine), Options::default()).expect("a store");
+    let options = Options {
+        oplog: !flags.is_empty(),
+        ..Options::default()
+    };
+    let store = Store::open(Arc::from(engine), options).expect("a store");
     let ns = Namespace::new("iibench", "purchases").expect("a name");
     let op = Op::new(Durability::Interval);
     store

@@ -26,6 +26,11 @@ pub(crate) fn conflict() -> Error {
     )
 }
 
+/// The error of a build whose indexes or collection are gone.
+pub(crate) fn index_build_aborted(why: &str) -> Error {
+    Error::new(Code::INDEX_BUILD_ABORTED, why)
+}
+
 /// The error for corrupt stored data; `what` describes it.
 pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     Error::new(

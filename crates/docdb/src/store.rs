@@ -3,9 +3,10 @@
 //! It contains no commands: those are methods of the store in the modules above, which keep their
 //! own state in its parts (`parts`).
 //!
-//! Trees of the engine: `_catalog`, `_counts` and `_sessions`; per collection `c.<uuid>` with its
-//! documents by record, and `i.<uuid>.<number>` with the entries of each index. Trees not listed in
-//! the catalog are left over from an unfinished change and are dropped at opening.
+//! Trees of the engine: `_catalog`, `_counts`, `_sessions` and, with an oplog, `_oplog.0`; per
+//! collection `c.<uuid>` with its documents by record, and `i.<uuid>.<number>` with the entries of
+//! each index. Trees not listed in the catalog are left over from an unfinished change and are
+//! dropped at opening.
 
 mod cut;
 mod load;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use bson::{RawDocumentBuf, Timestamp};
 use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::{Condvar, Mutex, MutexGuard};
@@ -27,6 +29,7 @@ use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::error;
 use crate::intent::Intents;
+use crate::oplog::Log;
 use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -48,6 +51,9 @@ pub struct Options {
     pub transaction_lifetime: Duration,
     /// Time after which an unused session expires (default 30 min).
     pub session_timeout: Duration,
+    /// Whether a member of a replica set keeps an oplog (default false). A standalone store has
+    /// none.
+    pub oplog: bool,
 }
 
 impl Default for Options {
@@ -58,6 +64,7 @@ impl Default for Options {
             ttl_period: Some(Duration::from_secs(60)),
             transaction_lifetime: Duration::from_secs(60),
             session_timeout: Duration::from_secs(30 * 60),
+            oplog: false,
         }
     }
 }
@@ -68,6 +75,8 @@ pub struct Store {
     options: Options,
     tuning: Tuning,
     trees: Trees,
+    /// `None` for a store without an oplog.
+    oplog: Option<Log>,
     catalog: ArcSwap<Catalog>,
     /// Held while the catalog is changed.
     changes: Mutex<()>,
@@ -135,6 +144,26 @@ impl Store {
 
     pub(crate) fn trees(&self) -> Trees {
         self.trees
+    }
+
+    /// The oplog, if it keeps one.
+    pub(crate) fn oplog(&self) -> Option<&Log> {
+        self.oplog.as_ref()
+    }
+
+    /// The oplog entries with later times than `after`, at most `most` of them, up to the first
+    /// change that is not committed yet. Empty for a store without an oplog.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub fn oplog_after(&self, after: Timestamp, most: usize) -> Result<Vec<RawDocumentBuf>> {
+        let Some(oplog) = &self.oplog else {
+            return Ok(Vec::new());
+        };
+        // Before the snapshot, which then has all entries up to that time.
+        let until = oplog.visible();
+        let snapshot = self.engine.begin_read().map_err(error::engine)?;
+        oplog.read(snapshot.as_ref(), (after, until), most)
     }
 
     /// The current catalog.

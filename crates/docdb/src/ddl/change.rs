@@ -10,6 +10,7 @@ use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::{Index, IndexSpec};
+use crate::oplog::{Noted, Pending};
 use crate::stop::{Point, reach};
 use crate::store::{Store, not_found};
 use crate::txn::{Changes, Op};
@@ -116,9 +117,13 @@ pub(super) fn is_same(a: &Collection, b: &Collection) -> bool {
 }
 
 impl Change<'_> {
-    /// Write the stored form and swap the catalog.
-    pub(super) fn finish(&self, indexes: Vec<Arc<Index>>) -> Result<Arc<Collection>> {
-        self.store.put_stored(&self.stored)?;
+    /// Write the stored form with its oplog entries, and swap the catalog.
+    pub(super) fn finish(
+        &self,
+        indexes: Vec<Arc<Index>>,
+        noted: &Noted,
+    ) -> Result<Arc<Collection>> {
+        self.store.put_stored(&self.stored, noted)?;
         reach(Point::Marked);
         self.publish(self.stored.ns.clone(), self.stored.options.clone(), indexes)
     }
@@ -224,7 +229,23 @@ pub(super) fn outside(op: &Op<'_>) -> Result<()> {
     }
 }
 
-/// Commit a change of the catalog.
-pub(super) fn commit(txn: Box<dyn kv::Transaction + '_>) -> Result<()> {
-    txn.commit(Durability::Group).map_err(error::engine)
+impl Store {
+    /// Commit a change of the catalog with its oplog entries. `uuid` is that of the collection,
+    /// if it is one.
+    pub(super) fn commit_change(
+        &self,
+        mut txn: Box<dyn kv::Transaction + '_>,
+        (ns, uuid): (&Namespace, Option<[u8; 16]>),
+        noted: &Noted,
+    ) -> Result<()> {
+        let mut slot = None;
+        if let Some(oplog) = self.oplog() {
+            let mut pending = Pending::default();
+            noted.add_to(&mut pending, ns, uuid.map(bson::Uuid::from_bytes));
+            slot = oplog.put(txn.as_mut(), &pending)?;
+        }
+        let done = txn.commit(Durability::Group).map_err(error::engine);
+        drop(slot);
+        done
+    }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use kv::{Durability, ErrorKind, TreeOptions};
+use kv::{ErrorKind, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::{Named, Stored, StoredIndex, stored_key};
 use crate::collection::{Collection, CollectionOptions, Counts};
 use crate::error;
 use crate::index::{Index, IndexSpec};
+use crate::oplog::Noted;
 use crate::store::{Store, is_view};
 use crate::txn::{Created, Op};
 
@@ -43,7 +44,7 @@ impl Store {
             return Err(Error::new(Code::INVALID_UUID, message));
         }
         let Created { stored, collection } = self.make(ns, options, uuid)?;
-        self.put_stored(&stored)?;
+        self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(collection);
         self.set_catalog(catalog.with(ns.clone(), named));
         Ok(())
@@ -104,7 +105,7 @@ impl Store {
             collection,
         } = self.make(ns, options, bson::Uuid::new())?;
         stored.temporary = true;
-        self.put_stored(&stored)?;
+        self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(collection);
         self.set_catalog(self.catalog().with(ns.clone(), named));
         Ok(())
@@ -156,13 +157,13 @@ impl Store {
                 indexes: Vec::new(),
                 temporary: false,
             };
-            self.put_stored(&stored)?;
+            self.put_stored(&stored, &Noted::created(&stored)?)?;
             let view = Named::View(Arc::new(options));
             self.set_catalog(self.catalog().with(ns.clone(), view));
             return Ok(None);
         }
         let Created { stored, collection } = self.make(ns, options, bson::Uuid::new())?;
-        self.put_stored(&stored)?;
+        self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(Arc::clone(&collection));
         self.set_catalog(self.catalog().with(ns.clone(), named));
         Ok(Some(collection))
@@ -269,13 +270,13 @@ impl Store {
             .transpose()
     }
 
-    /// Write the stored form of a collection or view, durably.
-    pub(crate) fn put_stored(&self, stored: &Stored) -> Result<()> {
+    /// Write the stored form of a collection or view with its oplog entries, durably.
+    pub(crate) fn put_stored(&self, stored: &Stored, noted: &Noted) -> Result<()> {
         let bytes = stored.to_bytes()?;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         let put = txn.put(self.trees().catalog, &stored_key(&stored.ns), &bytes);
         put.map_err(error::engine)?;
-        txn.commit(Durability::Group).map_err(error::engine)
+        self.commit_change(txn, (&stored.ns, stored.uuid), noted)
     }
 }
 

@@ -6,13 +6,15 @@ use bson::Document;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
-use super::change::{commit, outside};
+use super::change::outside;
 use super::indexes::count;
 use crate::catalog::{Named, Stored, multikey_range, stored_key};
 use crate::collection::{Collection, remove_counts};
 use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
+use crate::oplog::Noted;
+use crate::oplog::entry::Command;
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -42,7 +44,10 @@ impl Store {
                 let mut txn = self.engine().begin_write().map_err(error::engine)?;
                 let deleted = txn.delete(self.trees().catalog, &stored_key(ns));
                 deleted.map_err(error::engine)?;
-                commit(txn)?;
+                let noted = Noted::one(&Command::Drop {
+                    collection: &ns.coll,
+                })?;
+                self.commit_change(txn, (ns, None), &noted)?;
                 self.set_catalog(self.catalog().without(ns));
                 return Ok(true);
             }
@@ -54,7 +59,8 @@ impl Store {
         };
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         self.forget(txn.as_mut(), &change.stored)?;
-        commit(txn)?;
+        let noted = Noted::dropped(&change.collection)?;
+        self.commit_change(txn, (ns, change.stored.uuid), &noted)?;
         self.set_catalog(self.catalog().without(ns));
         let collection = Arc::clone(&change.collection);
         collection.core().dropped.store(true, Ordering::Release);
@@ -72,6 +78,16 @@ impl Store {
         let names: Vec<Namespace> = catalog.in_database(db).map(|(ns, _)| ns.clone()).collect();
         for ns in &names {
             self.drop_collection(op, ns)?;
+        }
+        if self.oplog().is_some() && !names.is_empty() {
+            let ns = Namespace {
+                db: db.to_owned(),
+                coll: String::new(),
+            };
+            let _changes = self.changes(op)?;
+            let txn = self.engine().begin_write().map_err(error::engine)?;
+            let noted = Noted::one(&Command::DropDatabase)?;
+            self.commit_change(txn, (&ns, None), &noted)?;
         }
         Ok(!names.is_empty())
     }
@@ -91,7 +107,8 @@ impl Store {
             check_whole_builds(&change.collection, &gone)?;
         }
         let indexes = change.without(&gone);
-        change.finish(indexes)?;
+        let noted = Noted::dropped_indexes(&change.collection, &gone)?;
+        change.finish(indexes, &noted)?;
         self.end_without(change, &gone);
         Ok(before)
     }

@@ -12,6 +12,8 @@ use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_s
 use crate::document::shell;
 use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
+use crate::oplog::Noted;
+use crate::oplog::entry::Command;
 use crate::store::{Store, not_found};
 use crate::txn::Op;
 
@@ -58,6 +60,7 @@ impl Store {
         let mut options = change.stored.options.to_document();
         let mut level = None;
         let mut left = None;
+        let old = change.stored.options.to_raw()?;
         for (name, value) in fields {
             match (name.as_str(), value) {
                 ("index", Bson::Document(asked)) => {
@@ -97,7 +100,7 @@ impl Store {
             return Ok(reply);
         }
         change.stored.options = parsed;
-        change.finish(indexes)?;
+        change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
         self.drop_named(left);
         Ok(reply)
@@ -127,7 +130,8 @@ impl Store {
         self.check_view(ns, &parsed)?;
         let mut stored = self.get_stored(ns)?.ok_or_else(|| not_found(ns))?;
         stored.options = parsed.clone();
-        self.put_stored(&stored)?;
+        let noted = Noted::modified(ns, fields, &options.to_raw()?)?;
+        self.put_stored(&stored, &noted)?;
         let named = Named::View(Arc::new(parsed));
         self.set_catalog(self.catalog().with(ns.clone(), named));
         Ok(Document::new())
@@ -153,7 +157,11 @@ impl Store {
         gone.retain(|index| !index.spec().is_id());
         let indexes = change.without(&gone);
         change.stored.options.capped = Some(Capped { size, max: None });
-        change.finish(indexes)?;
+        let noted = Noted::one(&Command::ConvertToCapped {
+            collection: &ns.coll,
+            size,
+        })?;
+        change.finish(indexes, &noted)?;
         self.end_without(change, &gone);
         self.write(op, &mut |work| match work.collection(ns)? {
             None => Ok(()),

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::atomic::Ordering;
 
-use super::change::{Change, commit, is_same, outside};
+use super::change::{Change, is_same, outside};
 use crate::catalog::{Named, stored_key};
 use crate::collection::{Alone, Collection};
 use crate::error;
+use crate::oplog::{Noted, is_replicated};
 use crate::store::{Store, is_view};
 use crate::txn::Op;
 
@@ -36,6 +37,7 @@ impl Store {
             ));
         }
         super::create::check_new(to)?;
+        self.check_members(from, to)?;
         if self.lookup(from).is_none() {
             let message = format!("Source collection {from} does not exist");
             return Err(Error::new(Code::NAMESPACE_NOT_FOUND, message));
@@ -54,7 +56,8 @@ impl Store {
         txn.delete(tree, &stored_key(from)).map_err(error::engine)?;
         let put = txn.put(tree, &stored_key(to), &stored.to_bytes()?);
         put.map_err(error::engine)?;
-        commit(txn)?;
+        let noted = Noted::renamed((from, to), target.as_deref())?;
+        self.commit_change(txn, (from, stored.uuid), &noted)?;
         change.publish(to.clone(), stored.options.clone(), change.indexes())?;
         if let Some(target) = &target {
             target.core().dropped.store(true, Ordering::Release);
@@ -65,6 +68,20 @@ impl Store {
         }
         Ok(())
     }
+
+    /// Check that a collection does not move between those with oplog entries and those without:
+    /// the entries would not have its documents.
+    ///
+    /// # Errors
+    /// `IllegalOperation`.
+    fn check_members(&self, from: &Namespace, to: &Namespace) -> Result<()> {
+        if self.oplog().is_none() || is_replicated(from) == is_replicated(to) {
+            return Ok(());
+        }
+        let message = "Cannot rename collections between a replicated and an unreplicated database";
+        Err(Error::new(Code::ILLEGAL_OPERATION, message))
+    }
+
     /// Begin the change; also returns the collection to drop and its latch.
     fn begin_rename(
         &self,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bson::RawDocument;
 use query::Result;
+use query::update::Form;
 
 use super::entry::Entries;
 use super::keys::{KeySets, Untouched};
@@ -52,7 +53,7 @@ impl<'w, 's> Writer<'w, 's> {
         self.put_new(collection, &record, document, gathered)?;
         let bytes = i64::try_from(document.as_bytes().len()).expect("at most 16 MiB");
         self.work().count(collection, 1, bytes, number);
-        Ok(())
+        self.work().log_insert(collection, document)
     }
 
     /// Put a new document under a record.
@@ -70,13 +71,15 @@ impl<'w, 's> Writer<'w, 's> {
         self.entries.put_record(collection, record, document, blind)
     }
 
-    /// Replace a document by another with the same `_id`.
+    /// Replace a document by another with the same `_id`. `form` is that of the difference in the
+    /// oplog; `None` records the new document.
     pub(crate) fn replace(
         &mut self,
         collection: &Collection,
         record: &RecordId,
         (old, new): (&RawDocument, &RawDocument),
         untouched: Untouched,
+        form: Option<Form>,
     ) -> Result<()> {
         self.entries.intend_record(collection, record)?;
         note_change(collection, record);
@@ -92,7 +95,7 @@ impl<'w, 's> Writer<'w, 's> {
         self.entries.put_record(collection, record, new, false)?;
         let size = |d: &RawDocument| i64::try_from(d.as_bytes().len()).unwrap_or(0);
         self.work().count(collection, 0, size(new) - size(old), 0);
-        Ok(())
+        self.work().log_update(collection, (old, new), form)
     }
 
     /// Remove a document.
@@ -114,7 +117,7 @@ impl<'w, 's> Writer<'w, 's> {
         deleted.map_err(error::engine)?;
         let size = i64::try_from(document.as_bytes().len()).unwrap_or(0);
         entries.work.count(collection, -1, -size, 0);
-        Ok(())
+        entries.work.log_delete(collection, document)
     }
 }
 

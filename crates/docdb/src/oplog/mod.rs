@@ -1,4 +1,19 @@
-//! The oplog: entries in MongoDB's shape, and the order in which they become visible.
+//! The oplog: entries in MongoDB's shape, the order in which they become visible, and the tree that
+//! has them.
 
 pub mod entry;
+mod log;
+mod noted;
+mod pending;
 pub mod slots;
+
+use query::Namespace;
+
+pub(crate) use log::{Log, TREE};
+pub(crate) use noted::{Build as NotedBuild, Noted};
+pub(crate) use pending::Pending;
+
+/// Whether changes of a collection have entries: what belongs to one member has none.
+pub(crate) fn is_replicated(ns: &Namespace) -> bool {
+    ns.db != "local" && ns.coll != "system.profile"
+}

@@ -20,7 +20,7 @@
 //!
 //! All methods take one lock for a few instructions; `tick` runs under it and must not block.
 //!
-//! The module is complete by itself; the server does not use it yet: no commit reserves a slot.
+//! The server does not keep an oplog yet: it opens its store without the option.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

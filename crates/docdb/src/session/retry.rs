@@ -120,6 +120,7 @@ impl Retry<'_> {
         count: i32,
         done: &Done,
     ) -> Result<()> {
+        work.log_statement(stmt);
         self.remember_all(work, &[(stmt, count)], done)
     }
 
@@ -139,6 +140,7 @@ impl Retry<'_> {
             let records = records(&self.id, self.number, self.now, &state.executed, &fresh)?;
             Ok::<_, Error>((records, old_runs))
         })?;
+        work.log_session(&self.id, self.number);
         let (tree, txn) = (self.store.trees().sessions, work.txn()?);
         if old_runs {
             let (start, end) = stored::runs(&self.id);

@@ -309,6 +309,7 @@ fn commit(
     durability: Durability,
 ) -> Result<()> {
     if work.has_written() {
+        work.log_session(id, number);
         let bytes = committed(number, now)?;
         let tree = work.store.trees().sessions;
         let put = work.txn()?.put_blind(tree, &key(id), &bytes);

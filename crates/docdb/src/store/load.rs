@@ -20,6 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
+use crate::oplog::{self, Log};
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -41,12 +42,20 @@ impl Store {
             counts: ensure(engine.as_ref(), COUNTS)?,
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
+        let oplog = match options.oplog && options.replica_set.is_some() {
+            true => Some(Log::open(
+                engine.as_ref(),
+                ensure(engine.as_ref(), oplog::TREE)?,
+            )?),
+            false => None,
+        };
         let store = Store {
             turns: Turns::of(engine.as_ref()),
             engine,
             tuning: Tuning::new(&options),
             options,
             trees,
+            oplog,
             catalog: ArcSwap::from_pointee(Catalog::default()),
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),

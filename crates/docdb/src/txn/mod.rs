@@ -7,6 +7,7 @@
 mod access;
 mod catalog;
 mod ends;
+mod logged;
 mod op;
 mod view;
 mod work;

@@ -28,6 +28,7 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
+use crate::oplog::{Noted, Pending};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 
@@ -58,6 +59,8 @@ pub struct Work<'s> {
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
     blocked: Option<Arc<Holder>>,
+    /// The changes that the oplog entries of this work will have.
+    pub(super) pending: Pending,
 }
 
 /// Maximum number of transactions that read a snapshot of their own at once (W4): a quarter of the
@@ -145,6 +148,7 @@ impl<'s> Work<'s> {
             blocked: None,
             after_commit: None,
             alone: None,
+            pending: Pending::default(),
         }
     }
 
@@ -430,9 +434,14 @@ impl<'s> Work<'s> {
             let Touched { core, delta, .. } = touched;
             open.push(core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?);
         }
+        let slot = match self.store.oplog() {
+            Some(oplog) => oplog.put(txn.as_mut(), &self.pending)?,
+            None => None,
+        };
         // It may wait for the log, for other commits, or for merges.
         meter::rest();
         let done = txn.commit(durability).map_err(error::engine);
+        drop(slot);
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
         drop(open);
@@ -473,6 +482,11 @@ impl<'s> Work<'s> {
             let (key, bytes) = (stored_key(&made.stored.ns), made.stored.to_bytes()?);
             let put = self.txn()?.put(store.trees().catalog, &key, &bytes);
             put.map_err(error::engine)?;
+            if store.oplog().is_some() {
+                let noted = Noted::created(&made.stored)?.and(Noted::indexed(&made.stored)?);
+                let uuid = made.collection.uuid();
+                noted.add_to(&mut self.pending, &made.stored.ns, Some(uuid));
+            }
         }
         Ok(changes)
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
-use query::update::{Update, delta, identical_values};
+use query::update::{Form, Update, delta, identical_values};
 use query::{Code, Error, Namespace, Result};
 
 use super::seek::{Found, Seek, Selection};
@@ -154,7 +154,7 @@ impl One<'_> {
             .seek(&filter)?
             .first(self.op, writer.work(), self.collection)?;
         if let Some(found) = found {
-            return self.put(writer, &found, &ready);
+            return self.put(writer, &found, &ready, None);
         }
         validate(self.op, self.collection, None, &ready, self.bypass)?;
         writer.insert_one(self.collection, &ready, &mut Gathered::new())
@@ -175,7 +175,7 @@ impl One<'_> {
                 let next = delta(&found.document, diff)?;
                 let shape = document::check(&next).map_err(larger)?;
                 let ready = document::normalise(&next, shape, &mut || None)?;
-                return self.put(writer, found, &ready);
+                return self.put(writer, found, &ready, Some(Form::Operators));
             }
             (AppliedUpdate::Delta(_), None) => return Err(not_found(filter)),
         };
@@ -195,8 +195,15 @@ impl One<'_> {
         Ok(())
     }
 
-    /// Replace the found document by `next`, which is in stored form.
-    fn put(&self, writer: &mut Writer<'_, '_>, found: &Found, next: &RawDocument) -> Result<()> {
+    /// Replace the found document by `next`, which is in stored form. `form` as in
+    /// [`Writer::replace`].
+    fn put(
+        &self,
+        writer: &mut Writer<'_, '_>,
+        found: &Found,
+        next: &RawDocument,
+        form: Option<Form>,
+    ) -> Result<()> {
         let id = |document: &RawDocument| document.get("_id")?.map(Bson::try_from).transpose();
         let same = match (id(&found.document)?, id(next)?) {
             (Some(old), Some(new)) => identical_values(&old, &new),
@@ -213,6 +220,7 @@ impl One<'_> {
             &found.record,
             (&found.document, next),
             Untouched::default(),
+            form,
         )
     }
 }

@@ -192,6 +192,9 @@ impl Batch<'_> {
             match inserted {
                 Ok(()) => {
                     done.n += 1;
+                    if self.retry.is_some() {
+                        writer.work().log_statement(stmt);
+                    }
                     add_run(&mut runs, stmt);
                 }
                 Err(error) if is_fatal(&error) || op.transaction.is_some() => return Err(error),

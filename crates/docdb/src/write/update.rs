@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bson::oid::ObjectId;
 use bson::{Bson, Document, RawBson, RawDocument, RawDocumentBuf};
-use query::update::{Position, Update, upsert_base};
+use query::update::{Form, Position, Update, upsert_base};
 use query::{Code, Error, Namespace, Result};
 
 use super::insert::WriteError;
@@ -260,6 +260,8 @@ impl One<'_> {
 pub(super) struct Change<'u> {
     update: &'u Update,
     untouched: Untouched,
+    /// The form of the difference in the oplog; `None` for the new document.
+    form: Option<Form>,
     bypass: bool,
 }
 
@@ -268,6 +270,11 @@ impl<'u> Change<'u> {
         Change {
             update,
             untouched: Untouched::by(update, collection),
+            form: match (update.is_replacement(), update.is_pipeline()) {
+                (true, _) => None,
+                (false, true) => Some(Form::Smallest),
+                (false, false) => Some(Form::Operators),
+            },
             bypass,
         }
     }
@@ -291,6 +298,7 @@ impl<'u> Change<'u> {
             &found.record,
             (&found.document, &next),
             self.untouched,
+            self.form,
         )?;
         Ok(Some(next))
     }

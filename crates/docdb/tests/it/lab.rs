@@ -17,7 +17,7 @@ pub(crate) struct Lab {
     pub(crate) store: Arc<Store>,
 }
 
-/// Run a test on each engine.
+/// Run a test on each engine, and check that the oplog leads to the state of the store.
 pub(crate) fn on_each(test: impl Fn(&mut Lab)) {
     let engines = [
         kv::memory::factory(),
@@ -28,6 +28,7 @@ pub(crate) fn on_each(test: impl Fn(&mut Lab)) {
         let mut lab = Lab::new(factory);
         test(&mut lab);
         lab.validate();
+        crate::replay::check(&lab.store, lab.engine());
     }
 }
 
@@ -173,7 +174,11 @@ impl Lab {
 fn open(factory: &'static dyn Factory, directory: &TempDir) -> Arc<Store> {
     let path = directory.path().join("store");
     let engine = factory.open(&path, &EngineOptions::default()).unwrap();
-    Store::open(Arc::from(engine), Options::default()).unwrap()
+    let options = Options {
+        oplog: true,
+        ..Options::default()
+    };
+    Store::open(Arc::from(engine), options).unwrap()
 }
 
 pub(crate) fn op() -> Op<'static> {

@@ -30,7 +30,7 @@ mod tests;
 use std::sync::Arc;
 
 use kv::Durability;
-use query::{Code, Error, Namespace, Result};
+use query::{Error, Namespace, Result};
 
 use super::change::Change;
 use super::indexes::{Standing, compare, count};
@@ -38,6 +38,7 @@ use crate::catalog::Stored;
 use crate::collection::Collection;
 use crate::error;
 use crate::index::{Build, Index, IndexSpec, Outcome};
+use crate::oplog::{Noted, NotedBuild};
 use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::txn::Op;
@@ -53,6 +54,8 @@ struct Begun {
     indexes: Vec<Arc<Index>>,
     /// The number of indexes before, as users see it.
     before: i32,
+    /// The build in the oplog.
+    noted: NotedBuild,
 }
 
 /// The action for the requested indexes.
@@ -77,7 +80,7 @@ impl Begun {
     /// # Errors
     /// `IndexBuildAborted`.
     fn check(&self, collection: Option<&Collection>) -> Result<()> {
-        let aborted = |why: &str| Err(Error::new(Code::INDEX_BUILD_ABORTED, why));
+        let aborted = |why: &str| Err(error::index_build_aborted(why));
         let Some(collection) = collection.filter(|c| c.uuid() == self.collection) else {
             return aborted("collection dropped");
         };
@@ -162,13 +165,17 @@ impl Store {
             begun.push(Arc::new(index.within(&build)));
         }
         indexes.extend(begun.iter().cloned());
-        change.finish(indexes)?;
+        let specs = begun.iter().map(|index| index.spec());
+        let of = (ns.coll.as_str(), change.collection.options());
+        let noted = NotedBuild::new(of, build.id(), specs)?;
+        change.finish(indexes, &noted.begun()?)?;
         let begun = Begun {
             ns: ns.clone(),
             collection: change.collection.uuid(),
             build,
             indexes: begun,
             before,
+            noted,
         };
         self.end_without(change, &left);
         Ok(Beginning::Here(begun))
@@ -185,7 +192,7 @@ impl Store {
         };
         // The operation has failed in any case. Indexes that cannot be removed from the catalog now
         // are removed by the next build, or built at the next opening.
-        drop(self.abort_builds(begun));
+        drop(self.abort_builds(begun, &error));
         let own = op.check().is_err_and(|end| end.code == error.code);
         let error = begun.failed(error);
         begun.build.end(match own {
@@ -233,14 +240,17 @@ impl Store {
         }
         // Make the build's entries durable before the mark that the indexes are ready.
         self.engine().sync_log().map_err(error::engine)?;
-        change.finish(indexes).map(|_| ())
+        change
+            .finish(indexes, &begun.noted.committed()?)
+            .map(|_| ())
     }
 
     /// Remove the indexes of a failed build from the catalog.
-    fn abort_builds(&self, begun: &Begun) -> Result<()> {
+    fn abort_builds(&self, begun: &Begun, cause: &Error) -> Result<()> {
         let op = Op::new(Durability::Group);
         let of = (&begun.ns, begun.collection);
-        self.take_out(&op, of, &|index| begun.owns(index))
+        let noted = begun.noted.aborted(cause)?;
+        self.take_out(&op, of, (&|index| begun.owns(index), &noted))
     }
 
     /// Remove indexes of a collection, identified by name and UUID, from the catalog, if the
@@ -249,7 +259,7 @@ impl Store {
         &self,
         op: &Op<'_>,
         (ns, uuid): (&Namespace, bson::Uuid),
-        gone: &dyn Fn(&Index) -> bool,
+        (gone, noted): (&dyn Fn(&Index) -> bool, &Noted),
     ) -> Result<()> {
         let is_there = || self.collection(ns).is_some_and(|c| c.uuid() == uuid);
         if !is_there() {
@@ -265,7 +275,7 @@ impl Store {
             return Ok(());
         }
         let indexes = change.without(&gone);
-        change.finish(indexes)?;
+        change.finish(indexes, noted)?;
         self.end_without(change, &gone);
         Ok(())
     }
@@ -301,7 +311,9 @@ impl Store {
                 // does not exist, as if its build had failed before the crash.
                 Err(e) if !error::is_fatal(&e) => {
                     let of = (collection.ns(), collection.uuid());
-                    self.take_out(&op, of, &|index| index.is_left())?;
+                    let left = |index: &Index| index.is_left();
+                    // Their build has an entry of its begin only: it ended with the crash.
+                    self.take_out(&op, of, (&left, &Noted::nothing()))?;
                 }
                 Err(e) => return Err(e),
             }

@@ -9,6 +9,7 @@
 //! | `abortIndexBuild` | as these, and `cause` |
 //! | `dropIndexes` | the collection; `index`, a name; `o2` is the index |
 //! | `collMod` | the collection; what changes; `o2` has what it was |
+//! | `convertToCapped` | the collection; `size` in bytes |
 //! | `renameCollection` | from, `to`; `stayTemp`; `dropTarget`, the UUID of a replaced collection |
 //! | `dropDatabase` | 1 |
 //! | `applyOps` | operations; `partialTxn` or `count` in a chain |
@@ -68,6 +69,14 @@ pub enum Command<'a> {
         collection: &'a str,
         /// What changed.
         changes: RawDocumentBuf,
+    },
+    /// A collection became capped: its indexes but that on `_id` were dropped. Documents beyond the
+    /// size have entries of their own.
+    ConvertToCapped {
+        /// The collection.
+        collection: &'a str,
+        /// The size, in bytes.
+        size: i64,
     },
     /// A collection has a new name.
     RenameCollection {
@@ -150,6 +159,10 @@ impl<'a> Command<'a> {
                 out.append(cstr!("collMod"), *collection);
                 extend(&mut out, changes)?;
             }
+            Command::ConvertToCapped { collection, size } => {
+                out.append(cstr!("convertToCapped"), *collection);
+                out.append(cstr!("size"), *size);
+            }
             Command::RenameCollection { from, to, dropped } => {
                 out.append(cstr!("renameCollection"), *from);
                 out.append(cstr!("to"), *to);
@@ -198,21 +211,20 @@ impl<'a> Command<'a> {
             },
             "dropIndexes" | "deleteIndexes" => Command::DropIndexes {
                 collection: collection()?,
-                index: match command.get("index")? {
-                    Some(index) => text("index", index)?,
-                    None => return Err(wrong("index", "a name")),
-                },
+                index: super::text("index", command.get("index")?)?,
             },
             "collMod" => Command::CollMod {
                 collection: collection()?,
                 changes: rest(command)?,
             },
+            "convertToCapped" => Command::ConvertToCapped {
+                collection: collection()?,
+                size: integer("size", command.get("size")?)?
+                    .ok_or_else(|| wrong("size", "a number"))?,
+            },
             "renameCollection" => Command::RenameCollection {
                 from: collection()?,
-                to: match command.get("to")? {
-                    Some(to) => text("to", to)?,
-                    None => return Err(wrong("to", "a name")),
-                },
+                to: super::text("to", command.get("to")?)?,
                 dropped: match command.get("dropTarget")? {
                     // Old oplogs have `false` for no collection.
                     Some(RawBsonRef::Boolean(false)) => None,

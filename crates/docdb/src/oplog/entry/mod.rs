@@ -24,7 +24,7 @@
 //! - E3. Bytes of others (a client, another server, a file) are decoded into a result. Unknown
 //!   fields are ignored, as MongoDB adds some in each version.
 //!
-//! The module is complete by itself; the server does not use it yet: no write makes an entry.
+//! The server does not keep an oplog yet: it opens its store without the option.
 
 mod chain;
 mod command;

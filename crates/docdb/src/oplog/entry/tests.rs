@@ -174,6 +174,13 @@ fn commands_have_mongodbs_shape() {
             doc! {"dropIndexes": "c", "index": "a_1"},
         ),
         (
+            Command::ConvertToCapped {
+                collection: "c",
+                size: 4096,
+            },
+            doc! {"convertToCapped": "c", "size": 4096_i64},
+        ),
+        (
             Command::CollMod {
                 collection: "c",
                 changes: raw(&doc! {"validationLevel": "off"}),

@@ -3,6 +3,8 @@
 use bson::doc;
 use stdx::Rng;
 
+use query::Code;
+
 use super::super::*;
 use super::rig::{Site, on_each, open, raw};
 use crate::examined::Examined;
@@ -26,8 +28,8 @@ impl Site {
         meanwhile(&begun.build);
         let loaded = self.store.put_found(&self.op, &begun, found);
         let done = loaded.and_then(|()| self.store.end_builds(&begun));
-        if done.is_err() {
-            self.store.abort_builds(&begun).unwrap();
+        if let Err(error) = &done {
+            self.store.abort_builds(&begun, error).unwrap();
         }
         done
     }
@@ -274,6 +276,7 @@ fn documents_expire_while_another_index_is_built() {
         let collection = store.collection(&site.ns).unwrap();
         assert!(collection.indexes().iter().any(|index| !index.is_ready()));
         assert_eq!(store.expire(op).unwrap(), 1);
-        store.abort_builds(&begun).unwrap();
+        let cause = error::index_build_aborted("given up");
+        store.abort_builds(&begun, &cause).unwrap();
     });
 }

@@ -1,0 +1,90 @@
+//! The changes of an engine transaction that its oplog entries will have, in order.
+
+use bson::raw::cstr;
+use bson::{RawDocument, RawDocumentBuf};
+
+use super::entry::Operation;
+
+/// The changes of an engine transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// Changes of the catalog: an entry each, before those of the documents.
+    commands: Vec<RawDocumentBuf>,
+    /// Changes of documents: one entry, or a chain of entries.
+    operations: Vec<RawDocumentBuf>,
+    /// The statements of a retryable write: the place of its first operation, and its number.
+    statements: Vec<(usize, i32)>,
+    session: Option<(RawDocumentBuf, i64)>,
+    transaction: bool,
+}
+
+impl Pending {
+    /// Add a change of a document.
+    pub(crate) fn operation(&mut self, operation: &Operation<'_>) {
+        self.operations.push(operation.to_document());
+    }
+
+    /// Add a change of the catalog.
+    pub(crate) fn command(&mut self, operation: &Operation<'_>) {
+        self.commands.push(operation.to_document());
+    }
+
+    /// Set the session and the transaction number of the write; `transaction` if it is a
+    /// multi-document transaction.
+    pub(crate) fn set_session(&mut self, id: RawDocumentBuf, number: i64, transaction: bool) {
+        self.session = Some((id, number));
+        self.transaction = transaction;
+    }
+
+    /// Give a statement's number to the first operation that belongs to no statement yet, if there
+    /// is one.
+    pub(crate) fn statement(&mut self, number: i32) {
+        let place = self.statements.last().map_or(0, |(place, _)| place + 1);
+        if place < self.operations.len() {
+            self.statements.push((place, number));
+        }
+    }
+
+    pub(super) fn commands(&self) -> &[RawDocumentBuf] {
+        &self.commands
+    }
+
+    pub(super) fn operations(&self) -> &[RawDocumentBuf] {
+        &self.operations
+    }
+
+    pub(super) fn is_transaction(&self) -> bool {
+        self.transaction
+    }
+
+    pub(super) fn session_parts(&self) -> Option<(&RawDocument, i64)> {
+        let (id, number) = self.session.as_ref()?;
+        Some((id, *number))
+    }
+
+    pub(super) fn statement_of(&self, place: usize) -> Option<i32> {
+        let mut statements = self.statements.iter();
+        let found = statements.find(|(of, _)| *of == place);
+        found.map(|(_, number)| *number)
+    }
+
+    /// The operations with the numbers of their statements, as MongoDB has them in `applyOps`.
+    pub(super) fn with_statements(&self, operations: &[RawDocumentBuf]) -> Vec<RawDocumentBuf> {
+        let mut all = operations.to_vec();
+        for (place, number) in &self.statements {
+            if let Some(operation) = all.get_mut(*place) {
+                operation.append(cstr!("stmtId"), *number);
+            }
+        }
+        all
+    }
+
+    /// The name of the write in reports of open slots.
+    pub(super) fn holder(&self) -> &'static str {
+        match (self.transaction, self.commands.is_empty()) {
+            (true, _) => "transaction",
+            (false, true) => "write",
+            (false, false) => "change of the catalog",
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What a work changes, collected for its oplog entries (see `oplog`).
+//!
+//! - G1. Each change of a document adds its operation after it has succeeded, in the same work: a
+//!   work that is rolled back or repeated leaves none.
+//!
+//! Without an oplog, nothing is collected.
+
+use bson::raw::cstr;
+use bson::spec::BinarySubtype;
+use bson::{Binary, RawDocument, RawDocumentBuf, Uuid};
+use query::Result;
+use query::update::{Difference, Form, diff};
+
+use super::SessionId;
+use super::work::Work;
+use crate::collection::Collection;
+use crate::limits::DOCUMENT_MAX;
+use crate::oplog::entry::{Operation, Place};
+use crate::oplog::is_replicated;
+
+/// Bytes of a document and its key that an entry of an insert has beside its other fields. The key
+/// is left out beyond that.
+const WITH_KEY_MAX: usize = DOCUMENT_MAX + 8 * 1024;
+
+impl Work<'_> {
+    /// Add the insert of a document.
+    pub(crate) fn log_insert(
+        &mut self,
+        collection: &Collection,
+        document: &RawDocument,
+    ) -> Result<()> {
+        if !self.logs(collection) {
+            return Ok(());
+        }
+        let key = key(document)?;
+        let size = document.as_bytes().len() + key.as_bytes().len();
+        let operation = Operation::Insert {
+            place: Place {
+                ns: &collection.ns().to_string(),
+                uuid: collection.uuid(),
+            },
+            document,
+            key: (size <= WITH_KEY_MAX).then_some(&*key),
+        };
+        self.pending.operation(&operation);
+        Ok(())
+    }
+
+    /// Add the change of a document: as a diff in a form, or as the new document.
+    pub(crate) fn log_update(
+        &mut self,
+        collection: &Collection,
+        (old, new): (&RawDocument, &RawDocument),
+        form: Option<Form>,
+    ) -> Result<()> {
+        if !self.logs(collection) {
+            return Ok(());
+        }
+        let difference = match form {
+            Some(form) => diff(old, new, form)?,
+            None => Difference::Whole,
+        };
+        let update = match &difference {
+            Difference::Nothing => return Ok(()),
+            Difference::Delta(delta) => delta,
+            Difference::Whole => new,
+        };
+        let operation = Operation::Update {
+            place: Place {
+                ns: &collection.ns().to_string(),
+                uuid: collection.uuid(),
+            },
+            update,
+            key: &key(new)?,
+        };
+        self.pending.operation(&operation);
+        Ok(())
+    }
+
+    /// Add the removal of a document.
+    pub(crate) fn log_delete(
+        &mut self,
+        collection: &Collection,
+        document: &RawDocument,
+    ) -> Result<()> {
+        if !self.logs(collection) {
+            return Ok(());
+        }
+        let operation = Operation::Delete {
+            place: Place {
+                ns: &collection.ns().to_string(),
+                uuid: collection.uuid(),
+            },
+            key: &key(document)?,
+        };
+        self.pending.operation(&operation);
+        Ok(())
+    }
+
+    /// Set the session and the transaction number of the entries.
+    pub(crate) fn log_session(&mut self, id: &SessionId, number: i64) {
+        if self.store.oplog().is_some() {
+            let transaction = self.is_multi_document();
+            self.pending.set_session(lsid(id), number, transaction);
+        }
+    }
+
+    /// Give a statement's number to the first operation without one, if any.
+    pub(crate) fn log_statement(&mut self, number: i32) {
+        self.pending.statement(number);
+    }
+
+    fn logs(&self, collection: &Collection) -> bool {
+        self.store.oplog().is_some() && is_replicated(collection.ns())
+    }
+}
+
+/// The key of a document.
+fn key(document: &RawDocument) -> Result<RawDocumentBuf> {
+    let mut key = RawDocumentBuf::new();
+    if let Some(id) = document.get("_id")? {
+        key.append(cstr!("_id"), id);
+    }
+    Ok(key)
+}
+
+/// `lsid` of a session.
+fn lsid(id: &SessionId) -> RawDocumentBuf {
+    let binary = |subtype, bytes: &[u8]| Binary {
+        subtype,
+        bytes: bytes.to_vec(),
+    };
+    let uuid = Uuid::from_bytes(id.id);
+    let mut out = RawDocumentBuf::new();
+    out.append(cstr!("id"), binary(BinarySubtype::Uuid, &uuid.bytes()));
+    out.append(cstr!("uid"), binary(BinarySubtype::Generic, &id.uid));
+    out
+}
