@@ -89,6 +89,18 @@ pub(crate) fn step(target: &str, repeat: u32, rate: f64) -> StepSummary {
     }
 }
 
+/// Three repeats of 30 seconds of each step: enough for a published shape.
+pub(crate) fn repeated(steps: &[StepSummary]) -> Vec<StepSummary> {
+    let repeat = |repeat: u32| {
+        steps.iter().map(move |step| StepSummary {
+            repeat,
+            seconds: 30.0,
+            ..step.clone()
+        })
+    };
+    (1..=3).flat_map(repeat).collect()
+}
+
 /// The manifest of a run of step `load` over these targets.
 pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
     let spec = |name: &&str| TargetSpec {

@@ -3,7 +3,8 @@
 
 use kv::Writes;
 
-use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, each, holds, targets, words};
+use super::shape::{Measured, falls, stays};
+use super::{Beside, Curve, Grid, Line, Plot, Shape, Value, each, ratio, targets, words};
 use crate::analysis::median;
 use crate::record::{RunRecord, TargetSpec};
 
@@ -32,9 +33,6 @@ const PUBLISHED: [(&str, u32, [f64; 6]); 9] = [
         [160.0, 344.0, 4.7, 2105.0, 441_534.0, 202.0],
     ),
 ];
-
-/// Data exceed memory when they are at least this many times its cap.
-const OUTGROWN: u64 = 3;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let targets = targets(run);
@@ -123,23 +121,15 @@ fn curve(run: &RunRecord, target: &str) -> Option<Curve> {
 
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
     let (writes, name) = (target.writes()?, target.name.as_str());
-    // Data that fit in memory allow no conclusion.
-    let plan = &run.manifest.plan;
-    let outgrown = plan
-        .limits
-        .memory
-        .is_some_and(|memory| memory.bytes() * OUTGROWN <= plan.data_bytes);
-    let rates = if outgrown {
-        rates(run, name)
-    } else {
-        Vec::new()
-    };
-    let measured = match (rates.first(), rates.last()) {
-        (Some((_, first)), Some((_, last))) if 1 < rates.len() => {
-            super::ratio(Some(*last), Some(*first))
-        }
-        _ => None,
-    };
+    let measured = Measured::of(run, &[(name, "load")], |repeat| {
+        // Data that fit in memory allow no conclusion.
+        let load = repeat.summary(name, "load")?;
+        let [first, .., last] = load.intervals.as_slice() else {
+            return None;
+        };
+        let kept = ratio(Some(last.rate), Some(first.rate));
+        kept.filter(|_| repeat.outgrown(name, "load"))
+    });
     let (claim, then) = match writes {
         Writes::Pages => (
             "a B-tree inserts at a fraction of its first rate once its data outgrow memory (last \
@@ -152,8 +142,16 @@ fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
             12_709.0 / 14_030.0,
         ),
     };
-    let shape = Shape::new(name, claim, then, measured);
-    Some(shape.judged(|kept| holds(writes, kept)))
+    Some(Shape::judged(
+        name,
+        claim,
+        Some(then),
+        &measured,
+        |kept| match writes {
+            Writes::Pages => falls(Some(then), kept),
+            Writes::Changes => stays(Some(then), kept),
+        },
+    ))
 }
 
 #[cfg(test)]
@@ -167,6 +165,7 @@ mod tests {
     fn published_lines_stand_beside_those_of_the_run() {
         let step = |target: &str, rates: &[f64]| StepSummary {
             step: "load".to_owned(),
+            live_bytes: 3000,
             intervals: rates
                 .iter()
                 .map(|rate| IntervalRow {
@@ -177,18 +176,25 @@ mod tests {
             ..fixture::step(target, 1, 1.0)
         };
         let steps = vec![
-            step("lmdb", &[1000.0, 300.0, 100.0]),
+            step("lmdb", &[1000.0, 300.0, 50.0]),
             step("betree", &[1000.0, 900.0, 1000.0]),
         ];
-        let mut run = fixture::run("run", &["lmdb", "betree"], 1, steps);
+        let mut run = fixture::run("run", &["lmdb", "betree"], 3, fixture::repeated(&steps));
         run.manifest.plan.limits.memory = Some(stdx::ByteSize(1000));
         run.manifest.plan.targets = vec![
             fixture::engine("lmdb", Writes::Pages),
             fixture::engine("betree", Writes::Changes),
         ];
-        run.manifest.plan.data_bytes = 2999;
-        assert_eq!(beside(&run).shapes[0].measured, None);
         run.manifest.plan.data_bytes = 3000;
+        // The bytes loaded count (S4).
+        let loaded = |run: &mut RunRecord, bytes: u64| {
+            for summary in run.steps.iter_mut().filter_map(|s| s.summary.as_mut()) {
+                summary.live_bytes = bytes;
+            }
+        };
+        loaded(&mut run, 2999);
+        assert_eq!(beside(&run).shapes[0].measured, None);
+        loaded(&mut run, 3000);
         let beside = beside(&run);
         assert_eq!(beside.published.lines.len(), 9);
         assert!(beside.published.lines.iter().all(|l| l.values.len() == 7));
@@ -200,7 +206,7 @@ mod tests {
         let [fell, stayed] = beside.shapes.as_slice() else {
             panic!("{:?}", beside.shapes)
         };
-        assert!((fell.measured.unwrap() - 0.1).abs() < 1e-9);
+        assert!((fell.measured.unwrap() - 0.05).abs() < 1e-9);
         assert_eq!(
             (fell.verdict, stayed.verdict),
             (Reproduced::Yes, Reproduced::Yes)

@@ -1,7 +1,8 @@
 //! The article on encryption at rest: throughput by number of threads.
 
 use super::programs::{curves, grid, number, published, steps};
-use super::{Beside, Shape, figure, ratio, targets, words};
+use super::shape::{Measured, Reproduced, banded};
+use super::{Beside, Shape, ratio, targets, words};
 use crate::record::{RunRecord, TargetSpec, switch};
 
 const SOURCE: &str = "Percona's article on encryption at rest: sysbench oltp_read_only, 20 tables \
@@ -13,8 +14,11 @@ const PUBLISHED: [(&str, [f64; 2]); 2] = [
     ("64 threads and more", [8570.0, 8570.0]),
 ];
 
-/// Maximum cost of encryption that counts as invisible among many clients.
+/// Maximum difference that counts as invisible among many clients.
 const UNSEEN: f64 = 0.05;
+
+/// Minimum cost of encryption that counts as one.
+const COST_MIN: f64 = 0.01;
 
 pub(super) fn beside(run: &RunRecord) -> Beside {
     let all = steps(run, "clients-");
@@ -58,9 +62,8 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
              itself adds, sorts or makes distinct.",
             "To compare encryption on and off, name a target with it and one without, and repeats: \
              mariadb,mariadb:encrypt=1 --repeats 3, or mariadb:tls=0,mariadb:tls=1. The targets \
-             of a run are interleaved, and each repeat gives one ratio. With fewer than three \
-             repeats the cost of encryption is inconclusive, and reads are not measured; with more \
-             it is conclusive if the whole 95 % interval of their mean is on one side.",
+             of a run are interleaved, and each repeat gives one ratio. The cost is the share of \
+             the rate that is lost, and compared with the published one (8 % at one client).",
         ]),
     }
 }
@@ -76,37 +79,33 @@ fn costs(run: &RunRecord, steps: &[&str]) -> Vec<Shape> {
         let with = "(transactions/s with it by those without, the median of the repeats)";
         let claim = format!("at one client {what} costs {with}");
         let then = 389.0 / 423.0;
-        shapes.push(Shape::repeated(
-            encrypted,
-            &claim,
-            then,
-            &shares(few),
-            |share| share < 1.0,
-        ));
+        let costs = |share: f64| {
+            let cost = 1.0 - share;
+            banded(1.0 - then, cost, true, COST_MIN <= cost)
+        };
+        let one = shares(few);
+        let shape = Shape::judged(encrypted, &claim, Some(then), &one, costs);
+        shapes.push(shape);
         let most = number(many).unwrap_or(0.0);
         let claim = format!("at {most} clients {what} is not seen {with}");
-        shapes.push(Shape::repeated(
-            encrypted,
-            &claim,
-            1.0,
-            &shares(many),
-            |share| 1.0 - UNSEEN <= share,
-        ));
+        let unseen = |share: f64| match (1.0 - UNSEEN..=1.0 / (1.0 - UNSEEN)).contains(&share) {
+            true => (Reproduced::Yes, None),
+            false => (Reproduced::No, None),
+        };
+        let all = shares(many);
+        let shape = Shape::judged(encrypted, &claim, Some(1.0), &all, unseen);
+        shapes.push(shape);
     }
     shapes
 }
 
 /// The ratio of the rate with encryption to that without, per repeat: changes between repeats, such
 /// as the speed of a shared device, affect both.
-fn shares(run: &RunRecord, [plain, encrypted]: [&str; 2], step: &str) -> Vec<f64> {
-    let rate = |target: &str, repeat: u32| {
-        let mut all = run.steps.iter().filter_map(|s| s.summary.as_ref());
-        let of = all.find(|s| s.target == target && s.step == step && s.repeat == repeat)?;
-        of.valid.then_some(of.rate_mean)
-    };
-    (1..=run.manifest.plan.repeats)
-        .filter_map(|repeat| ratio(rate(encrypted, repeat), rate(plain, repeat)))
-        .collect()
+fn shares(run: &RunRecord, [plain, encrypted]: [&str; 2], step: &str) -> Measured {
+    Measured::of(run, &[(plain, step), (encrypted, step)], |repeat| {
+        let rate = |target: &str| repeat.figure(target, step, "rate_mean");
+        ratio(rate(encrypted), rate(plain))
+    })
 }
 
 /// Pairs of targets that differ only in one kind of encryption: without it, with it, and its name.
@@ -145,13 +144,16 @@ fn set(target: &TargetSpec, option: &str) -> Option<bool> {
 /// In the article the rate increases twenty times with the threads.
 fn shape(run: &RunRecord, target: &str, steps: &[&str]) -> Option<Shape> {
     let (first, last) = (steps.first()?, steps.last()?);
-    let rate = |step: &str| figure(run, target, step, "rate_mean");
+    let measured = Measured::of(run, &[(target, *first), (target, *last)], |repeat| {
+        let rate = |step: &str| repeat.figure(target, step, "rate_mean");
+        ratio(rate(last), rate(first))
+    });
     let most = number(last)?;
     Some(Shape::new(
         target,
         &format!("more clients do more (transactions/s of {most} by that of one; 64 by one then)"),
         8570.0 / 423.0,
-        ratio(rate(last), rate(first)),
+        &measured,
     ))
 }
 
@@ -174,6 +176,7 @@ mod tests {
                 for (step, rate) in [("clients-1", *rate), ("clients-256", 500.0)] {
                     steps.push(StepSummary {
                         step: step.to_owned(),
+                        seconds: 30.0,
                         ..fixture::step(&target.name, repeat, rate)
                     });
                 }
@@ -211,13 +214,13 @@ mod tests {
             (Some(1.0), Reproduced::Yes)
         );
         let noisy = costs(&[[400.0, 360.0], [200.0, 230.0], [300.0, 273.0]]);
-        assert_eq!(noisy[0].verdict, Reproduced::TooNoisy);
+        assert_eq!(noisy[0].verdict, Reproduced::Inconclusive);
         let free = costs(&[[400.0, 412.0], [200.0, 206.0], [300.0, 309.5]]);
         assert_eq!(free[0].verdict, Reproduced::No);
         let few = costs(&[[400.0, 100.0], [200.0, 50.0]]);
         assert_eq!(
             (few[0].measured, few[0].verdict),
-            (None, Reproduced::NotMeasured)
+            (Some(0.25), Reproduced::Inconclusive)
         );
     }
 }

@@ -1,11 +1,12 @@
 //! The redo log articles of 2014: the cost of a sync in every commit, and the bytes written per
 //! insert.
 
+use super::shape::{Measured, Repeat};
 use super::{
     Beside, Grid, Line, Plot, Shape, Value, figure, programs, ratio, targets, why_not, words,
 };
 use crate::analysis::median;
-use crate::record::RunRecord;
+use crate::record::{RunRecord, StepSummary};
 
 const SOURCE: &str = "Mark Callaghan's articles on redo logs, March 2014: 10 M rows, one client, \
                       one document an insert";
@@ -38,10 +39,6 @@ const PUBLISHED: [(&str, [f64; 7]); 6] = [
         [440.0, 34.1, 42.0, 1226.0, 4401.0, 8154.0, f64::NAN],
     ),
 ];
-
-/// Minimum ratio of device bytes to log bytes that counts as reproduced: a block is written per
-/// record, roughly an order of magnitude.
-const SEVERAL: f64 = 5.0;
 
 /// Steps that insert.
 const INSERTS: [&str; 6] = ["sync", "group", "interval", "none", "sync-16", "group-16"];
@@ -98,18 +95,17 @@ fn published() -> Grid {
 fn by_reason(run: &RunRecord, target: &str, step: &str, log: bool) -> Option<f64> {
     let summaries = run.steps.iter().filter_map(|s| s.summary.as_ref());
     let here = summaries.filter(|s| s.target == target && s.step == step && s.valid);
-    let each: Vec<f64> = here
-        .filter(|s| 0 < s.rows && !s.written_by_reason.is_empty())
-        .map(|s| {
-            let reasons = s.written_by_reason.iter();
-            let bytes: u64 = reasons
-                .filter(|(name, _)| (name.as_str() == "log") == log)
-                .map(|(_, bytes)| *bytes)
-                .sum();
-            bytes as f64 / s.rows as f64
-        })
-        .collect();
+    let each: Vec<f64> = here.filter_map(|s| reasons(s, log)).collect();
     median(&each)
+}
+
+fn reasons(step: &StepSummary, log: bool) -> Option<f64> {
+    if step.rows == 0 || step.written_by_reason.is_empty() {
+        return None;
+    }
+    let reasons = step.written_by_reason.iter();
+    let own = reasons.filter(|(name, _)| (name.as_str() == "log") == log);
+    Some(own.map(|(_, bytes)| *bytes).sum::<u64>() as f64 / step.rows as f64)
 }
 
 fn inserts(run: &RunRecord, targets: &[&str]) -> Grid {
@@ -228,7 +224,18 @@ fn bars(run: &RunRecord, targets: &[&str], metric: &str, title: &str) -> Plot {
 
 fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
     let of = |step: &str, name: &str| figure(run, target, step, name);
-    let compared = |name: &str, over: &str, under: &str| ratio(of(over, name), of(under, name));
+    let compared = |name: &str, over: &str, under: &str| {
+        Measured::of(run, &[(target, over), (target, under)], |repeat| {
+            ratio(
+                repeat.figure(target, over, name),
+                repeat.figure(target, under, name),
+            )
+        })
+    };
+    let padded = Measured::of(run, &[(target, "sync"), (target, "interval")], |repeat| {
+        let written = repeat.figure(target, "sync", "device_write_bytes_per_row");
+        ratio(written, records(repeat, target))
+    });
     if of("sync", "rate_mean").is_none() && of("interval", "rate_mean").is_none() {
         return Vec::new();
     }
@@ -237,40 +244,36 @@ fn shapes(run: &RunRecord, target: &str) -> Vec<Shape> {
             target,
             "a sync in every commit costs rate (inserts/s of sync by interval; InnoDB then)",
             3257.0 / 4442.0,
-            compared("rate_mean", "sync", "interval"),
+            &compared("rate_mean", "sync", "interval"),
         ),
         Shape::new(
             target,
             "a sync in every commit writes more (device bytes per insert, sync by interval; InnoDB \
              then)",
             5690.0 / 613.0,
-            compared("device_write_bytes_per_row", "sync", "interval"),
+            &compared("device_write_bytes_per_row", "sync", "interval"),
         ),
         Shape::new(
             target,
             "a sync for each insert writes several times what the log needs (device bytes per \
              insert by bytes of the log's records; InnoDB then)",
             5690.0 / 785.0,
-            ratio(
-                of("sync", "device_write_bytes_per_row"),
-                records(run, target),
-            ),
-        )
-        .judged(|times| SEVERAL <= times),
+            &padded,
+        ),
         Shape::new(
             target,
             "without a log inserts are faster than with a lazy one (inserts/s of none by interval; \
              MongoDB then)",
             8154.0 / 5078.0,
-            compared("rate_mean", "none", "interval"),
+            &compared("rate_mean", "none", "interval"),
         ),
     ]
 }
 
 /// Bytes of log records per insert where no commit waits for the disk: blocks are then full when
 /// they are written.
-fn records(run: &RunRecord, target: &str) -> Option<f64> {
-    by_reason(run, target, "interval", true)
+fn records(repeat: &Repeat<'_>, target: &str) -> Option<f64> {
+    reasons(repeat.summary(target, "interval")?, true)
 }
 
 #[cfg(test)]
@@ -300,7 +303,8 @@ mod tests {
             step("interval", 7000.0, 300_000, 600_000),
             step("none", 7100.0, 300_000, 600_000),
         ];
-        let mut run = fixture::run("run", &["betree"], 1, steps.clone());
+        let steps = fixture::repeated(&steps);
+        let mut run = fixture::run("run", &["betree"], 3, steps.clone());
         let plan = run.manifest.plan.steps[0].clone();
         run.manifest.plan.steps = ["sync", "interval", "none", "group"]
             .map(|name| {
@@ -328,8 +332,8 @@ mod tests {
         // 10 bytes of keys and values a row.
         assert_eq!(number("log padding"), Value::Number(Some(400.0)));
         let verdicts: Vec<Reproduced> = beside.shapes.iter().map(|s| s.verdict).collect();
-        let (yes, no) = (Reproduced::Yes, Reproduced::No);
-        assert_eq!(verdicts, [yes, yes, yes, no]);
+        let (yes, no, more) = (Reproduced::Yes, Reproduced::No, Reproduced::Stronger);
+        assert_eq!(verdicts, [more, yes, more, no]);
         assert_eq!(beside.shapes[2].measured, Some(5000.0 / 300.0));
         assert_eq!(beside.published.lines.len(), 6);
         assert_eq!(beside.published.lines[5].values[6], Value::Number(None));

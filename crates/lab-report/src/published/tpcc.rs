@@ -3,7 +3,8 @@
 use kv::Writes;
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
-use super::{Beside, Curve, Grid, Plot, Shape, figure, ratio, targets, words};
+use super::shape::{Measured, banded};
+use super::{Beside, Curve, Grid, Plot, Shape, ratio, targets, words};
 use crate::analysis::escaped;
 use crate::cost::{self, CostOptions, Mode};
 use crate::record::{Prices, RunRecord};
@@ -31,12 +32,8 @@ const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
 /// MyRocks with 27 GB: the same for the two highest caps, 20,000 and 30,000.
 const MYROCKS: (f64, f64) = (2509.0 / 2337.0, 1.5);
 
-/// Minimum exponent that counts as proportional to the cap; the exact value would be 1.
-const PROPORTIONAL: f64 = 0.75;
-
-/// Maximum exponent, relative to the proportional one, at which the rate counts as not bound by the
-/// cap.
-const UNBOUND: f64 = 0.5;
+/// Minimum exponent of a rate that follows the cap, and distance from 1 of one that does not.
+const FOLLOWS: f64 = 0.1;
 
 /// The columns of the caps, and of the five transactions.
 const COLUMNS: [Column; 12] = [
@@ -188,9 +185,10 @@ fn money(run: &RunRecord, capped: &[&str]) -> Option<Plot> {
     })
 }
 
-/// The exponent of the rate as a function of the cap; 1 if proportional. From the ratios of both.
-fn exponent(rates: f64, caps: f64) -> Option<f64> {
-    (0.0 < rates && 1.0 < caps).then(|| rates.ln() / caps.ln())
+/// The exponent of the rate as a function of the cap; 1 if proportional. From the ratios of both,
+/// of which that of the caps is above 1.
+fn exponent(rates: f64, caps: f64) -> f64 {
+    rates.ln() / caps.ln()
 }
 
 fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
@@ -200,7 +198,12 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
     let (Some(tight), Some(loose)) = (by_cap.first(), by_cap.last()) else {
         return Vec::new();
     };
-    let rate = |target: &str, step: &str| figure(run, target, step, "median_second");
+    let rates = |over: (&str, &str), under: (&str, &str)| {
+        Measured::of(run, &[over, under], |repeat| {
+            let rate = |(target, step)| repeat.figure(target, step, "median_second");
+            ratio(rate(over), rate(under)).filter(|rates| 0.0 < *rates)
+        })
+    };
     let all = run.manifest.plan.targets.iter();
     let engines: Vec<(&str, Option<Writes>)> = all.map(|t| (t.name.as_str(), t.writes())).collect();
     let mut shapes = Vec::new();
@@ -214,9 +217,9 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
             ),
             None => continue,
         };
-        let rates = ratio(rate(target, loose), rate(target, from));
-        let now = rates.and_then(|rates| exponent(rates, cap(loose) / cap(from)));
-        let then = exponent(then.0, then.1).unwrap_or(1.0);
+        let caps = cap(loose) / cap(from);
+        let now = rates((*target, *loose), (*target, from)).map(|rates| exponent(rates, caps));
+        let then = exponent(then.0, then.1);
         let (claim, who, pages) = match writes {
             Some(Writes::Pages) => ("is proportional to", "InnoDB", true),
             _ => ("is no longer bound by", "MyRocks", false),
@@ -225,11 +228,11 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
             "the rate {claim} the operations allowed (exponent of transactions/s by cap, {from} \
              to {loose}; {who} then)"
         );
-        let shape = Shape::new(target, &claim, then, now);
-        let shape = shape.judged(|exponent| match pages {
-            true => PROPORTIONAL <= exponent,
-            false => exponent <= UNBOUND,
-        });
+        let judge = |exponent: f64| match pages {
+            true => banded(then, exponent, true, FOLLOWS <= exponent),
+            false => banded(then, exponent, false, exponent <= 1.0 - FOLLOWS),
+        };
+        let shape = Shape::judged(target, &claim, Some(then), &now, judge);
         shapes.push(held(run, &[target], shape));
     }
     let of = |wanted: Writes| -> Vec<&str> {
@@ -242,7 +245,7 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
                 write,
                 &format!("at {tight} it does more than {page} (MyRocks by InnoDB then)"),
                 481.0 / 133.0,
-                ratio(rate(write, tight), rate(page, tight)),
+                &rates((write, *tight), (page, *tight)),
             );
             shapes.push(held(run, &[write, page], shape));
         }
@@ -263,25 +266,22 @@ mod tests {
         // Proportional to the cap; and flat from the tightest cap on.
         let rates = [
             ("mariadb", [14.0, 28.0, 56.0]),
-            ("mariadb:engine=myrocks", [130.0, 210.0, 220.0]),
+            ("mariadb:engine=myrocks", [50.0, 210.0, 237.0]),
         ];
         let caps = [250, 500, 1000];
-        let steps: Vec<(StepSummary, Vec<f64>)> = rates
+        let steps: Vec<StepSummary> = rates
             .iter()
             .flat_map(|(target, rates)| {
-                caps.iter().zip(rates).map(|(cap, rate)| {
-                    let step = StepSummary {
-                        step: format!("iops-{cap}"),
-                        median_second: *rate,
-                        ..fixture::step(target, 1, *rate)
-                    };
-                    (step, Vec::new())
+                caps.iter().zip(rates).map(|(cap, rate)| StepSummary {
+                    step: format!("iops-{cap}"),
+                    median_second: *rate,
+                    ..fixture::step(target, 1, *rate)
                 })
             })
             .collect();
         let names = rates.map(|r| r.0);
-        let all = steps.iter().map(|s| s.0.clone()).collect();
-        let mut run = fixture::run("run", &names, 1, all);
+        let all = fixture::repeated(&steps);
+        let mut run = fixture::run("run", &names, 3, all.clone());
         run.manifest.plan.targets = vec![
             fixture::engine(names[0], Writes::Pages),
             fixture::engine(names[1], Writes::Changes),
@@ -293,13 +293,14 @@ mod tests {
             plan
         };
         run.manifest.plan.steps = caps.iter().map(named).collect();
-        run.summary = summarize(&run.manifest, &steps, true);
+        let with_rates: Vec<_> = all.into_iter().map(|s| (s, Vec::new())).collect();
+        run.summary = summarize(&run.manifest, &with_rates, true);
         let shapes = beside(&run).shapes;
         let verdicts: Vec<Reproduced> = shapes.iter().map(|s| s.verdict).collect();
         assert_eq!(verdicts, [Reproduced::Yes; 3], "{shapes:?}");
         assert!((shapes[0].measured.unwrap() - 1.0).abs() < 0.01);
-        assert!(shapes[1].measured.unwrap() < 0.1);
-        assert!(shapes[2].measured.unwrap() > 9.0);
+        assert!((shapes[1].measured.unwrap() - 0.175).abs() < 0.001);
+        assert_eq!(shapes[2].measured, Some(50.0 / 14.0));
         judged_where_caps_hold(&mut run);
     }
 

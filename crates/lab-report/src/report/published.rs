@@ -76,17 +76,17 @@ fn shapes(view: &View<'_>, beside: &Beside) -> Table {
         .numbers(&["ratio then", "ratio now"])
         .texts(&["verdict"]);
     for shape in &beside.shapes {
-        let verdict = Cell::text(shape.verdict.name());
+        let verdict = Cell::text(shape.verdict_text());
         table.push(vec![
             name(view, &shape.target),
             Cell::text(&shape.claim),
-            Cell::number(shape.published),
+            Cell::num(shape.published_text()),
             Cell::num(shape.measured_text()),
             match shape.verdict {
-                Reproduced::NotMeasured | Reproduced::NotJudged | Reproduced::TooNoisy => {
+                Reproduced::NotMeasured | Reproduced::NotJudged | Reproduced::Inconclusive => {
                     verdict.class("na")
                 }
-                Reproduced::Yes | Reproduced::No => verdict,
+                _ => verdict,
             },
         ]);
     }

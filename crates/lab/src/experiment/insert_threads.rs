@@ -10,8 +10,8 @@ use crate::workload::iibench::{Payload, Shape};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "insert-vs-threads",
     about: "insert by ten clients with three indexes: a first minute in memory, then far beyond it",
-    source: "the insert benchmark article of 2015 (1 B rows, 3 indexes, 10 threads, cache 10 GB of \
-             20 GB in all, one SATA SSD)",
+    source: "Vadim Tkachenko's insert benchmark (Percona, December 2015): 1 B rows, 3 indexes, 10 \
+             threads, cache 10 GB of 20 GB in all, one SATA SSD",
     params: Params {
         shape: Shape::Classic,
         payload: Payload::CLASSIC,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{ComparisonRow, Verdict, escaped, limits_of_caps};
+use crate::analysis::{ComparisonRow, Flatness, Verdict, escaped, limits_of_caps};
 use crate::format;
 use crate::report::compare::{self, times};
 use crate::report::model::{StepView, View};
@@ -10,8 +10,6 @@ use crate::report::model::{StepView, View};
 use super::contest::{Contest, ranking};
 use super::cut;
 
-/// A last tenth below this share of the first tenth is called a cliff.
-const CLIFF: f64 = 0.5;
 /// Minimum number of whole seconds for a cliff: with fewer, the first and the last tenth are too
 /// short.
 const CLIFF_SECONDS: usize = 5;
@@ -318,13 +316,13 @@ fn ceiling(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     Some(Finding::new("ceiling", "warn", text, &step.id))
 }
 
-/// First and last tenth of a target that fell below half of its first rate.
+/// First and last tenth of a target that fell off a cliff.
 pub(crate) fn fallen(view: &View<'_>, step: &StepView<'_>, target: usize) -> Option<(f64, f64)> {
     if !step.usable(target) || view.ceiling(target) || brief(step, target) {
         return None;
     }
     let (first, last) = tenths(step, target)?;
-    (last / first < CLIFF).then_some((first, last))
+    (Flatness::of(last / first) == Flatness::Fell).then_some((first, last))
 }
 
 /// Whether every repeat of a target was too short for conclusions from its tenths.
@@ -364,7 +362,12 @@ fn cliffs(view: &View<'_>, step: &StepView<'_>) -> Vec<Finding> {
         {
             // The ratios of each repeat, because the medians of the tenths may come from different
             // repeats.
-            holds.push(format!("{name} {}", format::percent(share)));
+            let class = match Flatness::of(share) {
+                Flatness::Kept => "",
+                Flatness::Declined => " (declined)",
+                Flatness::Fell => " (fell)",
+            };
+            holds.push(format!("{name} {}{class}", format::percent(share)));
         }
     }
     if !holds.is_empty() && view.steps.len() <= 3 {
