@@ -1,7 +1,7 @@
 //! What was published, beside what was measured: tables in the columns of the articles, the numbers
 //! of the articles themselves, and whether their shape is reproduced.
 //!
-//! Numbers of other machines and years are never compared in size: a [`shape`] is a ratio of two
+//! Numbers of other machines and years are never compared in size: a shape is a ratio of two
 //! numbers of one run.
 
 mod answer;
