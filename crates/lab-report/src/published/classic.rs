@@ -193,7 +193,7 @@ mod tests {
             }
         };
         loaded(&mut run, 2999);
-        assert_eq!(beside(&run).shapes[0].measured, None);
+        assert_eq!(beside(&run).shapes[0].measured, None, "shape: S4");
         loaded(&mut run, 3000);
         let beside = beside(&run);
         assert_eq!(beside.published.lines.len(), 9);

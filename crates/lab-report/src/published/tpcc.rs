@@ -3,7 +3,7 @@
 use kv::Writes;
 
 use super::programs::{Column, curve, curves, grid, number, published, steps};
-use super::shape::{Measured, banded};
+use super::shape::{Judged, Measured, banded};
 use super::{Beside, Curve, Grid, Plot, Shape, ratio, targets, words};
 use crate::analysis::escaped;
 use crate::cost::{self, CostOptions, Mode};
@@ -191,6 +191,15 @@ fn exponent(rates: f64, caps: f64) -> f64 {
     rates.ln() / caps.ln()
 }
 
+/// The verdict on an exponent: that of an engine that writes pages follows the cap, another one
+/// does not.
+fn follows(pages: bool, then: f64, exponent: f64) -> Judged {
+    match pages {
+        true => banded(then, exponent, true, FOLLOWS <= exponent),
+        false => banded(then, exponent, false, exponent <= 1.0 - FOLLOWS),
+    }
+}
+
 fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
     let cap = |step: &str| number(step).unwrap_or(0.0);
     let mut by_cap: Vec<&str> = capped.to_vec();
@@ -228,11 +237,9 @@ fn shapes(run: &RunRecord, capped: &[&str]) -> Vec<Shape> {
             "the rate {claim} the operations allowed (exponent of transactions/s by cap, {from} \
              to {loose}; {who} then)"
         );
-        let judge = |exponent: f64| match pages {
-            true => banded(then, exponent, true, FOLLOWS <= exponent),
-            false => banded(then, exponent, false, exponent <= 1.0 - FOLLOWS),
-        };
-        let shape = Shape::judged(target, &claim, Some(then), &now, judge);
+        let shape = Shape::judged(target, &claim, Some(then), &now, |exponent| {
+            follows(pages, then, exponent)
+        });
         shapes.push(held(run, &[target], shape));
     }
     let of = |wanted: Writes| -> Vec<&str> {
