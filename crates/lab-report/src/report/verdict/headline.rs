@@ -138,7 +138,7 @@ fn clause(view: &View<'_>, what: &str, is: impl Fn(&StepView<'_>) -> bool) -> Op
 }
 
 /// `a`, `a and b`, `a, b and c`.
-fn listed(words: &[&str]) -> String {
+pub(super) fn listed(words: &[&str]) -> String {
     match words {
         [] => String::new(),
         [one] => (*one).to_owned(),

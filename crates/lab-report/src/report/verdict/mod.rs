@@ -8,6 +8,7 @@ mod cut;
 mod findings;
 mod headline;
 mod league;
+mod terms;
 
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ pub(crate) struct Verdict {
     pub(crate) headline: String,
     /// The problems of targets; empty if there are none.
     pub(crate) beside: String,
+    /// What is unequal between the targets; empty if nothing is compared.
+    pub(crate) terms: String,
     pub(crate) answers: Vec<Answer>,
     pub(crate) findings: Vec<Finding>,
     pub(crate) leagues: Vec<League>,
@@ -41,6 +44,7 @@ pub(crate) fn verdict(view: &View<'_>) -> Verdict {
     Verdict {
         headline: headline::headline(view),
         beside: headline::beside(view),
+        terms: terms::terms(view),
         answers: answers(view),
         findings: findings::findings(view),
         leagues: view.steps.iter().map(|s| league::league(view, s)).collect(),
