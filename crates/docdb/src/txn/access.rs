@@ -167,14 +167,30 @@ impl Store {
     /// The collection with this name, as seen by [`Store::named`]; `None` for a view.
     ///
     /// # Errors
-    /// As [`Store::named`].
+    /// As [`Store::named`] and [`Store::check_uuid`].
     pub(crate) fn collection_for(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
     ) -> Result<Option<Arc<Collection>>> {
         let named = self.named(op, ns)?;
-        Ok(named.and_then(|named| named.collection().cloned()))
+        let found = named.and_then(|named| named.collection().cloned());
+        self.check_uuid(op, ns, found.as_deref())?;
+        Ok(found)
+    }
+
+    /// The collection with this name, for the rest of the work: see [`Work::collection`].
+    ///
+    /// # Errors
+    /// As [`Work::collection`] and [`Store::check_uuid`].
+    pub(crate) fn collection_in(
+        &self,
+        work: &mut Work<'_>,
+        (op, ns): (&Op<'_>, &Namespace),
+    ) -> Result<Option<Arc<Collection>>> {
+        let found = work.collection(ns)?;
+        self.check_uuid(op, ns, found.as_deref())?;
+        Ok(found)
     }
 
     /// Check that `found`, the collection that `ns` names, has the UUID that the operation expects,

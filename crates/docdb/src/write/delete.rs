@@ -102,7 +102,6 @@ impl Store {
         retry: Attempt<'_>,
     ) -> Result<Done> {
         let collection = self.collection_for(op, ns)?;
-        self.check_uuid(op, ns, collection.as_deref())?;
         let seek = Seek::parse(op, &statement.selection(), collection.as_deref())?;
         if statement.multi && retry.is_some() {
             return Err(Error::new(
@@ -123,9 +122,7 @@ impl Store {
         }
         self.write(op, &mut |work| {
             let mut done = Done::default();
-            let found = work.collection(ns)?;
-            self.check_uuid(op, ns, found.as_deref())?;
-            let Some(collection) = found else {
+            let Some(collection) = self.collection_in(work, (op, ns))? else {
                 return Ok(done);
             };
             work.hold_capped(&collection)?;

@@ -114,9 +114,7 @@ impl Store {
             .collect();
         let done = self.write(op, &mut |work| {
             let mut done = InsertReply::default();
-            let found = work.collection(ns)?;
-            self.check_uuid(op, ns, found.as_deref())?;
-            let collection = match found {
+            let collection = match self.collection_in(work, (op, ns))? {
                 Some(collection) => collection,
                 // The collection was created by this transaction, or was dropped a moment ago.
                 None if work.is_multi_document() => return Err(crate::error::conflict()),

@@ -160,8 +160,6 @@ impl One<'_> {
     fn run(&self) -> Result<Done> {
         let statement = self.statement;
         let collection = self.store.collection_for(self.op, self.ns)?;
-        self.store
-            .check_uuid(self.op, self.ns, collection.as_deref())?;
         let seek = Seek::parse(self.op, &statement.selection(), collection.as_deref())?;
         let update = Update::parse(
             statement.update.as_raw_bson_ref(),
@@ -199,9 +197,7 @@ impl One<'_> {
 
     fn single(&self, seek: &Seek, update: &Update) -> Result<Done> {
         self.store.write(self.op, &mut |work| {
-            let found = work.collection(self.ns)?;
-            self.store.check_uuid(self.op, self.ns, found.as_deref())?;
-            let Some(collection) = found else {
+            let Some(collection) = self.store.collection_in(work, (self.op, self.ns))? else {
                 return Ok(Done::default());
             };
             work.hold_capped(&collection)?;
