@@ -1,7 +1,7 @@
 //! The types of values: their names, their numbers, and their place in the order of values.
 
-use bson::spec::ElementType;
-use bson::{Bson, RawBsonRef};
+use bson::spec::{BinarySubtype, ElementType};
+use bson::{Bson, RawBsonRef, Uuid};
 
 /// The place of `value`'s type in the order of values; types that compare by value share a place.
 #[must_use]
@@ -51,6 +51,16 @@ pub fn type_name(value: &Bson) -> &'static str {
 #[must_use]
 pub fn type_name_raw(value: RawBsonRef<'_>) -> &'static str {
     name_of(value.element_type())
+}
+
+/// The UUID that a value is: binary data of its subtype with 16 bytes.
+#[must_use]
+pub fn uuid_raw(value: RawBsonRef<'_>) -> Option<Uuid> {
+    let RawBsonRef::Binary(binary) = value else {
+        return None;
+    };
+    let bytes = binary.bytes.try_into().ok()?;
+    (binary.subtype == BinarySubtype::Uuid).then(|| Uuid::from_bytes(bytes))
 }
 
 pub(crate) fn name_of(kind: ElementType) -> &'static str {

@@ -4,7 +4,9 @@ mod compare;
 mod equivalence;
 mod view;
 
-pub use crate::kind::{rank, rank_raw, truthy, truthy_raw, type_name, type_name_raw, type_number};
+pub use crate::kind::{
+    rank, rank_raw, truthy, truthy_raw, type_name, type_name_raw, type_number, uuid_raw,
+};
 pub use compare::{
     compare, compare_mixed, compare_raw, compare_raw_documents, compare_raw_with, compare_with,
 };

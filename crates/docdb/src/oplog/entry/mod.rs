@@ -32,8 +32,8 @@ mod command;
 mod tests;
 
 use bson::raw::cstr;
-use bson::spec::BinarySubtype;
 use bson::{Binary, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, Uuid};
+use query::value::uuid_raw;
 use query::{Code, Error, Result};
 
 pub use chain::{GROUP_MAX, chain};
@@ -466,13 +466,8 @@ fn integer(name: &str, value: Option<RawBsonRef<'_>>) -> Result<Option<i64>> {
 }
 
 fn uuid(name: &str, value: Option<RawBsonRef<'_>>) -> Result<Option<Uuid>> {
-    let bytes = match value {
-        None => return Ok(None),
-        Some(RawBsonRef::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => binary.bytes,
-        Some(_) => return Err(wrong(name, "a UUID")),
-    };
-    let bytes = bytes.try_into().map_err(|_| wrong(name, "a UUID"))?;
-    Ok(Some(Uuid::from_bytes(bytes)))
+    let parsed = |value| uuid_raw(value).ok_or_else(|| wrong(name, "a UUID"));
+    value.map(parsed).transpose()
 }
 
 fn op_time(value: &RawDocument) -> Result<OpTime> {

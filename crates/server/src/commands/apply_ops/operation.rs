@@ -1,10 +1,10 @@
 //! One oplog entry, and the command in an entry of kind `c`.
 
 use bson::raw::cstr;
-use bson::spec::BinarySubtype;
 use bson::{RawArray, RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
 use docdb::{Applied, AppliedUpdate};
 use query::pipeline::distinct;
+use query::value::uuid_raw;
 use query::{Code, Error, Namespace, Result};
 
 use crate::commands::{ddl, index};
@@ -220,14 +220,9 @@ impl<'a> Operation<'a> {
             }
             _ => None,
         };
-        let uuid = match entry.get("ui")? {
-            None => None,
-            Some(RawBsonRef::Binary(binary)) if binary.subtype == BinarySubtype::Uuid => {
-                let bytes: Result<[u8; 16], _> = binary.bytes.try_into();
-                Some(Uuid::from_bytes(bytes.map_err(|_| bad_uuid())?))
-            }
-            Some(_) => return Err(bad_uuid()),
-        };
+        let uuid = entry.get("ui")?;
+        let uuid = uuid.map(|value| uuid_raw(value).ok_or_else(bad_uuid));
+        let uuid = uuid.transpose()?;
         Ok(Operation {
             kind,
             ns,

@@ -8,9 +8,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use bson::spec::BinarySubtype;
 use bson::{RawBsonRef, RawDocument, Uuid};
 use docdb::{InsertOptions, Op, Store};
+use query::value::uuid_raw;
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
@@ -101,11 +101,7 @@ fn targets(call: &Call<'_>, arguments: &Arguments<'_>) -> Result<Vec<Target>> {
 }
 
 fn uuid(value: RawBsonRef<'_>) -> Result<Uuid> {
-    let binary = value
-        .as_binary()
-        .filter(|binary| binary.subtype == BinarySubtype::Uuid);
-    let bytes = binary.and_then(|binary| binary.bytes.try_into().ok());
-    bytes.map(Uuid::from_bytes).ok_or_else(|| {
+    uuid_raw(value).ok_or_else(|| {
         let message = "BSON field 'NamespaceInfoEntry.collectionUUID' must be a UUID";
         Error::type_mismatch(message)
     })
