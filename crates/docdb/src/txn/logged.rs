@@ -6,8 +6,7 @@
 //! Without an oplog, nothing is collected.
 
 use bson::raw::cstr;
-use bson::spec::BinarySubtype;
-use bson::{Binary, RawDocument, RawDocumentBuf, Uuid};
+use bson::{RawDocument, RawDocumentBuf};
 use query::Result;
 use query::update::{Difference, Form, diff};
 
@@ -34,11 +33,9 @@ impl Work<'_> {
         }
         let key = key(document)?;
         let size = document.as_bytes().len() + key.as_bytes().len();
+        let ns = collection.ns().to_string();
         let operation = Operation::Insert {
-            place: Place {
-                ns: &collection.ns().to_string(),
-                uuid: collection.uuid(),
-            },
+            place: place(collection, &ns),
             document,
             key: (size <= WITH_KEY_MAX).then_some(&*key),
         };
@@ -65,11 +62,9 @@ impl Work<'_> {
             Difference::Delta(delta) => delta,
             Difference::Whole => new,
         };
+        let ns = collection.ns().to_string();
         let operation = Operation::Update {
-            place: Place {
-                ns: &collection.ns().to_string(),
-                uuid: collection.uuid(),
-            },
+            place: place(collection, &ns),
             update,
             key: &key(new)?,
         };
@@ -86,11 +81,9 @@ impl Work<'_> {
         if !self.logs(collection) {
             return Ok(());
         }
+        let ns = collection.ns().to_string();
         let operation = Operation::Delete {
-            place: Place {
-                ns: &collection.ns().to_string(),
-                uuid: collection.uuid(),
-            },
+            place: place(collection, &ns),
             key: &key(document)?,
         };
         self.pending.operation(&operation);
@@ -101,7 +94,7 @@ impl Work<'_> {
     pub(crate) fn log_session(&mut self, id: &SessionId, number: i64) {
         if self.store.oplog().is_some() {
             let transaction = self.is_multi_document();
-            self.pending.set_session(lsid(id), number, transaction);
+            self.pending.set_session(id.lsid(), number, transaction);
         }
     }
 
@@ -115,6 +108,11 @@ impl Work<'_> {
     }
 }
 
+fn place<'n>(collection: &Collection, ns: &'n str) -> Place<'n> {
+    let uuid = collection.uuid();
+    Place { ns, uuid }
+}
+
 /// The key of a document.
 fn key(document: &RawDocument) -> Result<RawDocumentBuf> {
     let mut key = RawDocumentBuf::new();
@@ -122,17 +120,4 @@ fn key(document: &RawDocument) -> Result<RawDocumentBuf> {
         key.append(cstr!("_id"), id);
     }
     Ok(key)
-}
-
-/// `lsid` of a session.
-fn lsid(id: &SessionId) -> RawDocumentBuf {
-    let binary = |subtype, bytes: &[u8]| Binary {
-        subtype,
-        bytes: bytes.to_vec(),
-    };
-    let uuid = Uuid::from_bytes(id.id);
-    let mut out = RawDocumentBuf::new();
-    out.append(cstr!("id"), binary(BinarySubtype::Uuid, &uuid.bytes()));
-    out.append(cstr!("uid"), binary(BinarySubtype::Generic, &id.uid));
-    out
 }

@@ -4,7 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bson::{Bson, DateTime, Uuid};
+use bson::spec::BinarySubtype;
+use bson::{Binary, Bson, DateTime, RawDocumentBuf, Uuid, rawdoc};
 use kv::Durability;
 use query::Result;
 use query::expr::System;
@@ -69,6 +70,21 @@ pub struct SessionId {
     pub id: [u8; 16],
     /// SHA-256 of the user's full name; zeros without users.
     pub uid: [u8; 32],
+}
+
+impl SessionId {
+    /// The document that names the session: `{id: UUID, uid: BinData}`.
+    #[must_use]
+    pub fn lsid(&self) -> RawDocumentBuf {
+        let binary = |subtype, bytes: &[u8]| Binary {
+            subtype,
+            bytes: bytes.to_vec(),
+        };
+        rawdoc! {
+            "id": binary(BinarySubtype::Uuid, &self.id),
+            "uid": binary(BinarySubtype::Generic, &self.uid),
+        }
+    }
 }
 
 /// The work of an open multi-document transaction, reached from its own thread.

@@ -4,8 +4,7 @@
 //! `getMore`, and transactions that wait for their next statement. A user without the
 //! privilege to see all sees its own.
 
-use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, DateTime, Document, RawBsonRef, RawDocumentBuf, doc};
+use bson::{Bson, DateTime, Document, RawBson, RawBsonRef, RawDocumentBuf, doc};
 use docdb::{IdleCursor, Origin, SessionId, Stage};
 use query::filter::Filter;
 use query::settings::Settings;
@@ -260,15 +259,9 @@ fn idle_session(request: &Request, id: &SessionId, number: i64) -> Document {
     }
 }
 
-fn lsid(session: &SessionId) -> Document {
-    let binary = |subtype, bytes: &[u8]| Binary {
-        subtype,
-        bytes: bytes.to_vec(),
-    };
-    doc! {
-        "id": binary(BinarySubtype::Uuid, &session.id),
-        "uid": binary(BinarySubtype::Generic, &session.uid),
-    }
+fn lsid(session: &SessionId) -> Bson {
+    let document = RawBson::Document(session.lsid());
+    document.try_into().expect("BSON made here")
 }
 
 /// The filter of the list: every field that is not an option.
