@@ -65,9 +65,9 @@ pub fn answers(run: &RunRecord) -> Vec<(String, String)> {
         let texts: Vec<String> = parts.filter_map(|p| p.text(run, target)).collect();
         (!texts.is_empty()).then(|| (target.to_owned(), format!("{}.", texts.join(", "))))
     };
-    // `null` is the load generator's own ceiling, and answers nothing.
+    // The load generator alone answers nothing.
     let planned = run.manifest.plan.targets.iter();
-    let measured = planned.filter(|t| t.engine != "null");
+    let measured = planned.filter(|t| !t.is_generator());
     measured.filter_map(|t| of(&t.name)).collect()
 }
 

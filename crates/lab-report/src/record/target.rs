@@ -22,6 +22,12 @@ pub struct TargetSpec {
 }
 
 impl TargetSpec {
+    /// Whether the target is the load generator alone, which stores nothing.
+    #[must_use]
+    pub fn is_generator(&self) -> bool {
+        self.engine == "null"
+    }
+
     /// Whether the target is a server, whose CPU does not include the client's.
     #[must_use]
     pub fn is_server(&self) -> bool {

@@ -127,7 +127,9 @@ impl<'a> View<'a> {
     /// Whether a target is the load generator alone, which stores nothing.
     pub(crate) fn ceiling(&self, target: usize) -> bool {
         let plan = &self.run.manifest.plan;
-        plan.targets.get(target).is_some_and(|t| t.engine == "null")
+        plan.targets
+            .get(target)
+            .is_some_and(TargetSpec::is_generator)
     }
 
     /// Whether a target is a server, whose CPU does not include the client's.

@@ -9,9 +9,6 @@ use crate::report::model::View;
 
 use super::headline::listed;
 
-/// The engine that is the generator alone.
-const GENERATOR: &str = "null";
-
 /// What is compared, and its value for a target.
 type Term = (&'static str, fn(&TargetSpec, &TargetRecord) -> String);
 
@@ -46,7 +43,7 @@ pub(crate) fn terms(view: &View<'_>) -> String {
         Some((spec, target.record?))
     });
     let all: Vec<_> = with_record
-        .filter(|(spec, _)| spec.engine != GENERATOR)
+        .filter(|(spec, _)| !spec.is_generator())
         .collect();
     if all.len() < 2 {
         return String::new();
