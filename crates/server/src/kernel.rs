@@ -24,6 +24,11 @@ pub(crate) fn text(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
+/// The version of the kernel.
+pub(crate) fn release() -> String {
+    text("/proc/sys/kernel/osrelease").trim().to_owned()
+}
+
 /// Kibibytes in a line such as `MemTotal:  16 kB`.
 pub(crate) fn kibibytes(text: &str, name: &str) -> Option<u64> {
     let of = |line: &'_ str| {

@@ -38,8 +38,7 @@ pub(crate) fn describe(config: &Config, log: &Log) {
         "targetArch": std::env::consts::ARCH,
     };
     say("CONTROL", 23_403, "Build Info", doc! {"buildInfo": build});
-    let kernel = kernel::text("/proc/sys/kernel/osrelease");
-    let system = doc! {"name": std::env::consts::OS, "version": kernel.trim()};
+    let system = doc! {"name": std::env::consts::OS, "version": kernel::release()};
     say("CONTROL", 51_765, "Operating System", doc! {"os": system});
     let options = doc! {"options": config.parsed.clone()};
     let message = "Options set by command line and configuration file";

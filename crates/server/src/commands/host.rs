@@ -60,7 +60,7 @@ fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let mebibytes = |bytes: u64| long(bytes >> 20);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = i32::try_from(cores).unwrap_or(i32::MAX);
-    let kernel = kernel::text("/proc/sys/kernel/osrelease");
+    let kernel = kernel::release();
     reply
         .open_document("system")
         .date("currentTime", clock::now());
@@ -77,11 +77,11 @@ fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     reply.open_document("os").string("type", "Linux");
     reply
         .string("name", "Linux")
-        .string("version", kernel.trim())
+        .string("version", &kernel)
         .close();
     reply
         .open_document("extra")
-        .string("kernelVersion", kernel.trim());
+        .string("kernelVersion", &kernel);
     reply.string("pageSize", "4096");
     reply.string("memLimitSource", &memory.source);
     let cache = request.server.config.cache_bytes;
