@@ -18,7 +18,7 @@ use crate::command::{ADMIN, LOOSE, Lane};
 use crate::limits::SESSIONS;
 use crate::request::Call;
 use crate::row::Row;
-use crate::state::{NOBODY, digest};
+use crate::state::{NO_USER, digest};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new("killSessions", kill, "Kill sessions and their operations")
@@ -93,7 +93,7 @@ fn uid(document: &RawDocument) -> Result<Option<[u8; 32]>> {
     };
     let bytes = value.as_binary().map(|binary| binary.bytes);
     match bytes.and_then(|bytes| <[u8; 32]>::try_from(bytes).ok()) {
-        Some(UNNAMED) => Ok(Some(NOBODY)),
+        Some(UNNAMED) => Ok(Some(NO_USER)),
         Some(digest) => Ok(Some(digest)),
         None => Err(Error::type_mismatch("'uid' must be a digest of 32 bytes")),
     }
@@ -116,7 +116,7 @@ fn named<'a>(
 
 fn of_user([name, database]: [&str; 2]) -> [u8; 32] {
     match (name, database) {
-        ("", "") => NOBODY,
+        ("", "") => NO_USER,
         _ => digest(name, database),
     }
 }

@@ -24,4 +24,4 @@ pub(crate) mod usage;
 pub(crate) mod versions;
 
 pub(crate) use client::Client;
-pub(crate) use operation::{NOBODY, Operation, digest};
+pub(crate) use operation::{NO_USER, Operation, digest};

@@ -16,7 +16,7 @@ use crate::arguments::{Arguments, Generic, Parsed, type_name};
 use crate::command::{CONTINUES, Command, WRITES};
 
 /// The owner of the sessions of unauthenticated clients.
-pub(crate) const NOBODY: [u8; 32] = [0; 32];
+pub(crate) const NO_USER: [u8; 32] = [0; 32];
 
 /// The digest that identifies the owner of a session: MongoDB's, of `user@database`. The name of a
 /// user may contain `@`, so a database with one is joined by a NUL instead, which neither contains:
@@ -139,11 +139,11 @@ impl Operation {
         self.client.user()
     }
 
-    /// The owner of its sessions: a digest of the user, or [`NOBODY`].
+    /// The owner of its sessions: a digest of the user, or [`NO_USER`].
     pub(crate) fn owner(&self) -> [u8; 32] {
         let state = self.client.state.lock();
         let user = state.identity.as_ref();
-        user.map_or(NOBODY, |user| digest(&user.name, &user.database))
+        user.map_or(NO_USER, |user| digest(&user.name, &user.database))
     }
 
     /// The time that it has been running.
