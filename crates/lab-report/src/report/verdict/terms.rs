@@ -14,7 +14,10 @@ type Term = (&'static str, fn(&TargetSpec, &TargetRecord) -> String);
 
 const TERMS: [Term; 5] = [
     ("the engine runs", |spec, _| runs(spec).to_owned()),
-    ("a commit is", |_, record| record.durability.clone()),
+    // A sentence, with marks of its own.
+    ("a commit is", |_, record| {
+        format!("\u{201c}{}\u{201d}", record.durability)
+    }),
     ("cache", |_, record| match record.cache_bytes {
         0 => "unknown".to_owned(),
         bytes => stdx::ByteSize(bytes).to_string(),
