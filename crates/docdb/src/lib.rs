@@ -38,6 +38,7 @@ mod ttl;
 mod turn;
 mod txn;
 mod write;
+mod writes;
 
 pub use aggregate::{AggregateRequest, Parsed, Report};
 pub use catalog::{Catalog, Named};
@@ -62,3 +63,4 @@ pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,
 };
+pub use writes::Awaiting;

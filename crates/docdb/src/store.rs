@@ -23,7 +23,7 @@ use arc_swap::ArcSwap;
 use bson::{RawDocumentBuf, Timestamp};
 use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::{Condvar, Mutex, MutexGuard};
+use stdx::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
@@ -83,8 +83,6 @@ pub struct Store {
     turns: Turns,
     /// Trees still to be dropped, because readers or a writer prevented it.
     undropped: Mutex<Vec<String>>,
-    /// Notified after every commit of documents.
-    written: (Mutex<()>, Condvar),
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
@@ -267,9 +265,7 @@ impl Store {
     pub(crate) fn committed<'c>(&self, written: impl Iterator<Item = &'c Core>) {
         let number = self.commits.fetch_add(1, Ordering::AcqRel) + 1;
         for core in written {
-            // Where writers commit in parallel, a thread with a later commit may have been here
-            // first.
-            core.written.fetch_max(number, Ordering::AcqRel);
+            core.writes.note(number);
         }
     }
 
@@ -355,26 +351,6 @@ impl Store {
         if folded.is_ok() {
             core.counts.folded(unfolded);
         }
-    }
-
-    /// Wake the threads that wait for new documents, after a commit.
-    pub(crate) fn wrote(&self) {
-        // A waiter holds this lock from reading the number of commits until it waits.
-        drop(self.written.0.lock());
-        self.written.1.notify_all();
-    }
-
-    /// Wait until documents were committed after commit number `seen`, or until `deadline`; returns
-    /// the commit number for the next wait. For tailable cursors.
-    #[must_use]
-    pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
-        let mut guard = self.written.0.lock();
-        while self.commits() == seen {
-            if self.written.1.wait_until(&mut guard, deadline).timed_out() {
-                break;
-            }
-        }
-        self.commits()
     }
 }
 

@@ -84,7 +84,7 @@ impl Cursor for PipelineCursor {
         let (documents, pending) = filled.finish();
         let ended = ended && pending.is_none();
         self.pending = pending;
-        Ok((documents, ended))
+        Ok(Next::of(documents, ended))
     }
 }
 
@@ -161,6 +161,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            awaits: None,
         })
     }
 }

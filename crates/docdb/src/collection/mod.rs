@@ -17,13 +17,14 @@ use kv::{Snapshot, TreeId};
 use query::filter::Filter;
 use query::{Namespace, Result};
 use stdx::sync::Mutex;
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error;
 use crate::index::Index;
 use crate::key::{Collate, Encoder};
 use crate::plan::{Definition, PlanCache, Space};
 use crate::record::RecordId;
+use crate::writes::Writes;
 
 pub(crate) use counts::{
     Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
@@ -54,13 +55,21 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     pub(crate) latch: Arc<Latch>,
     pub(crate) dropped: AtomicBool,
-    /// The number of the store's last commit that may have changed its documents, including failed
-    /// commits. Zero when the store is opened.
-    pub(crate) written: AtomicU64,
+    /// Commits that may have changed its documents.
+    pub(crate) writes: Arc<Writes>,
     /// An upper bound of all keys ever in the index on `_id`: a higher key is new.
     pub(crate) highest_id: Mutex<Vec<u8>>,
     /// Serializes the writers of a capped collection.
     pub(crate) capped: Arc<Latch>,
+}
+
+impl Core {
+    /// Record that the collection was dropped, and end the waits for its documents.
+    pub(crate) fn note_drop(&self) {
+        self.dropped.store(true, Ordering::Release);
+        self.writes.note(u64::MAX);
+        self.writes.wake();
+    }
 }
 
 /// The top-level values of documents that the indexes need, found in one pass.

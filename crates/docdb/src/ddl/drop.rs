@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bson::Document;
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use super::change::outside;
 use super::indexes::count;
@@ -63,7 +62,7 @@ impl Store {
         self.commit_change(txn, (ns, change.stored.uuid), &noted)?;
         self.set_catalog(self.catalog().without(ns));
         let collection = Arc::clone(&change.collection);
-        collection.core().dropped.store(true, Ordering::Release);
+        collection.core().note_drop();
         drop(change);
         self.drop_trees(&collection);
         Ok(true)

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use super::change::{Change, is_same, outside};
 use crate::catalog::{Named, stored_key};
@@ -60,7 +59,7 @@ impl Store {
         self.commit_change(txn, (from, stored.uuid), &noted)?;
         change.publish(to.clone(), stored.options.clone(), change.indexes())?;
         if let Some(target) = &target {
-            target.core().dropped.store(true, Ordering::Release);
+            target.core().note_drop();
         }
         drop(change);
         if let Some(target) = target {

@@ -9,7 +9,7 @@ use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use stdx::sync::{Condvar, Mutex};
+use stdx::sync::Mutex;
 
 use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
@@ -59,7 +59,6 @@ impl Store {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
-            written: (Mutex::new(()), Condvar::new()),
             intents: Intents::default(),
             commits: AtomicU64::new(0),
             reading: AtomicUsize::new(0),
@@ -173,7 +172,7 @@ impl Store {
             counts,
             latch: Arc::new(Latch::default()),
             dropped: AtomicBool::new(false),
-            written: AtomicU64::new(0),
+            writes: Arc::default(),
             highest_id: Mutex::new(Vec::new()),
             capped: Arc::new(Latch::default()),
         }

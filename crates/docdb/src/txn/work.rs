@@ -461,8 +461,8 @@ impl<'s> Work<'s> {
                 self.store.fold_counts(&touched.core);
             }
         }
-        if self.touched.iter().any(|t| t.wrote) {
-            self.store.wrote();
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            touched.core.writes.wake();
         }
         Ok(())
     }

@@ -144,7 +144,8 @@ impl Lab {
             id: batch.id,
             ns: batch.ns.clone(),
             batch_size: Some(size),
-            await_time: Some(std::time::Duration::ZERO),
+            waits: false,
+            waited: false,
         };
         self.store.get_more(&op(), &request)
     }
