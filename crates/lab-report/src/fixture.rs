@@ -253,6 +253,7 @@ pub(crate) fn target_record(name: &str, direct_io: bool) -> TargetRecord {
         durability: String::new(),
         compression: String::new(),
         direct_io,
+        torn_pages: "not needed: files are written once".to_owned(),
         notes: Vec::new(),
     }
 }

@@ -436,6 +436,7 @@ fn target(shape: &Shape, i: usize) -> TargetRecord {
         durability: "log written at commit, synced every 100 ms".to_owned(),
         compression: if i == 0 { "none" } else { "fast" }.to_owned(),
         direct_io: i != 0,
+        torn_pages: "not needed: files are written once".to_owned(),
         notes: if i == 0 {
             vec!["reads through the page cache: its cache is the memory cap itself".to_owned()]
         } else {
