@@ -11,6 +11,7 @@
 //!     if that number of equal repeats does so by chance less often than the given probability.
 //! V6. A single repeat is judged only where the caller accepts that: by the interval of its mean
 //!     rate over blocks of 5 seconds within the run, marked so.
+//! V7. Where other programs disturbed a repeat of a side, no verdict is better than inconclusive.
 
 use std::fmt;
 

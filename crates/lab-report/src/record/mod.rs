@@ -13,6 +13,7 @@ mod manifest;
 pub mod map;
 mod name;
 mod operation;
+mod others;
 mod prices;
 mod run;
 mod series;
@@ -32,6 +33,7 @@ pub use manifest::{
 };
 pub use name::file_name;
 pub use operation::Operation;
+pub use others::{BYTES_LEAST, Busiest, CPU_SHARE, JUDGED_SECONDS, Others, STEAL_SHARE};
 pub use prices::{DEFAULT_PRICES, Instance, Prices, Tier, Volume, built_in_prices};
 pub use run::{EnvelopeLine, EnvelopeRecord, RunRecord, StepRecord, TargetRecord};
 pub use series::{EngineCounter, SeriesRow};

@@ -24,6 +24,7 @@ mod sections;
 mod steps;
 pub mod svg;
 mod tables;
+mod usage;
 mod verdict;
 
 #[cfg(test)]

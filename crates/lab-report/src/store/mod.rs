@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, file_name};
+use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, StepSummary, file_name};
 use hold::Hold;
 
 /// The manifest's file.
@@ -137,6 +137,14 @@ impl RunDir {
     /// A status that cannot be read.
     pub fn steps(&self) -> Result<Vec<(String, StepStatus)>> {
         statuses(&self.path)
+    }
+
+    /// The summary of a step that is done.
+    ///
+    /// # Errors
+    /// A summary that is missing or cannot be read.
+    pub fn step_summary(&self, step: &str) -> Result<StepSummary> {
+        read_json(&self.path.join("steps").join(step).join(step_dir::SUMMARY))
     }
 
     /// Set a step's status.

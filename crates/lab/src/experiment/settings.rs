@@ -50,6 +50,8 @@ pub struct Settings {
     pub time: Option<f64>,
     /// Number of repeats.
     pub repeats: Option<u32>,
+    /// Times that a disturbed repeat is done again.
+    pub redo: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
     /// Maximum duration of a settle phase, in seconds. 0: no settling; infinite: computed from the
@@ -112,6 +114,7 @@ impl Settings {
             p99_ms,
             time,
             repeats,
+            redo,
             seed,
             settle,
             codec,
@@ -169,6 +172,7 @@ impl Settings {
             p99_ms: run.p99_ms,
             time: run.time,
             repeats: run.repeats,
+            redo: run.redo,
             seed: run.seed,
             settle: run.settle,
             codec: run.codec.map(|c| c.0),
@@ -240,6 +244,7 @@ struct Run {
     p99_ms: Option<f64>,
     time: Option<f64>,
     repeats: Option<u32>,
+    redo: Option<u32>,
     seed: Option<u64>,
     settle: Option<f64>,
     codec: Option<Text<Codec>>,

@@ -49,6 +49,7 @@ impl Finding {
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
+    found.extend(disturbed(view));
     found.extend(inconclusive(view, &fastest));
     for (step, first) in view.steps.iter().zip(fastest) {
         found.extend(first.filter(|f| worth_a_line(view, f)));
@@ -95,6 +96,27 @@ fn unusable(view: &View<'_>) -> Vec<Finding> {
     }
     found.extend(failed(view));
     found
+}
+
+/// The repeats that other programs disturbed, with the reasons of the first; one line.
+fn disturbed(view: &View<'_>) -> Option<Finding> {
+    let all: Vec<_> = view.steps.iter().flat_map(|s| &s.cells).collect();
+    let hit = all.iter().filter(|c| !c.summary.disturbed().is_empty());
+    let hit: Vec<_> = hit.collect();
+    let first = hit.first()?;
+    let summary = first.summary;
+    let text = format!(
+        "Other programs disturbed {} of {} steps and repeats, such as repeat {} of {} in {}: {}. \
+         Verdicts that depend on them are inconclusive; repeat the run on a machine that does \
+         nothing else.",
+        hit.len(),
+        all.len(),
+        summary.repeat,
+        view.name(first.target),
+        summary.step,
+        summary.disturbed().join("; ")
+    );
+    Some(Finding::new("disturbed", "warn", text, "tested"))
 }
 
 /// The failures; repeats of a step that failed for the same reason are listed once.
@@ -210,6 +232,8 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
 fn too_little(view: &View<'_>) -> &'static str {
     if view.run.manifest.plan.repeats < 2 {
         "a single repeat shows nothing of the noise between runs"
+    } else if disturbed(view).is_some() {
+        "other programs disturbed repeats; run it again on a machine that does nothing else"
     } else {
         "the noise between the repeats is too large; repeat more often, on a machine that does \
          nothing else"
