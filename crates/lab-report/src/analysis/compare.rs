@@ -63,7 +63,7 @@ pub struct ComparisonRow {
     /// `value` / `base`; `None` when the base is 0 or a side was not measured.
     pub ratio: Option<f64>,
     /// Lower end of the interval of the ratio: all intervals of a comparison hold together with a
-    /// probability of 95 %.
+    /// probability of 96 %.
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
@@ -598,7 +598,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("x1.297"), "{text}");
-        assert!(text.contains("1.264 to 1.331"), "{text}");
+        assert!(text.contains("1.261 to 1.334"), "{text}");
         assert!(
             text.contains("faster") && text.contains("not calibrated"),
             "{text}"

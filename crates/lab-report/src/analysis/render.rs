@@ -18,7 +18,7 @@ impl Comparison {
         let mut parts: Vec<String> = self.pairs.iter().map(pair).collect();
         parts.push(
             "Ratios are of geometric means over the repeats; their intervals hold all together \
-             with a probability of 95 %."
+             with a probability of 96 %."
                 .to_owned(),
         );
         if !self.warnings.is_empty() {

@@ -9,7 +9,6 @@
 //! I3: a number that was not measured is `n/a`, never empty and never zero.
 //! I4: every section names the limits that are not in force.
 
-mod clock;
 mod compare;
 mod cost;
 mod data;

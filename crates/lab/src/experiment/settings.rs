@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use stdx::ByteSize;
 
 use super::Rate;
+use crate::targets::number_equals;
 use crate::workload::iibench::{Payload, Shape};
 
 /// The settings. `None` means that the value comes from the next source, in the order flag,
@@ -141,12 +142,10 @@ impl Settings {
         let targets = if file.target.is_empty() {
             None
         } else {
-            Some(
-                file.target
-                    .into_iter()
-                    .map(Target::spec)
-                    .collect::<Result<Vec<_>, _>>()?,
-            )
+            let all = file.target.into_iter().map(Target::spec);
+            let mut all = all.collect::<Result<Vec<_>, _>>()?;
+            number_equals(&mut all);
+            Some(all)
         };
         let (run, limits) = (file.run, file.limits);
         let experiment = match run.experiments.as_slice() {

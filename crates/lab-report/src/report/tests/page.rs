@@ -388,6 +388,11 @@ fn a_target_stopped_by_time_is_held_against_the_rows_it_wrote() {
         !verdict.contains("rocksdb was stopped"),
         "it ended by its operations"
     );
+    let headline = verdict.split("</h1>").next().unwrap();
+    assert!(headline.contains(" over the first "), "K2: {headline}");
+    let whole = verdict_of(|_| ());
+    let headline = whole.split("</h1>").next().unwrap();
+    assert!(!headline.contains("over the first"), "{headline}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{ComparisonRow, Flatness, Verdict, escaped, limits_of_caps};
+use crate::analysis::{ComparisonRow, Flatness, Verdict, equal_targets, escaped, limits_of_caps};
 use crate::format;
 use crate::report::compare::{self, times};
 use crate::report::model::{StepView, View};
@@ -50,6 +50,10 @@ pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
     found.extend(disturbed(view));
+    found.extend(equal_targets(view.run).iter().map(|pair| {
+        let class = if pair.wrong.is_empty() { "good" } else { "bad" };
+        Finding::new("A/A", class, format!("{}.", pair.text()), "summary")
+    }));
     found.extend(inconclusive(view, &fastest));
     for (step, first) in view.steps.iter().zip(fastest) {
         found.extend(first.filter(|f| worth_a_line(view, f)));
@@ -185,7 +189,8 @@ fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding>
 fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let contest = Contest::of(view, step)?;
     let (name, at) = (view.name(contest.first), &step.plan.name);
-    let rate = format!("{} {}", format::number(contest.rate), step.unit());
+    let over = contest.over();
+    let rate = format!("{} {}{over}", format::number(contest.rate), step.unit());
     let Some((next, row)) = contest.next() else {
         let text = format!("{at}: {name} ran at {rate}; nothing else can be compared with it.");
         return Some(Finding::new(NOTE, "note", text, &step.id));
