@@ -283,6 +283,7 @@ pub(crate) fn failed_step(directory: &str, message: &str) -> StepRecord {
         query_histogram: None,
         envelope: EnvelopeRecord::default(),
         map: None,
+        counters: Vec::new(),
     }
 }
 

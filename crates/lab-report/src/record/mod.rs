@@ -36,7 +36,7 @@ pub use operation::Operation;
 pub use others::{BYTES_LEAST, Busiest, CPU_SHARE, JUDGED_SECONDS, Others, STEAL_SHARE};
 pub use prices::{DEFAULT_PRICES, Instance, Prices, Tier, Volume, built_in_prices};
 pub use run::{EnvelopeLine, EnvelopeRecord, RunRecord, StepRecord, TargetRecord};
-pub use series::{EngineCounter, SeriesRow};
+pub use series::{CounterSeries, EngineCounter, SeriesRow};
 pub use stall::{Stall, StallRule};
 pub use status::{StepState, StepStatus};
 pub use step::{Ended, Integrity, Main, StepSummary};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::manifest::Manifest;
 use super::map::Map;
 use super::prices::Prices;
-use super::series::SeriesRow;
+use super::series::{CounterSeries, SeriesRow};
 use super::stall::Stall;
 use super::status::StepStatus;
 use super::step::StepSummary;
@@ -104,6 +104,8 @@ pub struct StepRecord {
     pub envelope: EnvelopeRecord,
     /// The map of its files, where one was drawn.
     pub map: Option<Map>,
+    /// The engine's counters, if they were read ([`crate::store::load_counters`]).
+    pub counters: Vec<CounterSeries>,
 }
 
 /// A run with its records.

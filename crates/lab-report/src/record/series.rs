@@ -79,3 +79,12 @@ pub struct EngineCounter {
     /// Its value (cumulative since the engine was opened unless it is a gauge).
     pub value: u64,
 }
+
+/// One counter of the engine over a step, thinned for drawing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CounterSeries {
+    /// The counter's name.
+    pub counter: String,
+    /// Seconds since the step began, and the value; in order.
+    pub points: Vec<(f64, u64)>,
+}

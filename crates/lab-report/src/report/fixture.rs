@@ -472,6 +472,7 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
                     query_histogram: Some(histogram(i, 150.0)),
                     envelope: envelope(shape.enforced),
                     map: None,
+                    counters: Vec::new(),
                 });
             }
         }

@@ -11,6 +11,7 @@
 
 mod compare;
 mod cost;
+mod counters;
 mod data;
 mod maps;
 mod matrix;
@@ -20,6 +21,7 @@ mod overview;
 mod plots;
 mod published;
 mod sections;
+mod spread;
 mod steps;
 pub mod svg;
 mod tables;

@@ -4,9 +4,11 @@ use serde::Serialize;
 
 use crate::record::{Ended, IntervalRow, LoadKind, Operation};
 
+use super::counters;
 use super::data::StepData;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Figure};
+use super::spread;
 use super::tables::{Cell, Column, Table};
 use super::usage;
 use crate::format;
@@ -39,6 +41,10 @@ pub(crate) struct StepPart {
     pub(crate) usage: Option<Table>,
     /// A sentence about the repeats that others disturbed; empty if there are none.
     pub(crate) disturbed: String,
+    /// Percentiles and variation.
+    pub(crate) spread: Option<Table>,
+    /// The engine's counters, one table per target.
+    pub(crate) counters: Vec<Table>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -85,6 +91,8 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         costs: bars(view, step, &COSTS),
         amplification: bars(view, step, &AMPLIFICATION),
         reasons: plots::reasons(view, step),
+        spread: spread::table(view, step),
+        counters: counters::tables(view, step),
         usage: usage::usage(view, step),
         disturbed: disturbed(view, step),
         warnings: warnings(view, step),

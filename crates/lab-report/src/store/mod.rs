@@ -4,12 +4,14 @@
 //! `status.json` says `done`, which is written last. `docs/results.md` describes every file.
 
 mod base;
+mod counters;
 mod histograms;
 mod hold;
 mod load;
 mod step_dir;
 
 pub use base::{Base, load_base};
+pub use counters::load_counters;
 pub use hold::{holder, in_use};
 pub use load::load;
 pub use step_dir::{StepDir, reason_name};

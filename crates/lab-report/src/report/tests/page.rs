@@ -396,6 +396,31 @@ fn a_target_stopped_by_time_is_held_against_the_rows_it_wrote() {
 }
 
 #[test]
+fn a_single_target_is_not_ranked() {
+    let mut record = run(&Shape::default());
+    record.manifest.plan.targets.truncate(1);
+    record.steps.retain(|step| {
+        let summary = step.summary.as_ref();
+        summary.is_some_and(|s| s.target == "lmdb")
+    });
+    let rates = |s: &StepRecord| (s.summary.clone().unwrap(), Vec::new());
+    let done: Vec<_> = record.steps.iter().map(rates).collect();
+    record.summary = summarize(&record.manifest, &done, true);
+    let page = markup(&render(&record).unwrap());
+    assert!(page.contains(">measured</span>"), "the state of the target");
+    for ranking in [
+        "of the fastest",
+        ">reference<",
+        "Compare with",
+        "class=\"rel",
+    ] {
+        assert!(!page.contains(ranking), "{ranking}");
+    }
+    let several = markup(&render(&run(&Shape::default())).unwrap());
+    assert!(several.contains("of the fastest") && several.contains("Compare with"));
+}
+
+#[test]
 fn a_disturbed_repeat_is_marked_and_decides_nothing() {
     let mut record = run(&Shape::default());
     let others = |cpu: f64| Others {
