@@ -6,6 +6,7 @@ mod damaged;
 mod documents;
 mod history;
 mod resume;
+mod store;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
