@@ -27,6 +27,8 @@ pub struct Batch {
     pub ns: Namespace,
     /// The documents.
     pub documents: Vec<RawDocumentBuf>,
+    /// Of a change stream, the resume token after the batch (`postBatchResumeToken`).
+    pub resume: Option<RawDocumentBuf>,
 }
 
 /// Collects documents up to the limits of a batch.

@@ -66,7 +66,9 @@ impl Store {
             .lease(request.id, &request.ns, &owner(op))?;
         let killed = Arc::clone(lease.killed());
         let next = lease.cursor().more(self, op, request)?;
-        finish(op, request, lease, next, &killed)
+        let resume = lease.cursor().resume_token();
+        let batch = finish(op, request, lease, next, &killed)?;
+        Ok(Batch { resume, ..batch })
     }
 }
 
@@ -92,5 +94,6 @@ fn finish(
         id: if ended { 0 } else { request.id },
         ns: request.ns.clone(),
         documents,
+        resume: None,
     })
 }

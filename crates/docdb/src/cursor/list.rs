@@ -63,6 +63,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            resume: None,
         }
     }
 }

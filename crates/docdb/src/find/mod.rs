@@ -73,6 +73,7 @@ impl Store {
                         id: 0,
                         ns: ns.clone(),
                         documents: Vec::new(),
+                        resume: None,
                     }));
                 }
             }
@@ -132,6 +133,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            resume: None,
         }))
     }
 }
