@@ -73,6 +73,10 @@ impl Factory for Betree {
         Some(Writes::Changes)
     }
 
+    fn torn_pages(&self) -> &'static str {
+        "not needed: a page that a checkpoint uses is not overwritten; the log has checksums"
+    }
+
     fn options(&self) -> &'static [OptionDoc] {
         OPTIONS
     }

@@ -50,6 +50,10 @@ impl Factory for Lmdb {
         Some(Writes::Pages)
     }
 
+    fn torn_pages(&self) -> &'static str {
+        "not needed: pages are copied on write, and two meta pages alternate"
+    }
+
     fn options(&self) -> &'static [OptionDoc] {
         OPTIONS
     }

@@ -50,6 +50,10 @@ impl Factory for RocksDb {
         Some(Writes::Changes)
     }
 
+    fn torn_pages(&self) -> &'static str {
+        "not needed: files are written once; the log has checksums"
+    }
+
     fn options(&self) -> &'static [OptionDoc] {
         OPTIONS
     }

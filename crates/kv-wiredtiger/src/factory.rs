@@ -65,6 +65,10 @@ impl Factory for Wiredtiger {
         Some(Writes::Pages)
     }
 
+    fn torn_pages(&self) -> &'static str {
+        "not needed: a block that a checkpoint uses is not overwritten; the log has checksums"
+    }
+
     fn options(&self) -> &'static [OptionDoc] {
         &OPTIONS
     }

@@ -41,6 +41,13 @@ pub trait Factory: Send + Sync {
         None
     }
 
+    /// How the engine protects stored pages from a write that a power failure tears: the kind of
+    /// protection, `:`, and a clause. The kind is `not needed` if no page in use is overwritten
+    /// (default, for an engine that stores nothing on disk).
+    fn torn_pages(&self) -> &'static str {
+        "not needed: nothing is on disk"
+    }
+
     /// The engine-specific options.
     fn options(&self) -> &'static [OptionDoc];
 

@@ -489,8 +489,12 @@ function check() {
     } catch (e) { window.reportErrors.push(e.message); }
   });
   var overflow = root.scrollWidth - root.clientWidth;
+  var sideways = $(".scroll").filter(function (box) { return box.clientWidth < box.scrollWidth; }).map(function (box) {
+    var table = box.querySelector("table");
+    return (table.id || box.getAttribute("aria-label")) + ": " + box.scrollWidth + " > " + box.clientWidth;
+  });
   root.dataset.selfcheck = JSON.stringify({
-    canvases: canvases.length, drawn: drawn, figures: $("[data-kind]").length, width: root.clientWidth, overflow: overflow, errors: window.reportErrors
+    canvases: canvases.length, drawn: drawn, figures: $("[data-kind]").length, width: root.clientWidth, overflow: overflow, sideways: sideways, errors: window.reportErrors
   });
   if (window.parent !== window) { window.parent.postMessage(root.dataset.selfcheck, "*"); }
 }

@@ -8,8 +8,8 @@ use stdx::{ByteSize, Rng};
 
 use crate::record::{
     Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, Limits, LoadKind, Main,
-    Manifest, Plan, Preset, RunRecord, Runs, SCHEMA, SeriesRow, Setting, StepPlan, StepRecord,
-    StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
+    Manifest, Others, Plan, Preset, RunRecord, Runs, SCHEMA, SeriesRow, Setting, StepPlan,
+    StepRecord, StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
 };
 
 /// A number of an approximately standard normal distribution: the sum of 12 uniform ones.
@@ -89,6 +89,18 @@ pub(crate) fn step(target: &str, repeat: u32, rate: f64) -> StepSummary {
     }
 }
 
+/// The same, disturbed for this reason.
+pub(crate) fn disturbed_step(target: &str, repeat: u32, rate: f64, why: &str) -> StepSummary {
+    StepSummary {
+        others: Some(Others {
+            seconds: 10.0,
+            disturbed: vec![why.to_owned()],
+            ..Others::default()
+        }),
+        ..step(target, repeat, rate)
+    }
+}
+
 /// Three repeats of 30 seconds of each step: enough for a published shape.
 pub(crate) fn repeated(steps: &[StepSummary]) -> Vec<StepSummary> {
     let repeat = |repeat: u32| {
@@ -152,6 +164,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
             seconds_estimate: 0.0,
             data_dir: PathBuf::from("data"),
             keep_data: false,
+            redo: 0,
         },
         host: serde_json::Value::Null,
     }
@@ -253,6 +266,7 @@ pub(crate) fn target_record(name: &str, direct_io: bool) -> TargetRecord {
         durability: String::new(),
         compression: String::new(),
         direct_io,
+        torn_pages: "not needed: files are written once".to_owned(),
         notes: Vec::new(),
     }
 }
@@ -269,6 +283,7 @@ pub(crate) fn failed_step(directory: &str, message: &str) -> StepRecord {
         query_histogram: None,
         envelope: EnvelopeRecord::default(),
         map: None,
+        counters: Vec::new(),
     }
 }
 

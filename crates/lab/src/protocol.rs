@@ -323,6 +323,9 @@ pub struct ServerFacts {
     /// All settings with their defaults, if the server reports both.
     #[serde(default)]
     pub settings: Vec<Configured>,
+    /// How pages are protected from torn writes, by the settings in force; `None` if unknown.
+    #[serde(default)]
+    pub torn_pages: Option<String>,
     /// Notes for the reader of a report.
     pub notes: Vec<String>,
 }

@@ -125,6 +125,7 @@ codes! {
     NO_SUCH_TRANSACTION = 251, "NoSuchTransaction";
     TRANSACTION_COMMITTED = 256, "TransactionCommitted";
     TRANSACTION_TOO_LARGE = 257, "TransactionTooLarge";
+    INVALID_RESUME_TOKEN = 260, "InvalidResumeToken";
     TOO_MANY_LOGICAL_SESSIONS = 261, "TooManyLogicalSessions";
     EXCEEDED_TIME_LIMIT = 262, "ExceededTimeLimit";
     OPERATION_NOT_SUPPORTED_IN_TRANSACTION = 263, "OperationNotSupportedInTransaction";

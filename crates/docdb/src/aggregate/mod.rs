@@ -11,6 +11,7 @@ mod request;
 mod source;
 mod statistics;
 mod view;
+mod watch;
 
 use bson::RawDocumentBuf;
 use query::execute::Rows;
@@ -130,6 +131,9 @@ impl Store {
         request: &AggregateRequest,
         report: Option<Report<'_>>,
     ) -> Result<Batch> {
+        if let Some(options) = watch::options_of(request)? {
+            return self.watch(op, ns, request, options);
+        }
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
         let (cursor, documents, ended) = with_view(self, op, &mut |view| {
             let pipeline = parse(ns, request, view)?;
@@ -162,6 +166,7 @@ impl Store {
             ns: ns.clone(),
             documents,
             awaits: None,
+            resume: None,
         })
     }
 }

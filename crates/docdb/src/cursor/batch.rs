@@ -31,6 +31,8 @@ pub struct Batch {
     /// If a cursor that waits for data found none: the wait after which to call
     /// [`crate::Store::get_more`] again.
     pub awaits: Option<Awaiting>,
+    /// Of a change stream, the resume token after the batch (`postBatchResumeToken`).
+    pub resume: Option<RawDocumentBuf>,
 }
 
 /// Collects documents up to the limits of a batch.

@@ -71,7 +71,9 @@ impl Store {
         let killed = Arc::clone(lease.killed());
         op.check()?;
         let next = lease.cursor().more(self, op, request)?;
-        finish(op, request, lease, next, &killed)
+        let resume = lease.cursor().resume_token();
+        let batch = finish(op, request, lease, next, &killed)?;
+        Ok(Batch { resume, ..batch })
     }
 }
 
@@ -97,5 +99,6 @@ fn finish(
         ns: request.ns.clone(),
         documents: next.documents,
         awaits,
+        resume: None,
     })
 }

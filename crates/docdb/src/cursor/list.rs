@@ -66,6 +66,7 @@ impl Store {
             ns: ns.clone(),
             documents,
             awaits: None,
+            resume: None,
         }
     }
 }

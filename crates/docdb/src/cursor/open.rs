@@ -22,6 +22,11 @@ pub(crate) trait Cursor: Send {
     /// `QueryPlanKilled` when its collection or an index no longer exists; errors of execution.
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next>;
 
+    /// Of a change stream, the resume token after the last batch.
+    fn resume_token(&self) -> Option<RawDocumentBuf> {
+        None
+    }
+
     /// Whether each `getMore` limits how long it waits for data.
     fn awaits_data(&self) -> bool {
         false

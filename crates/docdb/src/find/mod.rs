@@ -74,6 +74,7 @@ impl Store {
                         ns: ns.clone(),
                         documents: Vec::new(),
                         awaits: None,
+                        resume: None,
                     }));
                 }
             }
@@ -134,6 +135,7 @@ impl Store {
             ns: ns.clone(),
             documents,
             awaits: None,
+            resume: None,
         }))
     }
 }

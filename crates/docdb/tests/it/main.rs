@@ -6,6 +6,7 @@
 )]
 
 mod aggregate;
+mod change;
 mod cursor;
 mod ddl;
 mod examined;

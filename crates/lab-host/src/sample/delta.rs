@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::device::DeviceIo;
+use super::machine::MachineDelta;
 use super::pressure::{Pressure, PressureTotals};
 use super::process::{ContextSwitches, ProcessIo};
 use super::{DeviceSource, OsSample};
@@ -37,6 +38,8 @@ pub struct OsDelta {
     pub pressure: Pressure,
     /// Microseconds of stalls in the worker's group, by resource.
     pub group_pressure: Pressure,
+    /// What other programs did on the machine.
+    pub machine: Option<MachineDelta>,
     /// Growth of the data's disk space, in bytes; negative if it shrank.
     pub allocated_bytes: Option<i64>,
 }
@@ -69,6 +72,11 @@ impl OsSample {
                 .and_then(|now| device_since(now, group_before)),
             pressure: pressure_since(self.pressure, earlier.pressure),
             group_pressure: pressure_since(self.group_pressure, earlier.group_pressure),
+            machine: self
+                .machine
+                .as_ref()
+                .zip(earlier.machine.as_ref())
+                .and_then(|(now, then)| now.since(then)),
             allocated_bytes: data.and_then(|(now, then)| {
                 now.allocated_bytes
                     .checked_signed_diff(then.allocated_bytes)

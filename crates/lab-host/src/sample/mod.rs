@@ -21,6 +21,7 @@ mod cgroup;
 mod delta;
 mod device;
 mod family;
+mod machine;
 mod pressure;
 mod process;
 mod source;
@@ -39,12 +40,14 @@ use crate::envelope::{Envelope, device_name, whole_disk};
 pub use cgroup::CgroupMemory;
 pub use delta::OsDelta;
 pub use device::{DeviceIo, DeviceSource};
+pub use machine::{MachineDelta, MachineSample};
 pub use pressure::{Pressure, PressureTotals};
 pub use process::{ContextSwitches, ProcessIo, ProcessSample, SelfUsage, self_usage};
 
 use cgroup::{GroupIo, GroupMemory};
 use device::DiskStat;
 use family::Family;
+use machine::Machine;
 use pressure::PressureFiles;
 
 /// All kernel counters and gauges at one moment. Counters count from the start of the process,
@@ -68,6 +71,8 @@ pub struct OsSample {
     pub pressure: Pressure,
     /// Pressure stall information of the worker's group (version 2 only).
     pub group_pressure: Pressure,
+    /// The machine, and what other programs do on it.
+    pub machine: Option<MachineSample>,
     /// Files of the data directory.
     pub data: Option<DataSize>,
 }
@@ -94,6 +99,7 @@ pub struct Sampler {
     disk: Option<DiskStat>,
     pressure: PressureFiles,
     group_pressure: PressureFiles,
+    machine: Machine,
     data_dir: PathBuf,
     disk_name: Option<String>,
 }
@@ -117,6 +123,8 @@ impl Sampler {
         let sys = Path::new("/sys");
         let disk = device.and_then(|d| whole_disk(sys, d).ok());
         let io_group = envelope.io_group();
+        // A measured server may run already, as the child of another program.
+        let roots: Vec<u32> = pid.into_iter().chain([std::process::id()]).collect();
         Sampler {
             started: stdx::time::now(),
             process: process(pid),
@@ -129,6 +137,7 @@ impl Sampler {
             disk: disk.map(|d| DiskStat::new(sys, d)),
             pressure: PressureFiles::of_system(Path::new("/proc")),
             group_pressure: PressureFiles::of_group(envelope.memory_group()),
+            machine: Machine::new(Path::new("/proc"), &roots),
             data_dir: data_dir.to_owned(),
             disk_name: disk.and_then(|d| device_name(sys, d)),
         }
@@ -154,6 +163,7 @@ impl Sampler {
             group_io,
             pressure: self.pressure.read(),
             group_pressure: self.group_pressure.read(),
+            machine: self.machine.read(),
             data: vfs::usage(&self.data_dir).ok().map(|usage| DataSize {
                 files: usage.files,
                 length_bytes: usage.length_bytes,

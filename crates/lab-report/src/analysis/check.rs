@@ -15,6 +15,7 @@
 //!     matter. Where repeats are on both sides of the limit, it is inconclusive.
 //! C5. A run that is not complete, has wrong answers or failed is invalid, and so is a check whose
 //!     rule was measured nowhere: a gate that looked at nothing does not open.
+//! C6. Where other programs disturbed a repeat that a rule is about, it is at most inconclusive.
 
 use std::fmt;
 
@@ -70,6 +71,9 @@ pub struct CheckLine {
     pub high: Option<f64>,
     /// Whether a side has a single repeat (C3).
     pub single_repeat: bool,
+    /// Whether other programs disturbed a repeat that the rule is about (C6).
+    #[serde(default)]
+    pub disturbed: bool,
     /// The verdict.
     pub verdict: CheckVerdict,
 }
@@ -278,10 +282,15 @@ impl<'a> Compared<'a> {
         }
     }
 
+    /// Whether a repeat that a rule is about was disturbed (C6).
+    fn disturbed(&self, rule: &Rule) -> bool {
+        self.new.disturbed.is_some() || (is_relative(rule) && self.old.disturbed.is_some())
+    }
+
     fn note_faults(&self, names: [&str; 2], notes: &mut Vec<String>) {
         let (target, step) = (self.target, self.step);
         for (side, name) in [&self.new, &self.old].into_iter().zip(names) {
-            let fault = side.fault.as_ref();
+            let fault = side.fault.as_ref().or(side.disturbed.as_ref());
             notes.extend(fault.map(|fault| format!("{name}: {target} {step}: {fault}")));
         }
     }
@@ -290,6 +299,7 @@ impl<'a> Compared<'a> {
         let metric = rule.metric;
         let new = self.new.sample(metric.name);
         let found = judge(&new, &self.old.sample(metric.name), terms);
+        let disturbed = self.disturbed(rule);
         let fault = self.new.fault.is_some() || (is_relative(rule) && self.old.fault.is_some());
         CheckLine {
             target: self.target.to_owned(),
@@ -303,10 +313,13 @@ impl<'a> Compared<'a> {
             low: found.low,
             high: found.high,
             single_repeat: is_relative(rule) && found.single,
-            verdict: if fault {
-                CheckVerdict::Invalid
-            } else {
-                verdict(rule, &found, &new)
+            disturbed,
+            verdict: match verdict(rule, &found, &new) {
+                _ if fault => CheckVerdict::Invalid,
+                CheckVerdict::Ok | CheckVerdict::Regression if disturbed => {
+                    CheckVerdict::Inconclusive
+                }
+                verdict => verdict,
             },
         }
     }

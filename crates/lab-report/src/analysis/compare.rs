@@ -40,6 +40,9 @@ pub struct Pair {
     pub repeats: u32,
     /// Why no conclusion is possible: wrong answers, a failure, nothing measured.
     pub invalid: Option<String>,
+    /// Why the verdicts are at most inconclusive: other programs disturbed a repeat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disturbed: Option<String>,
     /// The metrics measured on either side, in the order of [`METRICS`].
     pub rows: Vec<ComparisonRow>,
 }
@@ -60,7 +63,7 @@ pub struct ComparisonRow {
     /// `value` / `base`; `None` when the base is 0 or a side was not measured.
     pub ratio: Option<f64>,
     /// Lower end of the interval of the ratio: all intervals of a comparison hold together with a
-    /// probability of 95 %.
+    /// probability of 96 %.
     pub low: Option<f64>,
     /// Upper end of it.
     pub high: Option<f64>,
@@ -366,16 +369,28 @@ fn pair(step: &str, labels: [String; 2], sides: &[Side; 2], judge: Judge<'_>) ->
     let [base_label, label] = labels;
     let fault = |side: &Side, label: &str| side.fault.as_ref().map(|f| format!("{label}: {f}"));
     let invalid = fault(base, &base_label).or_else(|| fault(other, &label));
+    let why = |side: &Side, label: &str| {
+        let reason = side.disturbed.as_ref();
+        reason.map(|reason| format!("{label}: {reason}"))
+    };
+    let disturbed: Vec<String> = [why(base, &base_label), why(other, &label)]
+        .into_iter()
+        .flatten()
+        .collect();
     let rows = METRICS.iter().filter_map(|metric| {
         let row = row(metric, other, base, judge.terms(metric))?;
-        let verdict = invalid
-            .as_ref()
-            .map_or(row.verdict, |_| Some(Verdict::Invalid));
+        let verdict = match &invalid {
+            Some(_) => Some(Verdict::Invalid),
+            None if disturbed.is_empty() => row.verdict,
+            // V7, also for metrics that are hardly disturbed: one rule for all.
+            None => row.verdict.map(|_| Verdict::Inconclusive),
+        };
         Some(ComparisonRow { verdict, ..row })
     });
     Pair {
         step: step.to_owned(),
         rows: rows.collect(),
+        disturbed: (!disturbed.is_empty()).then(|| disturbed.join("; ")),
         base: base_label,
         target: label,
         base_repeats: base.repeats(),
@@ -408,7 +423,7 @@ fn row(metric: &Metric, new: &Side, base: &Side, terms: Terms) -> Option<Compari
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{run, step};
+    use crate::fixture::{disturbed_step, run, step};
     use crate::record::StepSummary;
     use stdx::ByteSize;
 
@@ -531,6 +546,22 @@ mod tests {
     }
 
     #[test]
+    fn a_disturbed_repeat_leaves_every_verdict_inconclusive() {
+        let mut steps = repeats("lmdb", &[100.0, 101.0, 102.0]);
+        steps.extend(repeats("rocksdb", &[130.0, 131.0]));
+        steps.push(disturbed_step("rocksdb", 3, 132.0, "a backup"));
+        let record = run("r", &["lmdb", "rocksdb"], 3, steps);
+        let found = compare(&[record], None, Accept::default()).unwrap();
+        let pair = &found.pairs[0];
+        assert_eq!(rate(pair).verdict, Some(Verdict::Inconclusive), "V7");
+        let judged = pair.rows.iter().filter_map(|r| r.verdict);
+        assert!(judged.into_iter().all(|v| v == Verdict::Inconclusive), "V7");
+        let why = "rocksdb: repeat 3 was disturbed: a backup";
+        assert_eq!(pair.disturbed.as_deref(), Some(why));
+        assert!(found.render().contains(why), "{}", found.render());
+    }
+
+    #[test]
     fn the_noise_floor_of_the_host_counts() {
         let mut record = two_targets();
         record.noise = vec![("rate_mean".to_owned(), 0.4)];
@@ -567,7 +598,7 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("x1.297"), "{text}");
-        assert!(text.contains("1.264 to 1.331"), "{text}");
+        assert!(text.contains("1.261 to 1.334"), "{text}");
         assert!(
             text.contains("faster") && text.contains("not calibrated"),
             "{text}"

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::METRICS;
 use crate::fixture::{engine, manifest, run, step, target_record};
 use crate::record::{
-    EngineCounter, EnvelopeLine, EnvelopeRecord, Estimate, IntervalRow, QuerySummary, SeriesRow,
-    Stall, StepState, StepStatus,
+    Busiest, EngineCounter, EnvelopeLine, EnvelopeRecord, Estimate, IntervalRow, Others,
+    QuerySummary, SeriesRow, Stall, StepState, StepStatus,
 };
 
 const PAGE: &str = include_str!("../../../../docs/results.md");
@@ -34,6 +34,13 @@ fn every_field_of_every_record_is_explained() {
     let mut summary = step("lmdb", 1, 1.0);
     summary.intervals.push(IntervalRow::default());
     summary.queries = Some(QuerySummary::default());
+    summary.others = Some(Others {
+        busiest: Some(Busiest {
+            name: String::new(),
+            cpu: 0.0,
+        }),
+        ..Others::default()
+    });
     add(value(&manifest(&["lmdb"], 1)));
     add(value(
         &run("r", &["lmdb"], 2, vec![summary.clone()]).summary,

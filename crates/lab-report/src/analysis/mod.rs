@@ -4,8 +4,11 @@
 //! bootstrap, so that the same records give the same words for ever.
 
 mod check;
+mod clock;
 mod compare;
 mod difference;
+mod equal_rows;
+mod equal_targets;
 mod escape;
 mod flatness;
 mod interval;
@@ -24,9 +27,14 @@ mod verdict;
 
 #[cfg(test)]
 mod documented;
+#[cfg(test)]
+mod simulated;
 
 pub use check::{Check, CheckLine, CheckVerdict, Outcome, check};
+pub(crate) use clock::Clock;
 pub use compare::{Accept, Comparison, ComparisonRow, Pair, compare};
+pub(crate) use equal_rows::EqualRows;
+pub use equal_targets::{EqualTargets, equal_targets};
 pub use escape::{escaped, limits_of_caps, writes_escape};
 pub(crate) use flatness::Flatness;
 pub use metric::{Better, METRICS, Metric, metrics};

@@ -18,7 +18,7 @@ impl Comparison {
         let mut parts: Vec<String> = self.pairs.iter().map(pair).collect();
         parts.push(
             "Ratios are of geometric means over the repeats; their intervals hold all together \
-             with a probability of 95 %."
+             with a probability of 96 %."
                 .to_owned(),
         );
         if !self.warnings.is_empty() {
@@ -56,9 +56,10 @@ fn pair(pair: &Pair) -> String {
         table.add_row(line(row, with_p));
     }
     align(&mut table, &[2, 3, 4, 5]);
-    match &pair.invalid {
-        Some(why) => format!("{head}\ninvalid: {why}\n{table}"),
-        None => format!("{head}\n{table}"),
+    match (&pair.invalid, &pair.disturbed) {
+        (Some(why), _) => format!("{head}\ninvalid: {why}\n{table}"),
+        (None, Some(why)) => format!("{head}\ninconclusive: {why}\n{table}"),
+        (None, None) => format!("{head}\n{table}"),
     }
 }
 
@@ -110,7 +111,13 @@ impl Check {
         for note in &self.notes {
             text.push_str(&format!("\n- {note}"));
         }
-        if self.outcome() == Outcome::Inconclusive {
+        let disturbed = self.lines.iter().any(|line| line.disturbed);
+        if disturbed {
+            text.push_str(
+                "\n- other programs disturbed repeats, so their rules are inconclusive: run them \
+                 again on a machine that does nothing else",
+            );
+        } else if self.outcome() == Outcome::Inconclusive {
             text.push_str(
                 "\n- the intervals are too wide to decide: repeat both runs more often \
                  (--repeats 5 or more), on a machine that does nothing else",

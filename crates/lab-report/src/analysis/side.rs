@@ -17,6 +17,8 @@ pub(super) struct Side {
     seconds: Vec<f64>,
     /// Why its numbers may not be used.
     pub(super) fault: Option<String>,
+    /// Why other programs disturbed a repeat; `None` if none is known to be disturbed.
+    pub(super) disturbed: Option<String>,
     /// Repeats that are planned and have no record; not a fault while the run continues.
     pub(super) missing: u32,
     /// Whether a repeat was ended by time, short of its operations.
@@ -55,6 +57,7 @@ impl Side {
                 .map(|why| format!("n/a: {why}"))
                 .or_else(|| failed(run, target, step))
                 .or_else(|| fault(&done)),
+            disturbed: disturbed(&done),
             cut: done.iter().any(|d| d.1.ended == Ended::Time),
         }
     }
@@ -105,6 +108,22 @@ fn fault(done: &[(&StepRecord, StepSummary)]) -> Option<String> {
     Some(format!("repeat {} is invalid: {why}", wrong.repeat))
 }
 
+/// The first disturbed repeat with its reasons, and the number of the others.
+fn disturbed(done: &[(&StepRecord, StepSummary)]) -> Option<String> {
+    let mut all = done.iter().filter(|d| !d.1.disturbed().is_empty());
+    let first = &all.next()?.1;
+    let others = match all.count() {
+        0 => String::new(),
+        1 => " (and another repeat)".to_owned(),
+        more => format!(" (and {more} other repeats)"),
+    };
+    let why = first.disturbed().join("; ");
+    Some(format!(
+        "repeat {} was disturbed: {why}{others}",
+        first.repeat
+    ))
+}
+
 /// A step that failed left no summary: it is known by the name of its directory.
 pub(super) fn failed(run: &RunRecord, target: &str, step: &str) -> Option<String> {
     (1..=run.manifest.plan.repeats).find_map(|repeat| {
@@ -126,7 +145,7 @@ pub(super) fn failed(run: &RunRecord, target: &str, step: &str) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{failed_step, run, step};
+    use crate::fixture::{disturbed_step, failed_step, run, step};
 
     #[test]
     fn repeats_are_gathered_and_faults_named() {
@@ -144,6 +163,24 @@ mod tests {
         let nothing = Side::of(&run, "lmdb", "other");
         assert_eq!((nothing.repeats(), nothing.missing), (0, 2));
         assert_eq!(nothing.fault.as_deref(), Some("no repeat is done"));
+    }
+
+    #[test]
+    fn disturbed_repeats_are_counted_with_the_reason_of_the_first() {
+        let quiet = step("lmdb", 1, 100.0);
+        let of = |steps: Vec<StepSummary>| {
+            Side::of(&run("a", &["lmdb"], 4, steps), "lmdb", "load").disturbed
+        };
+        assert_eq!(of(vec![quiet.clone()]), None, "not recorded");
+        let two = disturbed_step("lmdb", 2, 90.0, "a backup");
+        let reason = of(vec![quiet.clone(), two.clone()]).unwrap();
+        assert_eq!(reason, "repeat 2 was disturbed: a backup");
+        let three = disturbed_step("lmdb", 3, 90.0, "a build");
+        let reason = of(vec![quiet, two, three]).unwrap();
+        assert_eq!(
+            reason,
+            "repeat 2 was disturbed: a backup (and another repeat)"
+        );
     }
 
     #[test]

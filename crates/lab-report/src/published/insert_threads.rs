@@ -71,12 +71,11 @@ pub(super) fn beside(run: &RunRecord) -> Beside {
 fn shape(run: &RunRecord, target: &TargetSpec) -> Option<Shape> {
     let (writes, name) = (target.writes()?, target.name.as_str());
     let steps = [(name, FIRST), (name, BEYOND)];
-    let measured = Measured::of(run, &steps, |repeat| {
-        let now = ratio(
+    let measured = Measured::beyond_memory(run, &steps, (name, BEYOND), |repeat| {
+        ratio(
             repeat.figure(name, BEYOND, "rate_last_tenth"),
             repeat.figure(name, FIRST, "rate_mean"),
-        );
-        now.filter(|_| repeat.outgrown(name, BEYOND))
+        )
     });
     let claim = match writes {
         Writes::Pages => "a B-tree falls off a cliff",

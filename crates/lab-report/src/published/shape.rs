@@ -8,11 +8,13 @@
 //!   stronger or weaker.
 //! - S3. Fewer than [`REPEATS_MIN`] repeats, or a repeat of less than [`SECONDS_MIN`] in the steps
 //!   of the ratio, are inconclusive.
+//!   So is a ratio with a repeat that other programs disturbed.
 //! - S4. Whether data exceed memory is decided by the bytes loaded, not by those planned.
+//! - S5. A shape that was not measured has a reason.
 
 use serde::{Deserialize, Serialize};
 
-use super::result;
+use super::why_not;
 use crate::analysis::{self, Flatness};
 use crate::format;
 use crate::record::{RunRecord, StepSummary};
@@ -30,7 +32,7 @@ const REPEATS_MIN: usize = 3;
 const SECONDS_MIN: f64 = 30.0;
 
 /// Data exceed memory when they are at least this many times its cap.
-const OUTGROWN: u64 = 3;
+const OUTGROWN: f64 = 3.0;
 
 /// Whether a published shape was reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +73,7 @@ pub struct Shape {
     /// Factor by which the effect is stronger or weaker.
     #[serde(default)]
     pub times: Option<f64>,
-    /// Why it is inconclusive.
+    /// Why it is inconclusive, or was not measured.
     #[serde(default)]
     pub reason: String,
 }
@@ -110,6 +112,7 @@ impl Shape {
             reason: String::new(),
         };
         let Some(value) = measured.value else {
+            shape.reason = measured.why_missing();
             return shape;
         };
         shape.verdict = Reproduced::Inconclusive;
@@ -153,7 +156,8 @@ impl Shape {
             Reproduced::Weaker => times("weaker"),
             Reproduced::No => "not reproduced".to_owned(),
             Reproduced::Inconclusive => format!("inconclusive: {}", self.reason),
-            Reproduced::NotMeasured => "not measured".to_owned(),
+            Reproduced::NotMeasured if self.reason.is_empty() => "not measured".to_owned(),
+            Reproduced::NotMeasured => format!("not measured: {}", self.reason),
             Reproduced::NotJudged => "not judged".to_owned(),
         }
     }
@@ -233,13 +237,17 @@ pub(super) fn falls(published: Option<f64>, kept: f64) -> Judged {
 }
 
 /// The measured side of a shape.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Measured {
     value: Option<f64>,
     between: Option<[f64; 2]>,
     repeats: usize,
     /// Duration of the steps of the ratio in the shortest repeat.
     seconds: f64,
+    /// The first repeat with a step that other programs disturbed.
+    disturbed: Option<u32>,
+    /// Why there is no value (S5).
+    missing: String,
 }
 
 impl Measured {
@@ -250,18 +258,63 @@ impl Measured {
         steps: &[(&str, &str)],
         of: impl Fn(&Repeat<'_>) -> Option<f64>,
     ) -> Measured {
-        let valid = |(t, s): &(&str, &str)| result(run, t, s).is_some_and(|r| r.valid);
-        if !steps.iter().all(valid) {
-            return Measured::default();
+        for (target, step) in steps {
+            let why = why_not(run, target, step);
+            if !why.is_empty() {
+                return Measured {
+                    missing: format!("step {step} of {target}: {why}"),
+                    ..Measured::default()
+                };
+            }
         }
         let repeats = (1..=run.manifest.plan.repeats).map(|repeat| Repeat { run, repeat });
-        let found = repeats.filter_map(|r| Some((of(&r)?, r.seconds(steps))));
-        let (ratios, seconds): (Vec<f64>, Vec<f64>) = found.unzip();
+        let whole = |r: &Repeat<'_>| steps.iter().all(|(t, s)| r.summary(t, s).is_some());
+        let repeats: Vec<Repeat<'_>> = repeats.filter(whole).collect();
+        let ratios: Vec<f64> = repeats.iter().filter_map(of).collect();
+        let seconds = repeats.iter().map(|r| r.seconds(steps));
+        let disturbed = repeats.iter().find(|r| r.disturbed(steps));
         Measured {
             value: analysis::median(&ratios),
             between: analysis::mean_between(&ratios),
             repeats: ratios.len(),
-            seconds: seconds.into_iter().fold(f64::INFINITY, f64::min),
+            seconds: seconds.fold(f64::INFINITY, f64::min),
+            disturbed: disturbed.map(|r| r.repeat),
+            missing: "a number that it compares is missing".to_owned(),
+        }
+    }
+
+    /// The same for a ratio that says something only if the data at the end of a step exceed memory
+    /// (S4): repeats in which they do not are left out.
+    pub(super) fn beyond_memory(
+        run: &RunRecord,
+        steps: &[(&str, &str)],
+        (target, step): (&str, &str),
+        of: impl Fn(&Repeat<'_>) -> Option<f64>,
+    ) -> Measured {
+        let outgrown = |r: &Repeat<'_>| {
+            let loaded = r.loaded(target, step);
+            loaded.is_some_and(|loaded| OUTGROWN <= loaded)
+        };
+        let measured = Measured::of(run, steps, |r| of(r).filter(|_| outgrown(r)));
+        let repeats = (1..=run.manifest.plan.repeats).map(|repeat| Repeat { run, repeat });
+        let done: Vec<Repeat<'_>> = repeats
+            .filter(|r| r.summary(target, step).is_some())
+            .collect();
+        if measured.value.is_some() || done.is_empty() || done.iter().any(outgrown) {
+            return measured;
+        }
+        let most = done.iter().filter_map(|r| r.loaded(target, step));
+        let missing = match most.max_by(f64::total_cmp) {
+            Some(most) => format!(
+                "loaded {} x of memory, at least {OUTGROWN} x are needed",
+                // Rounded down: 2.999 is not 3.
+                format::fixed((most * 100.0).floor() / 100.0, 2)
+            ),
+            None => "memory is not capped, so data cannot outgrow it".to_owned(),
+        };
+        Measured {
+            missing,
+            ..measured
         }
     }
 
@@ -274,6 +327,24 @@ impl Measured {
         }
     }
 
+    /// Why there is no value, with what else would not suffice for a verdict (S5).
+    fn why_missing(&self) -> String {
+        let short = (self.seconds < SECONDS_MIN).then(|| {
+            format!(
+                "steps of {} s, at least {SECONDS_MIN} s are needed",
+                format::maybe(Some(self.seconds))
+            )
+        });
+        // A step that is not valid has no duration.
+        let short = short.filter(|_| 0.0 < self.seconds);
+        let all: Vec<&str> = [self.missing.as_str()]
+            .into_iter()
+            .chain(short.as_deref())
+            .filter(|reason| !reason.is_empty())
+            .collect();
+        all.join("; ")
+    }
+
     /// Why it is too little for a verdict (S3).
     fn too_little(&self) -> Option<String> {
         if self.repeats < REPEATS_MIN {
@@ -283,12 +354,14 @@ impl Measured {
                 self.repeats
             ));
         }
-        (self.seconds < SECONDS_MIN).then(|| {
-            format!(
+        if self.seconds < SECONDS_MIN {
+            return Some(format!(
                 "repeats of {} s, at least {SECONDS_MIN} s are needed",
                 format::maybe(Some(self.seconds))
-            )
-        })
+            ));
+        }
+        let repeat = self.disturbed?;
+        Some(format!("other programs disturbed repeat {repeat}"))
     }
 }
 
@@ -315,11 +388,17 @@ impl<'a> Repeat<'a> {
         metric.or_else(|| summary.extra.get(name).copied())
     }
 
-    /// Whether the data at the end of a step exceed the cap of memory (S4).
-    pub(super) fn outgrown(&self, target: &str, step: &str) -> bool {
-        let loaded = self.summary(target, step).map_or(0, |s| s.live_bytes);
-        let memory = self.run.manifest.plan.limits.memory;
-        memory.is_some_and(|memory| memory.bytes().saturating_mul(OUTGROWN) <= loaded)
+    /// The bytes loaded at the end of a step, by the cap of memory (S4); `None` without one.
+    fn loaded(&self, target: &str, step: &str) -> Option<f64> {
+        let loaded = self.summary(target, step)?.live_bytes as f64;
+        let memory = self.run.manifest.plan.limits.memory?;
+        Some(loaded / memory.bytes() as f64)
+    }
+
+    /// Whether other programs disturbed one of the steps.
+    fn disturbed(&self, steps: &[(&str, &str)]) -> bool {
+        let mut all = steps.iter().filter_map(|(t, s)| self.summary(t, s));
+        all.any(|summary| !summary.disturbed().is_empty())
     }
 
     /// The duration of the steps, of the target with the least.
@@ -339,6 +418,7 @@ impl<'a> Repeat<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     fn measured(value: f64, spread: f64) -> Measured {
         Measured {
@@ -346,6 +426,8 @@ mod tests {
             between: Some([value / spread, value * spread]),
             repeats: REPEATS_MIN,
             seconds: SECONDS_MIN,
+            disturbed: None,
+            missing: String::new(),
         }
     }
 
@@ -398,6 +480,68 @@ mod tests {
         let expected = "inconclusive: repeats of 25.0 s, at least 30 s are needed";
         assert_eq!(text(&short), expected, "S3");
         assert_eq!(text(&Measured::default()), "not measured");
+        let disturbed = Measured {
+            disturbed: Some(2),
+            ..measured(3.0, 1.0)
+        };
+        let expected = "inconclusive: other programs disturbed repeat 2";
+        assert_eq!(text(&disturbed), expected, "S3");
+    }
+
+    #[test]
+    fn what_was_not_measured_has_its_reason() {
+        let step = |repeat: u32, bytes: u64, seconds: f64| StepSummary {
+            live_bytes: bytes,
+            seconds,
+            ..fixture::step("lmdb", repeat, 100.0)
+        };
+        let text = |steps: Vec<StepSummary>, memory: Option<u64>, figure: &str| {
+            let all: Vec<_> = steps.iter().map(|s| (s.clone(), Vec::new())).collect();
+            let mut run = fixture::run("r", &["lmdb"], 3, steps);
+            run.manifest.plan.limits.memory = memory.map(stdx::ByteSize);
+            run.summary = analysis::summarize(&run.manifest, &all, true);
+            let place = ("lmdb", "load");
+            let of = |r: &Repeat<'_>| r.figure("lmdb", "load", figure);
+            let measured = Measured::beyond_memory(&run, &[place], place, of);
+            Shape::new("lmdb", "c", 3.0, &measured).text()
+        };
+        let repeats = |bytes, seconds| (1..=3).map(|r| step(r, bytes, seconds)).collect();
+        let found = text(repeats(900, 2.0), Some(1000), "rate_mean");
+        let why = "not measured: loaded 0.90 x of memory, at least 3 x are needed; steps of \
+                   2.00 s, at least 30 s are needed";
+        assert!(found.contains(why), "S5: {found}");
+        let found = text(repeats(900, 40.0), None, "rate_mean");
+        assert!(
+            found.contains("not measured: memory is not capped"),
+            "S5: {found}"
+        );
+        let found = text(repeats(9000, 40.0), Some(1000), "nonsense");
+        assert!(
+            found.contains("not measured: a number that it"),
+            "S5: {found}"
+        );
+        let found = text(Vec::new(), Some(1000), "rate_mean");
+        assert!(
+            found.contains("not measured: step load of lmdb: "),
+            "S5: {found}"
+        );
+        let found = text(repeats(9000, 40.0), Some(1000), "rate_mean");
+        assert!(!found.contains("not measured"), "{found}");
+    }
+
+    #[test]
+    fn a_disturbed_repeat_is_found_in_the_run() {
+        let mut steps = fixture::repeated(&[fixture::step("lmdb", 1, 100.0)]);
+        let found = |steps: &[StepSummary]| {
+            let run = fixture::run("r", &["lmdb"], 3, steps.to_vec());
+            let measured = Measured::of(&run, &[("lmdb", "load")], |r| {
+                r.figure("lmdb", "load", "rate_mean")
+            });
+            measured.disturbed
+        };
+        assert_eq!(found(&steps), None);
+        steps[1] = fixture::disturbed_step("lmdb", 2, 100.0, "a backup");
+        assert_eq!(found(&steps), Some(2), "S3");
     }
 
     #[test]

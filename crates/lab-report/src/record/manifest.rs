@@ -263,6 +263,9 @@ pub struct Plan {
     pub data_dir: PathBuf,
     /// Whether the engines' data are kept after the run.
     pub keep_data: bool,
+    /// How often a repeat that other programs disturbed is done again.
+    #[serde(default)]
+    pub redo: u32,
 }
 
 impl Plan {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::manifest::Manifest;
 use super::map::Map;
 use super::prices::Prices;
-use super::series::SeriesRow;
+use super::series::{CounterSeries, SeriesRow};
 use super::stall::Stall;
 use super::status::StepStatus;
 use super::step::StepSummary;
@@ -63,12 +63,27 @@ pub struct TargetRecord {
     pub compression: String,
     /// Whether it bypasses the page cache.
     pub direct_io: bool,
+    /// How pages are protected from torn writes in this run: the kind of protection, `:`, and a
+    /// clause. Empty: not recorded.
+    #[serde(default)]
+    pub torn_pages: String,
     /// Differences from other targets that a fair comparison must consider.
     pub notes: Vec<String>,
 }
 
-/// One step with its records, but for the counters of `engine.csv`: the largest of them, kept for
-/// other programs.
+impl TargetRecord {
+    /// The kind of protection from torn pages, and the clause about it.
+    #[must_use]
+    pub fn torn_pages(&self) -> (&str, &str) {
+        match self.torn_pages.split_once(':') {
+            _ if self.torn_pages.is_empty() => ("not recorded", ""),
+            Some((kind, clause)) => (kind, clause.trim_start()),
+            None => (&self.torn_pages, ""),
+        }
+    }
+}
+
+/// One step with its records.
 #[derive(Clone, Debug)]
 pub struct StepRecord {
     /// The name of its directory: `003_lmdb_r1_load`.
@@ -89,6 +104,8 @@ pub struct StepRecord {
     pub envelope: EnvelopeRecord,
     /// The map of its files, where one was drawn.
     pub map: Option<Map>,
+    /// The engine's counters, if they were read ([`crate::store::load_counters`]).
+    pub counters: Vec<CounterSeries>,
 }
 
 /// A run with its records.

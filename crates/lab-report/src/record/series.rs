@@ -45,6 +45,18 @@ pub struct SeriesRow {
     pub cgroup_memory: Option<u64>,
     /// The page cache's part of `cgroup_memory`.
     pub page_cache: Option<u64>,
+    /// Share of the machine's processor time that the hypervisor gave to others, 0 to 1.
+    #[serde(default)]
+    pub steal: Option<f64>,
+    /// Share of the machine's processor time that other programs used, 0 to 1.
+    #[serde(default)]
+    pub cpu_others: Option<f64>,
+    /// Bytes that other programs read from disks or wrote to them.
+    #[serde(default)]
+    pub others_bytes: Option<u64>,
+    /// Share of the second in which some task waited for a processor (PSI), 0 to 1.
+    #[serde(default)]
+    pub psi_cpu: Option<f64>,
     /// Share of the second in which some task waited for I/O (PSI), 0 to 1.
     pub psi_io: Option<f64>,
     /// Share of the second in which some task waited for memory (PSI), 0 to 1.
@@ -66,4 +78,13 @@ pub struct EngineCounter {
     pub counter: String,
     /// Its value (cumulative since the engine was opened unless it is a gauge).
     pub value: u64,
+}
+
+/// One counter of the engine over a step, thinned for drawing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CounterSeries {
+    /// The counter's name.
+    pub counter: String,
+    /// Seconds since the step began, and the value; in order.
+    pub points: Vec<(f64, u64)>,
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::interval::IntervalRow;
 use super::latency::{Latency, QuerySummary};
+use super::others::Others;
 
 /// Why a step ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +155,17 @@ pub struct StepSummary {
     /// The experiment's own numbers by name, as `docs/results.md` lists them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, f64>,
+    /// What other programs did meanwhile; `None`: not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
     /// Warnings for experts: cut settling, missed rate, uncapped writes, ...
     pub warnings: Vec<String>,
+}
+
+impl StepSummary {
+    /// Why other programs disturbed the step; empty if they did not, or if it was not recorded.
+    #[must_use]
+    pub fn disturbed(&self) -> &[String] {
+        self.others.as_ref().map_or(&[], |o| o.disturbed.as_slice())
+    }
 }

@@ -28,6 +28,12 @@ impl TargetSpec {
         self.engine == "null"
     }
 
+    /// Whether another target differs at most in its name: a run of both is an A/A run.
+    #[must_use]
+    pub fn is_equal(&self, other: &TargetSpec) -> bool {
+        self.engine == other.engine && self.options == other.options
+    }
+
     /// Whether the target is a server, whose CPU does not include the client's.
     #[must_use]
     pub fn is_server(&self) -> bool {

@@ -52,7 +52,7 @@ pub(crate) fn part(view: &View<'_>) -> CostPart {
         sustained: sustained(view),
         tables: steps()
             .filter(priced)
-            .map(|s| table(view, &cost, s))
+            .flat_map(|s| [bought(view, &cost, s), rates(view, &cost, s)])
             .collect(),
         figures: steps().filter_map(|s| figure(view, &cost, s)).collect(),
         notes: cost.notes.clone(),
@@ -132,80 +132,96 @@ fn unit(view: &View<'_>, step: &str) -> &'static str {
     found.map_or(Operation::ROW.per_second, StepView::unit)
 }
 
-fn table(view: &View<'_>, cost: &Cost, step: &str) -> Table {
-    let unit = unit(view, step);
+/// What is bought, by target and kind of volume.
+fn bought(view: &View<'_>, cost: &Cost, step: &str) -> Table {
     let mut table = Table::new(
         format!("cost-{}", super::model::anchor(step)),
         format!("{step}: dollars a month"),
     )
     .texts(&["target", "volume", "I/O paid for"])
-    .numbers(&[
-        unit,
-        &format!("sustained {unit}"),
-        "GB",
-        "IOPS",
-        "MB/s",
-        "storage $",
-        "total $",
-        &format!("{unit} per $"),
-        "per storage $",
-        "sustained per $",
-        "$ per million",
-        "wear $",
-    ])
-    .texts(&["not priced because", "no sustained rate because"]);
-    // If nothing was repeated in an open loop, one note says so for all.
-    let repeated = cost.repeated();
+    .numbers(&["GB", "IOPS", "MB/s", "storage $", "total $", "wear $"])
+    .texts(&["not priced because"]);
     for line in cost.lines.iter().filter(|l| l.step == step) {
-        table.push(row(view, line, repeated));
+        let mut row = names(view, line);
+        let numbers = [
+            line.gb,
+            line.required.map(|r| r.iops),
+            line.required.map(|r| r.mb),
+            line.storage,
+            line.total,
+            line.wear,
+        ];
+        row.extend(numbers.map(|v| Cell::num(format::maybe(v))));
+        row.push(Cell::text(line.reason.clone().unwrap_or_default()));
+        table.push(row);
     }
     table
 }
 
-fn row(view: &View<'_>, line: &CostLine, repeated: bool) -> Vec<Cell> {
+/// What the money buys, for the same lines.
+fn rates(view: &View<'_>, cost: &Cost, step: &str) -> Table {
+    let unit = unit(view, step);
+    let mut table = Table::new(
+        format!("cost-rates-{}", super::model::anchor(step)),
+        format!("{step}: rates for a dollar a month"),
+    )
+    .texts(&["target", "volume", "I/O paid for"])
+    .numbers(&[
+        unit,
+        &format!("sustained {unit}"),
+        &format!("{unit} per $"),
+        "per storage $",
+        "sustained per $",
+        "$ per million",
+    ])
+    .texts(&["no sustained rate because"]);
+    // If nothing was repeated in an open loop, one note says so for all.
+    let repeated = cost.repeated();
+    for line in cost.lines.iter().filter(|l| l.step == step) {
+        let mut row = names(view, line);
+        row.extend(rate_cells(line));
+        let why = line.sustainable_reason.clone().filter(|_| repeated);
+        row.push(Cell::text(why.unwrap_or_default()));
+        table.push(row);
+    }
+    table
+}
+
+/// The cells that name a line.
+fn names(view: &View<'_>, line: &CostLine) -> Vec<Cell> {
     let color = view.color_of(&line.target).unwrap_or(0);
     let volume = match line.volumes {
         Some(n) if n > 1 => format!("{n} x {}", line.volume),
         _ => line.volume.clone(),
     };
-    let number = |v: Option<f64>| Cell::num(format::maybe(v));
-    let rate = number(Some(line.rate));
-    let rate = match line.rate_interval {
-        Some((low, high)) => rate.sub(format!(
-            "{} to {}",
-            format::number(low),
-            format::number(high)
-        )),
-        None => rate,
-    };
-    let per_dollar = number(line.rate_per_dollar);
-    let per_dollar = match line.rate_interval.zip(line.total.filter(|t| *t > 0.0)) {
-        Some(((low, high), total)) => per_dollar.sub(format!(
-            "{} to {}",
-            format::number(low / total),
-            format::number(high / total)
-        )),
-        None => per_dollar,
-    };
-    let unsustained = line.sustainable_reason.clone().filter(|_| repeated);
     vec![
         Cell::target(&line.target, color),
         Cell::text(volume),
         Cell::text(line.mode.name()),
-        rate,
+    ]
+}
+
+fn rate_cells(line: &CostLine) -> [Cell; 6] {
+    let number = |v: Option<f64>| Cell::num(format::maybe(v));
+    let between = |cell: Cell, by: f64| match line.rate_interval {
+        Some((low, high)) => cell.sub(format!(
+            "{} to {}",
+            format::number(low / by),
+            format::number(high / by)
+        )),
+        None => cell,
+    };
+    let per_dollar = number(line.rate_per_dollar);
+    [
+        between(number(Some(line.rate)), 1.0),
         number(line.sustainable),
-        number(line.gb),
-        number(line.required.map(|r| r.iops)),
-        number(line.required.map(|r| r.mb)),
-        number(line.storage),
-        number(line.total),
-        per_dollar,
+        match line.total.filter(|total| *total > 0.0) {
+            Some(total) => between(per_dollar, total),
+            None => per_dollar,
+        },
         number(line.rate_per_storage_dollar),
         number(line.sustainable_per_dollar),
         number(line.dollars_per_million),
-        number(line.wear),
-        Cell::text(line.reason.clone().unwrap_or_default()),
-        Cell::text(unsustained.unwrap_or_default()),
     ]
 }
 

@@ -96,6 +96,10 @@ fn series(target: usize, repeat: u32, seconds: u32, enforced: bool) -> Vec<Serie
             rss: Some(150_000_000 + whole(2e6 * n)),
             cgroup_memory: enforced.then(|| 402_653_184.min(90_000_000 + whole(rows * 700.0))),
             page_cache: enforced.then(|| 240_000_000.min(whole(rows * 500.0))),
+            steal: None,
+            cpu_others: None,
+            others_bytes: None,
+            psi_cpu: None,
             psi_io: Some(0.3 * n),
             psi_memory: None,
             file_bytes: Some(whole(rows * [460.0, 190.0, 310.0][target])),
@@ -378,7 +382,7 @@ fn plan(shape: &Shape) -> Plan {
             .iter()
             .map(|n| TargetSpec {
                 name: (*n).to_owned(),
-                engine: "lmdb".to_owned(),
+                engine: (*n).to_owned(),
                 options: BTreeMap::new(),
                 facts: None,
             })
@@ -407,6 +411,7 @@ fn plan(shape: &Shape) -> Plan {
         seconds_estimate: 1300.0,
         data_dir: PathBuf::from("/data/lab"),
         keep_data: false,
+        redo: 0,
     }
 }
 
@@ -436,6 +441,7 @@ fn target(shape: &Shape, i: usize) -> TargetRecord {
         durability: "log written at commit, synced every 100 ms".to_owned(),
         compression: if i == 0 { "none" } else { "fast" }.to_owned(),
         direct_io: i != 0,
+        torn_pages: "not needed: files are written once".to_owned(),
         notes: if i == 0 {
             vec!["reads through the page cache: its cache is the memory cap itself".to_owned()]
         } else {
@@ -466,6 +472,7 @@ pub(super) fn run(shape: &Shape) -> RunRecord {
                     query_histogram: Some(histogram(i, 150.0)),
                     envelope: envelope(shape.enforced),
                     map: None,
+                    counters: Vec::new(),
                 });
             }
         }

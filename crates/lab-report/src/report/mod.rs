@@ -9,9 +9,9 @@
 //! I3: a number that was not measured is `n/a`, never empty and never zero.
 //! I4: every section names the limits that are not in force.
 
-mod clock;
 mod compare;
 mod cost;
+mod counters;
 mod data;
 mod maps;
 mod matrix;
@@ -21,9 +21,11 @@ mod overview;
 mod plots;
 mod published;
 mod sections;
+mod spread;
 mod steps;
 pub mod svg;
 mod tables;
+mod usage;
 mod verdict;
 
 #[cfg(test)]

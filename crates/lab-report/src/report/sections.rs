@@ -197,6 +197,7 @@ fn fairness(view: &View<'_>) -> Table {
         "a commit",
         "compression",
         "direct I/O",
+        "torn pages",
         "cache",
         "options changed",
     ]);
@@ -204,7 +205,7 @@ fn fairness(view: &View<'_>) -> Table {
         let name = Cell::target(target.name, view.color(i));
         let Some(record) = target.record else {
             let mut row = vec![name];
-            row.extend((0..8).map(|_| Cell::text(format::MISSING).class("na")));
+            row.extend((0..9).map(|_| Cell::text(format::MISSING).class("na")));
             table.push(row);
             continue;
         };
@@ -219,6 +220,7 @@ fn fairness(view: &View<'_>) -> Table {
         } else {
             changed.join(", ")
         };
+        let (kind, clause) = record.torn_pages();
         let owner = if record.ours { "our own engine" } else { "" };
         table.push(vec![
             name.sub(owner),
@@ -228,6 +230,7 @@ fn fairness(view: &View<'_>) -> Table {
             Cell::text(&record.durability),
             Cell::text(&record.compression),
             Cell::text(yes(record.direct_io)),
+            Cell::text(kind).sub(clause).class("prose"),
             match record.cache_bytes {
                 0 => Cell::text(format::MISSING).class("na"),
                 bytes => Cell::text(stdx::ByteSize(bytes).to_string()),

@@ -4,10 +4,13 @@ use serde::Serialize;
 
 use crate::record::{Ended, IntervalRow, LoadKind, Operation};
 
+use super::counters;
 use super::data::StepData;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Figure};
+use super::spread;
 use super::tables::{Cell, Column, Table};
+use super::usage;
 use crate::format;
 
 /// Approximate number of points per line in the static drawings of all steps together, so that a
@@ -34,6 +37,14 @@ pub(crate) struct StepPart {
     pub(crate) costs: Vec<Figure>,
     pub(crate) amplification: Vec<Figure>,
     pub(crate) reasons: Option<Figure>,
+    /// Use of the machine, by the run and by others.
+    pub(crate) usage: Option<Table>,
+    /// A sentence about the repeats that others disturbed; empty if there are none.
+    pub(crate) disturbed: String,
+    /// Percentiles and variation.
+    pub(crate) spread: Option<Table>,
+    /// The engine's counters, one table per target.
+    pub(crate) counters: Vec<Table>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -80,6 +91,10 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         costs: bars(view, step, &COSTS),
         amplification: bars(view, step, &AMPLIFICATION),
         reasons: plots::reasons(view, step),
+        spread: spread::table(view, step),
+        counters: counters::tables(view, step),
+        usage: usage::usage(view, step),
+        disturbed: disturbed(view, step),
         warnings: warnings(view, step),
     };
     (part, data)
@@ -162,6 +177,28 @@ fn asked(step: &StepView<'_>) -> String {
         "{load}; {operations}at most {} s{settle}; {ended}.",
         format::number(plan.seconds_max)
     )
+}
+
+/// Which repeats were disturbed, by target, and what follows.
+fn disturbed(view: &View<'_>, step: &StepView<'_>) -> String {
+    let of = |target: usize| {
+        let own = step.cells.iter().filter(|c| c.target == target);
+        let hit = own.filter(|c| !c.summary.disturbed().is_empty());
+        let repeats: Vec<String> = hit.map(|c| c.repeat.to_string()).collect();
+        let plural = if repeats.len() == 1 { "" } else { "s" };
+        (!repeats.is_empty()).then(|| {
+            let (name, numbers) = (view.name(target), repeats.join(", "));
+            format!("repeat{plural} {numbers} of {name}")
+        })
+    };
+    let all: Vec<String> = (0..view.targets.len()).filter_map(of).collect();
+    match all.is_empty() {
+        true => String::new(),
+        false => format!(
+            "Other programs disturbed {}: verdicts of this step are inconclusive.",
+            all.join(" and ")
+        ),
+    }
 }
 
 fn warnings(view: &View<'_>, step: &StepView<'_>) -> Vec<String> {

@@ -16,6 +16,8 @@ pub(crate) struct Cell {
     pub(crate) class: String,
     /// The colour class of the swatch before the text.
     pub(crate) swatch: Option<usize>,
+    /// SVG in place of the text.
+    pub(crate) drawing: String,
     /// Shade from 0 to 1, for tables that are heat maps.
     pub(crate) heat: Option<String>,
 }
@@ -39,6 +41,15 @@ impl Cell {
         Cell {
             class: class.to_owned(),
             text,
+            ..Cell::default()
+        }
+    }
+
+    /// A drawing made by [`super::svg`], which escapes its texts.
+    pub(crate) fn drawing(drawing: String) -> Cell {
+        Cell {
+            drawing,
+            class: "spark".to_owned(),
             ..Cell::default()
         }
     }

@@ -205,6 +205,7 @@ fn record(directory: String, status: StepStatus) -> StepRecord {
         query_histogram: None,
         envelope: crate::record::EnvelopeRecord::default(),
         map: None,
+        counters: Vec::new(),
     }
 }
 

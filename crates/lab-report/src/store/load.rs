@@ -87,6 +87,7 @@ fn load_step(path: &Path, name: String, status: StepStatus) -> Result<StepRecord
         query_histogram,
         envelope: read_json(&dir.join(ENVELOPE)).unwrap_or_default(),
         map: read_json(&dir.join(MAP)).ok(),
+        counters: Vec::new(),
         status,
         directory: name,
     })

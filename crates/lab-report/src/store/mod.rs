@@ -4,12 +4,14 @@
 //! `status.json` says `done`, which is written last. `docs/results.md` describes every file.
 
 mod base;
+mod counters;
 mod histograms;
 mod hold;
 mod load;
 mod step_dir;
 
 pub use base::{Base, load_base};
+pub use counters::load_counters;
 pub use hold::{holder, in_use};
 pub use load::load;
 pub use step_dir::{StepDir, reason_name};
@@ -21,7 +23,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
-use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, file_name};
+use crate::record::{Manifest, RunSummary, SCHEMA, StepState, StepStatus, StepSummary, file_name};
 use hold::Hold;
 
 /// The manifest's file.
@@ -137,6 +139,14 @@ impl RunDir {
     /// A status that cannot be read.
     pub fn steps(&self) -> Result<Vec<(String, StepStatus)>> {
         statuses(&self.path)
+    }
+
+    /// The summary of a step that is done.
+    ///
+    /// # Errors
+    /// A summary that is missing or cannot be read.
+    pub fn step_summary(&self, step: &str) -> Result<StepSummary> {
+        read_json(&self.path.join("steps").join(step).join(step_dir::SUMMARY))
     }
 
     /// Set a step's status.

@@ -167,7 +167,8 @@ pub fn step_line(plan: &Plan, s: &StepSummary) -> String {
         seconds(s.settle_seconds)
     };
     let validity = match &s.invalid_reason {
-        None => String::new(),
+        None if s.disturbed().is_empty() => String::new(),
+        None => format!("  DISTURBED: {}", s.disturbed().join("; ")),
         Some(reason) => format!("  INVALID: {reason}"),
     };
     format!(

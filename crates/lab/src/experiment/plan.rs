@@ -19,6 +19,9 @@ use crate::workload::iibench::{Generator, RowParams};
 /// Default seed of all data.
 const SEED: u64 = 42;
 
+/// Maximum times a repeat is done again: a machine that disturbs more is not fit to measure.
+const REDO_MAX: u32 = 10;
+
 /// Disk space that a store may need for each logical byte: random inserts leave B-trees about 69 %
 /// full, and an LSM holds old and new runs while it merges.
 const DISK_PER_BYTE: f64 = 2.5;
@@ -89,6 +92,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         seconds_estimate: 0.0,
         data_dir: data_dir(settings, out)?,
         keep_data: settings.keep_data.unwrap_or(false),
+        redo: settings.redo.unwrap_or(u32::from(preset != Preset::Smoke)),
     };
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
@@ -364,6 +368,9 @@ fn check_cache(cache: ByteSize, limits: &Limits) -> Result<()> {
 
 fn check_numbers(plan: &Plan) -> Result<()> {
     let fault = |text: String| Err(Error::usage(text));
+    if REDO_MAX < plan.redo {
+        return fault(format!("--redo {}: use 0 to {REDO_MAX}", plan.redo));
+    }
     if !(1..=1000).contains(&plan.repeats) {
         return fault(format!("--repeats {}: use 1 to 1000", plan.repeats));
     }
@@ -524,6 +531,7 @@ mod tests {
         assert!(fault(|s| s.cache = Some(ByteSize::mib(250))).contains("--cache"));
         assert!(fault(|s| s.scale = Some(0.0)).contains("--scale"));
         assert!(fault(|s| s.repeats = Some(0)).contains("--repeats"));
+        assert!(fault(|s| s.redo = Some(11)).contains("--redo"));
         assert!(fault(|s| s.batch = Some(0)).contains("--batch"));
         assert!(fault(|s| s.rate = Some(Rate::PerSecond(-1.0))).contains("--rate"));
         assert!(fault(|s| s.rows = Some(5)).contains("too few"));

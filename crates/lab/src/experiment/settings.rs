@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 use stdx::ByteSize;
 
 use super::Rate;
+use crate::targets::number_equals;
 use crate::workload::iibench::{Payload, Shape};
 
 /// The settings. `None` means that the value comes from the next source, in the order flag,
@@ -50,6 +51,8 @@ pub struct Settings {
     pub time: Option<f64>,
     /// Number of repeats.
     pub repeats: Option<u32>,
+    /// Times that a disturbed repeat is done again.
+    pub redo: Option<u32>,
     /// The seed.
     pub seed: Option<u64>,
     /// Maximum duration of a settle phase, in seconds. 0: no settling; infinite: computed from the
@@ -112,6 +115,7 @@ impl Settings {
             p99_ms,
             time,
             repeats,
+            redo,
             seed,
             settle,
             codec,
@@ -138,12 +142,10 @@ impl Settings {
         let targets = if file.target.is_empty() {
             None
         } else {
-            Some(
-                file.target
-                    .into_iter()
-                    .map(Target::spec)
-                    .collect::<Result<Vec<_>, _>>()?,
-            )
+            let all = file.target.into_iter().map(Target::spec);
+            let mut all = all.collect::<Result<Vec<_>, _>>()?;
+            number_equals(&mut all);
+            Some(all)
         };
         let (run, limits) = (file.run, file.limits);
         let experiment = match run.experiments.as_slice() {
@@ -169,6 +171,7 @@ impl Settings {
             p99_ms: run.p99_ms,
             time: run.time,
             repeats: run.repeats,
+            redo: run.redo,
             seed: run.seed,
             settle: run.settle,
             codec: run.codec.map(|c| c.0),
@@ -240,6 +243,7 @@ struct Run {
     p99_ms: Option<f64>,
     time: Option<f64>,
     repeats: Option<u32>,
+    redo: Option<u32>,
     seed: Option<u64>,
     settle: Option<f64>,
     codec: Option<Text<Codec>>,

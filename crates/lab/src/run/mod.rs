@@ -1,8 +1,13 @@
 //! Runs a plan: cell after cell, each in its own worker process inside its envelope.
 //!
-//! A *cell* is one target in one repeat: all its steps, on one data directory. A cell that was
-//! interrupted is repeated from its first step, because its data was deleted or is only partly
-//! written; the results of its earlier steps are then marked as discarded.
+//! A *cell* is one target in one repeat: all its steps, on one data directory.
+//!
+//! - R1. A cell that was interrupted is repeated from its first step, because its data was deleted
+//!   or is only partly written; the results of its earlier steps are then marked as discarded.
+//! - R2. A cell that other programs disturbed is done again in the same way, as often as the plan
+//!   permits, also across interruptions. The last attempt stays, whatever it shows: which of them
+//!   counts must not depend on their results.
+//! - R3. A cell with an invalid step is not done again: a wrong answer must stay visible.
 
 pub mod caps;
 mod cell;
@@ -45,6 +50,9 @@ use lab_report::store::{self, RunDir};
 
 use crate::protocol::ServerFacts;
 use crate::targets::{self, Kind};
+
+/// How the message of a step begins that was discarded because its cell was disturbed (R2).
+const DISTURBED: &str = "disturbed: ";
 
 /// A run in progress.
 pub struct Runner<'a> {
@@ -266,23 +274,11 @@ impl Runner<'_> {
         self.progress.begin(&self.manifest);
         let mut outcome = Ok(());
         for (index, cell) in cells.iter().enumerate() {
-            if self.is_done(*cell)? {
+            if self.is_done(*cell)? && self.again(*cell)?.is_none() {
                 self.progress.skipped(&self.manifest.plan, *cell);
                 continue;
             }
-            self.discard(*cell)?;
-            self.progress.cell(&self.manifest.plan, *cell, index);
-            outcome = cell::run(self, *cell);
-            if self.interrupt.is_set() {
-                let resume = self.run.path().display();
-                let message = format!("interrupted; continue with `romanesco lab resume {resume}`");
-                return Err(Error::interrupted(message));
-            }
-            if let Err(e) = &outcome {
-                self.note_failure(*cell, &e.message)?;
-                self.progress.warning(&e.message);
-            }
-            self.summarize()?;
+            outcome = self.attempts(*cell, index)?;
         }
         let summary = self.summarize()?;
         self.progress.end(&summary);
@@ -291,6 +287,60 @@ impl Runner<'_> {
             Err(e) if e.kind().exit_code() == 3 && summary.steps.is_empty() => Err(e),
             _ => Ok(summary),
         }
+    }
+
+    /// Run a cell, again if it was disturbed (R2). The inner result is that of the last attempt.
+    fn attempts(&mut self, cell: Cell, index: usize) -> Result<Result<()>> {
+        loop {
+            self.discard(cell)?;
+            self.progress.cell(&self.manifest.plan, cell, index);
+            let outcome = cell::run(self, cell);
+            if self.interrupt.is_set() {
+                let resume = self.run.path().display();
+                let message = format!("interrupted; continue with `romanesco lab resume {resume}`");
+                return Err(Error::interrupted(message));
+            }
+            if let Err(e) = &outcome {
+                self.note_failure(cell, &e.message)?;
+                self.progress.warning(&e.message);
+            }
+            self.summarize()?;
+            match self.again(cell)? {
+                Some(why) if outcome.is_ok() => {
+                    let text = format!("the repeat was disturbed, and is done again: {why}");
+                    self.progress.warning(&text);
+                }
+                _ => return Ok(outcome),
+            }
+        }
+    }
+
+    /// Why a cell that is done was disturbed, if it is to be done again (R2, R3).
+    fn again(&self, cell: Cell) -> Result<Option<String>> {
+        let plan = &self.manifest.plan;
+        let is_attempt = |(name, status): &&(String, StepStatus)| {
+            let message = status.message.as_deref().unwrap_or_default();
+            let first = plan.steps.first().map(|step| file_name(&step.name));
+            first.is_some_and(|first| name.ends_with(&format!("_{first}")))
+                && status.state == StepState::Discarded
+                && message.starts_with(DISTURBED)
+        };
+        let attempts = self.all_steps_of(cell)?.iter().filter(is_attempt).count();
+        if plan.redo as usize <= attempts || !self.is_done(cell)? {
+            return Ok(None);
+        }
+        let mut found = None;
+        for (name, _) in self.steps_of(cell)? {
+            let summary = self.run.step_summary(&name)?;
+            if !summary.valid {
+                return Ok(None);
+            }
+            if !summary.disturbed().is_empty() {
+                let why = summary.disturbed().join("; ");
+                found = found.or(Some(format!("{}: {why}", summary.step)));
+            }
+        }
+        Ok(found)
     }
 
     /// Store the facts that a server reported in the record of its target.
@@ -341,6 +391,13 @@ impl Runner<'_> {
 
     /// The step directories of a cell that were not discarded.
     fn steps_of(&self, cell: Cell) -> Result<Vec<(String, StepStatus)>> {
+        let mut steps = self.all_steps_of(cell)?;
+        steps.retain(|(_, status)| status.state != StepState::Discarded);
+        Ok(steps)
+    }
+
+    /// The step directories of a cell.
+    fn all_steps_of(&self, cell: Cell) -> Result<Vec<(String, StepStatus)>> {
         let prefix = self.prefix(cell);
         let all = self.run.steps()?;
         let mine = |name: &str| {
@@ -348,11 +405,7 @@ impl Runner<'_> {
                 .and_then(|i| name.get(i..))
                 .is_some_and(|rest| rest.starts_with(&prefix))
         };
-        let live = |status: &StepStatus| status.state != StepState::Discarded;
-        Ok(all
-            .into_iter()
-            .filter(|(n, s)| mine(n) && live(s))
-            .collect())
+        Ok(all.into_iter().filter(|(name, _)| mine(name)).collect())
     }
 
     fn is_done(&self, cell: Cell) -> Result<bool> {
@@ -362,13 +415,15 @@ impl Runner<'_> {
     }
 
     fn discard(&self, cell: Cell) -> Result<()> {
+        let disturbed = self.again(cell)?;
         for (name, status) in self.steps_of(cell)? {
-            let why = match status.state {
-                StepState::Failed => "its cell failed and was restarted",
-                _ => "its cell was interrupted and was restarted",
+            let why = match (&disturbed, status.state) {
+                (Some(why), _) => format!("{DISTURBED}{why}; its cell was restarted"),
+                (_, StepState::Failed) => "its cell failed and was restarted".to_owned(),
+                _ => "its cell was interrupted and was restarted".to_owned(),
             };
             self.run
-                .set_status(&name, StepState::Discarded, Some(why.to_owned()))?;
+                .set_status(&name, StepState::Discarded, Some(why))?;
         }
         Ok(())
     }

@@ -114,6 +114,7 @@ impl<'a> Observer<'a> {
         let share = |us: Option<u64>| us.map(|us| us as f64 / 1e6 / seconds);
         let pressure = &delta.pressure;
         let memory = sample.memory.as_ref();
+        let machine = delta.machine.as_ref();
         SeriesRow {
             t: self.offset + tick.t,
             phase: if self.settling { "settle" } else { "load" }.to_owned(),
@@ -134,6 +135,10 @@ impl<'a> Observer<'a> {
             rss: sample.process.as_ref().map(|p| p.rss_bytes),
             cgroup_memory: memory.and_then(|m| m.usage_bytes),
             page_cache: memory.and_then(|m| m.page_cache_bytes),
+            steal: machine.and_then(|m| m.steal),
+            cpu_others: machine.and_then(|m| m.cpu),
+            others_bytes: machine.and_then(|m| m.bytes).map(rate),
+            psi_cpu: share(pressure.cpu.map(|p| p.some_us)),
             psi_io: share(pressure.io.map(|p| p.some_us)),
             psi_memory: share(pressure.memory.map(|p| p.some_us)),
             file_bytes: sample.data.map(|d| d.allocated_bytes),

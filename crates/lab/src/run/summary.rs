@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use kv::EngineStats;
 use lab_host::envelope::MemoryEvents;
-use lab_host::sample::OsDelta;
+use lab_host::sample::{OsDelta, PressureTotals};
 use lab_report::analysis;
 use lab_report::record::{
-    Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Plan, QuerySummary,
-    SCHEMA, StepPlan, StepSummary, TargetSpec, Work,
+    Busiest, Ended, EnvelopeLine, EnvelopeRecord, Integrity, LoadKind, Main, Operation, Others,
+    Plan, QuerySummary, SCHEMA, StepPlan, StepSummary, TargetSpec, Work,
 };
 use lab_report::store::reason_name;
 
@@ -65,6 +65,7 @@ pub(super) fn summarize(
         invalid_reason: (!faults.is_empty()).then(|| faults.join("; ")),
         rate_missed: rate_missed(m, ending),
         extra: extra(m),
+        others: others(m, &total),
         warnings: warnings(m, ending, &total),
         ..StepSummary::default()
     };
@@ -127,6 +128,31 @@ fn costs(summary: &mut StepSummary, m: &Measured, total: &OsDelta) {
     summary.switches = total.switches.map(|s| s.voluntary + s.involuntary);
     summary.rss_max = m.rss_max;
     summary.cgroup_memory_max = m.cgroup_max;
+}
+
+/// What other programs did: processor time over the load, bytes also while it settled.
+fn others(m: &Measured, total: &OsDelta) -> Option<Others> {
+    let load = m.loaded.since(&m.first);
+    let machine = load.machine.clone()?;
+    let seconds = load.elapsed.as_secs_f64();
+    let share = |pressure: Option<PressureTotals>| {
+        pressure.map(|p| (p.some_us as f64 / 1e6 / seconds.max(1e-9)).min(1.0))
+    };
+    let others = Others {
+        seconds,
+        seconds_settled: total.elapsed.as_secs_f64(),
+        cpus: machine.cpus,
+        steal: machine.steal,
+        cpu: machine.cpu,
+        busiest: machine.busiest.map(|(name, cpu)| Busiest { name, cpu }),
+        bytes: total.machine.as_ref().and_then(|m| m.bytes),
+        device_bytes: total.device.map(|d| d.read_bytes + d.write_bytes),
+        psi_cpu: share(load.pressure.cpu),
+        psi_io: share(load.pressure.io),
+        psi_memory: share(load.pressure.memory),
+        disturbed: Vec::new(),
+    };
+    Some(others.judged())
 }
 
 /// CPU seconds of the measured process; `None` if the process was not visible.

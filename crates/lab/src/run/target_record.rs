@@ -22,6 +22,9 @@ pub(super) fn all(plan: &Plan) -> Result<Vec<TargetRecord>> {
 /// Add the facts that a server reported to the record of its target.
 pub(super) fn learn(record: &mut TargetRecord, facts: &ServerFacts) {
     record.version.clone_from(&facts.version);
+    if let Some(torn_pages) = &facts.torn_pages {
+        record.torn_pages.clone_from(torn_pages);
+    }
     for (name, value) in &facts.options {
         record.options.retain(|(known, _)| known != name);
         record.options.push((name.clone(), value.clone()));
@@ -130,6 +133,7 @@ fn started(plan: &Plan, spec: &TargetSpec, private: &Private) -> TargetRecord {
         durability: format!("{}: {}", plan.durability, private.durability(&place)),
         compression: private.compression(&place).to_owned(),
         direct_io: private.direct_io(&place),
+        torn_pages: UNKNOWN.to_owned(),
         notes: private.notes(&place),
     }
 }
@@ -152,6 +156,7 @@ fn foreign(plan: &Plan, spec: &TargetSpec) -> TargetRecord {
         },
         compression: UNKNOWN.to_owned(),
         direct_io: false,
+        torn_pages: UNKNOWN.to_owned(),
         notes: vec![
             "a server that ran already: none of the limits are around it, and its cache, codec \
              and threads are its own"
@@ -202,6 +207,7 @@ fn embedded(plan: &Plan, spec: &TargetSpec, factory: &dyn Factory) -> TargetReco
         durability: durability(plan, factory),
         compression: if compressed { Codec::Fast } else { Codec::None }.to_string(),
         direct_io: can.direct_io && plan.direct_io,
+        torn_pages: factory.torn_pages().to_owned(),
         notes: notes(plan, factory),
     }
 }

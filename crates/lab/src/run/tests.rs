@@ -5,9 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use lab_report::record::{Ended, Integrity, RunSummary, encode_histogram};
+use lab_report::record::{Ended, Integrity, Others, RunSummary, StepSummary, encode_histogram};
 
-use super::{Begin, Interrupt, Silent, run};
+use super::{Begin, Interrupt, Silent, resume, run};
 use crate::experiment::{self, Settings};
 use crate::protocol::{Event, Finished};
 use crate::targets;
@@ -131,6 +131,73 @@ fn a_lost_row_makes_the_run_invalid() {
     let record = lab_report::store::load(&dir.path().join("run")).unwrap();
     let html = lab_report::report::render(&record).unwrap();
     assert!(html.contains("row 5 is missing"));
+}
+
+/// Change the record of the step in this directory as if other programs had disturbed it.
+fn disturb(run: &Path, step: &str, valid: bool) {
+    let path = run.join("steps").join(step).join("summary.json");
+    let mut summary: StepSummary = lab_report::store::read_json(&path).unwrap();
+    summary.valid = valid;
+    summary.others = Some(Others {
+        disturbed: vec!["other programs used 40 % of the CPU time".to_owned()],
+        ..Others::default()
+    });
+    lab_report::store::write_json(&path, &summary).unwrap();
+}
+
+#[test]
+fn a_disturbed_repeat_is_done_again_a_bounded_number_of_times() {
+    let (dir, summary) = run_with(&say(&finished(&[])), &say(&verified(&[])));
+    let out = dir.path().join("run");
+    assert_eq!(
+        summary.steps[0].disturbed(),
+        [""; 0],
+        "too short to be judged"
+    );
+    let again = || {
+        let program = dir.path().join("worker.sh");
+        let summary = resume(&out, program, &mut Silent, &Interrupt::default()).unwrap();
+        assert!(summary.complete && summary.steps.len() == 1);
+        lab_report::store::load(&out).unwrap()
+    };
+    // A wrong answer stays, disturbed or not.
+    disturb(&out, "001_memory_r1_load", false);
+    assert!(again().discarded.is_empty(), "R3");
+    disturb(&out, "001_memory_r1_load", true);
+    let record = again();
+    let [(name, why)] = record.discarded.as_slice() else {
+        panic!("R2: {:?}", record.discarded)
+    };
+    assert_eq!(name, "001_memory_r1_load");
+    assert!(why.starts_with("disturbed: load: other programs"), "{why}");
+    assert_eq!(record.steps[0].directory, "002_memory_r1_load");
+    // The plan permits one more attempt.
+    disturb(&out, "002_memory_r1_load", true);
+    let record = again();
+    assert_eq!(record.discarded.len(), 1, "R2: bounded");
+    assert_eq!(record.steps[0].directory, "002_memory_r1_load");
+    let left = record.steps[0].summary.as_ref().unwrap();
+    assert!(!left.disturbed().is_empty(), "the mark stays");
+}
+
+#[test]
+fn an_interrupted_cell_is_repeated_from_its_first_step() {
+    let (dir, _) = run_with(&say(&finished(&[])), &say(&verified(&[])));
+    let out = dir.path().join("run");
+    let status = out.join("steps/001_memory_r1_load/status.json");
+    let text = fs::read_to_string(&status)
+        .unwrap()
+        .replace("\"done\"", "\"running\"");
+    fs::write(&status, text).unwrap();
+    let program = dir.path().join("worker.sh");
+    let summary = resume(&out, program, &mut Silent, &Interrupt::default()).unwrap();
+    assert!(summary.complete);
+    let record = lab_report::store::load(&out).unwrap();
+    let [(name, why)] = record.discarded.as_slice() else {
+        panic!("R1: {:?}", record.discarded)
+    };
+    assert_eq!(name, "001_memory_r1_load");
+    assert!(why.contains("was interrupted"), "R1: {why}");
 }
 
 #[test]

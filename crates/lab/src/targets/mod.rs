@@ -20,6 +20,7 @@ mod sql;
 pub use check::{audit, verify};
 pub use database::{Connection, Database, Live, Meter, Part, Settled, State};
 pub use managed::Managed;
+pub(crate) use spec::number_equals;
 pub use spec::parse_targets;
 pub(crate) use sql::{CODEC, FILL, TABLE_BYTES};
 pub use sql::{Line, Place, Private};

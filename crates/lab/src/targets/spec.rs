@@ -18,7 +18,7 @@ use super::{Kind, MONGODB, URI, factory, facts, kind, managed};
 ///
 /// # Errors
 /// A message for the user: an unknown engine (with the nearest name), one that is not compiled in
-/// (with the feature), an unknown option (with the known ones), a duplicate name.
+/// (with the feature), an unknown option (with the known ones).
 pub fn parse_targets(text: &str) -> lab_report::Result<Vec<TargetSpec>> {
     parse(text).map_err(Error::usage)
 }
@@ -47,7 +47,21 @@ fn parse(text: &str) -> Result<Vec<TargetSpec>, String> {
     for target in &mut targets {
         target.facts = facts(target);
     }
+    number_equals(&mut targets);
     Ok(targets)
+}
+
+/// Number the names of targets that are equal in everything: they are measured beside each other
+/// for an A/A run. `betree,betree` become `betree#1` and `betree#2`.
+pub(crate) fn number_equals(targets: &mut [TargetSpec]) {
+    let given: Vec<TargetSpec> = targets.to_vec();
+    for (place, target) in targets.iter_mut().enumerate() {
+        let equal = |other: &&TargetSpec| other.name == target.name && other.is_equal(target);
+        let before = given.iter().take(place).filter(equal).count();
+        if 1 < given.iter().filter(equal).count() {
+            target.name = format!("{}#{}", target.name, before + 1);
+        }
+    }
 }
 
 /// Whether `part` is one more host of `last`, an address that has no database and no option yet.
@@ -132,13 +146,7 @@ fn add_option(target: &mut TargetSpec, text: &str) -> Result<(), String> {
 }
 
 fn check(targets: &[TargetSpec]) -> Result<(), String> {
-    for (index, target) in targets.iter().enumerate() {
-        if targets.iter().take(index).any(|t| t.name == target.name) {
-            return Err(format!(
-                "target {:?} is named twice; use --repeats to measure it again",
-                target.name
-            ));
-        }
+    for target in targets {
         let (factory, own) = match kind(target)? {
             Kind::Embedded(factory) => (factory, target.options.clone()),
             Kind::Managed(managed) => (managed.factory, managed.own),
@@ -195,6 +203,20 @@ mod tests {
     }
 
     #[test]
+    fn equal_targets_are_numbered() {
+        let names = |text: &str| -> Vec<String> {
+            let targets = parse_targets(text).unwrap();
+            assert!(targets.iter().all(|t| t.facts.is_some()));
+            targets.into_iter().map(|t| t.name).collect()
+        };
+        assert_eq!(names("memory,memory"), ["memory#1", "memory#2"]);
+        assert_eq!(
+            names("memory:limit=1G,memory,null,memory:limit=1G"),
+            ["memory:limit=1G#1", "memory", "null", "memory:limit=1G#2"]
+        );
+    }
+
+    #[test]
     fn values_may_hold_colons() {
         let targets = parse_targets("betree:rho=1,codec=zstd:1,null,betree").unwrap();
         let names: Vec<&str> = targets.iter().map(|t| t.name.as_str()).collect();
@@ -235,7 +257,6 @@ mod tests {
             ("serve:engine=memory,nonsense=1", "limit"),
             ("lmbd", "lmdb"),
             ("memory:nonsense=1", "limit"),
-            ("null,null", "twice"),
             ("memory:limit", "name=value"),
             ("memory:limit=lots", "lots"),
             ("betree:rho=0", "rho"),

@@ -4,10 +4,12 @@ use bson::{Bson, RawArray, RawArrayBuf, RawBsonRef};
 
 use crate::settings::Settings;
 use crate::stage::Stage;
-use crate::{Error, Result};
+use crate::{Code, Error, Result};
 
 /// Maximum number of stages, as MongoDB's `internalPipelineLengthLimit`.
 const MAX_STAGES: usize = 1000;
+/// The stage that splits large events of a change stream.
+const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
 /// Stages in order, with the collation, the variables and the time of their operation.
 #[derive(Debug, Clone, Default)]
@@ -62,6 +64,11 @@ impl Pipeline {
                 ));
             };
             let (name, spec) = entry;
+            // Storage executes it, behind the stages that run here.
+            if name == SPLIT && matches!(parsed.first(), Some(Stage::ChangeStream(_))) {
+                check_split(spec)?;
+                continue;
+            }
             parsed.extend(Stage::parse(name.as_str(), spec, settings)?);
         }
         check_order(&parsed)?;
@@ -132,6 +139,17 @@ impl Pipeline {
         check_order(&view.stages)?;
         view.settings = self.settings;
         Ok(view)
+    }
+}
+
+/// Checks the argument of `$changeStreamSplitLargeEvent`, `{}`.
+fn check_split(spec: RawBsonRef<'_>) -> Result<()> {
+    match spec {
+        RawBsonRef::Document(options) if options.is_empty() => Ok(()),
+        _ => Err(Error::new(
+            Code::TYPE_MISMATCH,
+            format!("{SPLIT} stage expects an empty document as argument"),
+        )),
     }
 }
 

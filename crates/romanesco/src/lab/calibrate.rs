@@ -34,7 +34,8 @@ const BUSY: f64 = 0.05;
     after_help = "The result is stored for this host, and every later run copies it: \
 an effect below the noise floor is never called a difference. Steps are measured as \
 long as those of the preset, so calibrate with the preset of the runs to judge. A floor of the \
-rate above 5 % is refused: the machine is busy (exit code 4).\n\nExample: romanesco lab \
+rate above 5 %, and a repeat that other programs disturbed, are refused: the machine is busy (exit \
+code 4).\n\nExample: romanesco lab \
 calibrate --aa 5 --target betree"
 )]
 pub(crate) struct Args {
@@ -122,6 +123,7 @@ fn measure(args: &Args, name: &str, out: &std::path::Path) -> Result<Calibration
     let noise = analysis::noise_floor(&repeats);
     if !args.allow_busy {
         refuse_busy(&noise)?;
+        refuse_disturbed(&repeats)?;
     }
     let count = u32::try_from(repeats.len()).unwrap_or(u32::MAX);
     Ok(Calibration::new(name, count, noise, device, caps))
@@ -140,6 +142,23 @@ fn refuse_busy(noise: &BTreeMap<String, f64>) -> Result<()> {
             ),
         )),
         _ => Ok(()),
+    }
+}
+
+/// Repeats that other programs disturbed show their noise, and not that of the machine.
+fn refuse_disturbed(repeats: &[StepSummary]) -> Result<()> {
+    let mut disturbed = repeats.iter().filter(|s| !s.disturbed().is_empty());
+    match disturbed.next() {
+        Some(step) => Err(Error::new(
+            ErrorKind::Inconclusive,
+            format!(
+                "the machine is busy, and nothing was stored: {} in repeat {}; end what else runs \
+                 here and calibrate again, or store it anyway with --allow-busy",
+                step.disturbed().join("; "),
+                step.repeat
+            ),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -166,7 +185,34 @@ fn print(calibration: &Calibration) {
 
 #[cfg(test)]
 mod tests {
+    use lab_report::record::Others;
+
     use super::*;
+
+    #[test]
+    fn disturbed_repeats_are_refused() {
+        let quiet = StepSummary {
+            repeat: 1,
+            ..StepSummary::default()
+        };
+        assert!(refuse_disturbed(std::slice::from_ref(&quiet)).is_ok());
+        let others = Others {
+            disturbed: vec!["other programs used 40 % of the CPU time".to_owned()],
+            ..Others::default()
+        };
+        let disturbed = StepSummary {
+            repeat: 2,
+            others: Some(others),
+            ..StepSummary::default()
+        };
+        let error = refuse_disturbed(&[quiet, disturbed]).unwrap_err();
+        assert_eq!(error.kind().exit_code(), 4);
+        let text = error.to_string();
+        assert!(
+            text.contains("busy") && text.contains("CPU time in repeat 2"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_busy_machine_is_refused() {

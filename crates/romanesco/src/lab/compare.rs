@@ -42,6 +42,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         say!("{}", serde_json::json!(comparison));
     } else {
         say!("{}", comparison.render());
+        for pair in runs.iter().flat_map(analysis::equal_targets) {
+            say!("{}", pair.text());
+        }
     }
     Ok(0)
 }

@@ -135,6 +135,9 @@ fn findings(out: &Path) -> Result<()> {
             ),
         }
     }
+    for pair in analysis::equal_targets(&record) {
+        note!("{}", pair.text());
+    }
     let beside = lab_report::published::beside(&record);
     for shape in beside.iter().flat_map(|b| &b.shapes) {
         note!("{}", shape.text());

@@ -22,7 +22,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 
 /// Write the report of the run in `run`; returns its path.
 pub(super) fn write(run: &Path, out: Option<&Path>) -> Result<PathBuf> {
-    let record = lab::run::load(run)?;
+    let mut record = lab::run::load(run)?;
+    store::load_counters(run, &mut record);
     let html =
         lab_report::report::render(&record).map_err(|e| Error::environment(e.to_string()))?;
     let path = out.map_or_else(|| run.join(store::REPORT), Path::to_path_buf);

@@ -92,6 +92,10 @@ pub(crate) struct Args {
     /// Number of runs per target, interleaved (A B B A) [default: 1]
     #[arg(long, env = "LAB_REPEATS")]
     repeats: Option<u32>,
+    /// Number of times that a repeat is run again if other programs disturbed it; 0 to keep it
+    /// [default: 1; at smoke 0]
+    #[arg(long, env = "LAB_REDO", value_name = "N")]
+    redo: Option<u32>,
     /// Random seed of the generated data [default: 42]
     #[arg(long, env = "LAB_SEED")]
     seed: Option<u64>,
@@ -216,6 +220,7 @@ impl Args {
             p99_ms: self.p99,
             time: self.time,
             repeats: self.repeats,
+            redo: self.redo,
             seed: self.seed,
             settle: self.settle,
             codec: self.codec,

@@ -71,6 +71,8 @@ impl Place {
         command
             .current_dir(self.0.path())
             .env("XDG_STATE_HOME", self.path("state"))
+            // Other programs run beside the tests.
+            .env("LAB_REDO", "0")
             .stdin(Stdio::null());
         command
     }

@@ -113,6 +113,29 @@ fn the_steps_keep_the_size_constant() {
 }
 
 #[test]
+fn equal_targets_make_an_aa_run() {
+    let place = Place::new();
+    let line = "run iibench-classic -t memory,memory --rows 2000 --repeats 2 --settle 0 --out run";
+    let ran = place.lab(line).exits(0);
+    assert!(
+        ran.err
+            .contains("A/A: memory#1 and memory#2 are the same target"),
+        "{}",
+        ran.err
+    );
+    let summary = place.whole("run");
+    for step in summary["steps"].as_array().unwrap() {
+        let others = &step["others"];
+        assert!(0 < others["cpus"].as_u64().unwrap(), "{others:#}");
+        assert!(others["disturbed"].is_array());
+    }
+    let compared = place.lab("compare run").exits(0).out;
+    assert!(compared.contains("A/A: memory#1"), "{compared}");
+    let page = place.text("run/report.html");
+    assert!(page.contains("A&#x2f;A run of memory"));
+}
+
+#[test]
 fn every_command_reads_the_results() {
     let place = Place::new();
     place

@@ -96,6 +96,18 @@ impl Writer {
         Writer { bytes: Vec::new() }
     }
 
+    /// A writer that continues after bytes without an end.
+    pub(super) fn resume(bytes: &[u8]) -> Writer {
+        let mut all = Vec::with_capacity(bytes.len() + 4);
+        all.extend_from_slice(bytes);
+        Writer { bytes: all }
+    }
+
+    /// Bytes written.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The bytes, ended.
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.bytes.push(END);
@@ -382,6 +394,11 @@ pub(super) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { rest: bytes }
+    }
+
+    /// Bytes that are not read yet.
+    pub(super) fn left(&self) -> usize {
+        self.rest.len()
     }
 
     /// Whether only the end follows.

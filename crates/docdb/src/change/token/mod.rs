@@ -29,7 +29,6 @@
 //! it writes no `_typeBits`, and ignores those of clients.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
 use bson::raw::cstr;
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, Uuid};
@@ -55,6 +54,8 @@ const DIGITS_MAX: usize = 4 * crate::limits::DOCUMENT_MAX + 4_096;
 #[derive(Clone, Debug)]
 pub struct Token {
     bytes: Vec<u8>,
+    /// The bytes before the number of the fragment, or before the end.
+    whole: usize,
     time: Timestamp,
     event: Option<Event>,
 }
@@ -80,11 +81,7 @@ impl Token {
         writer.integer(0);
         writer.boolean(false);
         writer.null();
-        Token {
-            bytes: writer.finish(),
-            time,
-            event: None,
-        }
+        Token::finish(writer, time, None)
     }
 
     /// The position of an event of `time`. `identifier` is `{operationType, documentKey}` or
@@ -101,14 +98,30 @@ impl Token {
             None => writer.null(),
         }
         writer.value(RawBsonRef::Document(identifier))?;
-        if let Some(fragment) = event.fragment {
+        Ok(Token::finish(writer, time, Some(event)))
+    }
+
+    /// The token of an event or mark, whose other components are written.
+    fn finish(mut writer: Writer, time: Timestamp, event: Option<Event>) -> Token {
+        let whole = writer.len();
+        if let Some(fragment) = event.as_ref().and_then(|event| event.fragment) {
             writer.integer(fragment);
         }
-        Ok(Token {
+        Token {
             bytes: writer.finish(),
+            whole,
             time,
-            event: Some(event),
-        })
+            event,
+        }
+    }
+
+    /// The position of a fragment of the event that the token stands for; that of the whole event
+    /// for none. A mark stays one.
+    #[must_use]
+    pub fn with_fragment(&self, fragment: Option<i64>) -> Token {
+        let whole = self.bytes.get(..self.whole).unwrap_or_default();
+        let event = self.event.clone().map(|event| Event { fragment, ..event });
+        Token::finish(Writer::resume(whole), self.time, event)
     }
 
     /// The token in a document of a client.
@@ -148,6 +161,7 @@ impl Token {
             return Err(Error::location(50_794, message));
         }
         let invalidate = reader.boolean().ok_or_else(malformed)?;
+        let mut whole = bytes.len().saturating_sub(1);
         let event = match kind {
             // Version 1 leaves the UUID out.
             MARK => {
@@ -162,6 +176,7 @@ impl Token {
                 uuid: reader.uuid_or_null().ok_or_else(malformed)?,
                 fragment: {
                     reader.pass_value().ok_or_else(malformed)?;
+                    whole = bytes.len() - reader.left();
                     reader.integer()
                 },
             }),
@@ -170,7 +185,12 @@ impl Token {
         if !reader.at_end() {
             return Err(malformed());
         }
-        Ok(Token { bytes, time, event })
+        Ok(Token {
+            bytes,
+            whole,
+            time,
+            event,
+        })
     }
 
     /// `{_data: HEX}`.
@@ -178,7 +198,8 @@ impl Token {
     pub fn to_document(&self) -> RawDocumentBuf {
         let mut digits = String::with_capacity(2 * self.bytes.len());
         for byte in &self.bytes {
-            write!(digits, "{byte:02X}").expect("writing to a string cannot fail");
+            digits.push(hex_digit(byte >> 4));
+            digits.push(hex_digit(byte & 0x0F));
         }
         let mut document = RawDocumentBuf::new();
         document.append(cstr!("_data"), digits);
@@ -224,6 +245,11 @@ fn head(time: Timestamp, kind: i64) -> Writer {
     writer.integer(VERSION);
     writer.integer(kind);
     writer
+}
+
+/// The upper-case digit of half a byte.
+fn hex_digit(half: u8) -> char {
+    char::from(half + if half < 10 { b'0' } else { b'A' - 10 })
 }
 
 /// The bytes of hexadecimal digits of either case.

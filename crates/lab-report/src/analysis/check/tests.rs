@@ -1,7 +1,7 @@
 //! Tests of the parent module.
 
 use super::*;
-use crate::fixture::{failed_step, run, step};
+use crate::fixture::{disturbed_step, failed_step, run, step};
 
 fn rules(texts: &[&str]) -> Vec<Rule> {
     texts.iter().map(|t| t.parse().unwrap()).collect()
@@ -163,5 +163,40 @@ fn differing_plans_are_no_base() {
     assert!(
         error.message.contains("no target of the base (lmdb)"),
         "{error}"
+    );
+}
+
+#[test]
+fn a_disturbed_repeat_leaves_its_rules_inconclusive() {
+    let disturbed = |name: &str, rates: [f64; 3]| {
+        let mut steps: Vec<_> = record(name, &rates).steps;
+        let last = disturbed_step("lmdb", 3, rates[2], "a backup");
+        steps[2].summary = Some(last);
+        RunRecord {
+            steps,
+            ..record(name, &rates)
+        }
+    };
+    let base = record("before", &[100.0, 101.0, 102.0]);
+    let rules = rules(&["ips<-5%", "stall_seconds>0"]);
+    // Neither a regression nor its absence is believed.
+    for rates in [[80.0, 81.0, 82.0], [100.0, 101.0, 102.0]] {
+        let run = disturbed("after", rates);
+        let found = check(&run, &base, &rules, false).unwrap();
+        assert_eq!(verdicts(&found), [CheckVerdict::Inconclusive; 2], "C6");
+        assert_eq!(found.outcome(), Outcome::Inconclusive);
+        let text = found.render();
+        let why = "after: lmdb load: repeat 3 was disturbed: a backup";
+        assert!(text.contains(why), "{text}");
+        assert!(!text.contains("too wide"), "{text}");
+    }
+    // A rule on the run alone does not depend on the base.
+    let quiet = record("after", &[100.0, 101.0, 102.0]);
+    let base = disturbed("before", [100.0, 101.0, 102.0]);
+    let found = check(&quiet, &base, &rules, false).unwrap();
+    assert_eq!(
+        verdicts(&found),
+        [CheckVerdict::Inconclusive, CheckVerdict::Ok],
+        "C6"
     );
 }

@@ -3,9 +3,9 @@
 use hdrhistogram::Histogram;
 
 use super::{Figure, far_apart};
+use crate::analysis::Clock;
 use crate::format;
 use crate::record::Operation;
-use crate::report::clock::Clock;
 use crate::report::model::{CellView, StepView, View};
 use crate::report::svg;
 

@@ -18,6 +18,7 @@ struct SelfCheck {
     figures: u32,
     width: u32,
     overflow: i32,
+    sideways: Vec<String>,
     errors: Vec<String>,
 }
 
@@ -105,6 +106,13 @@ fn draws(shape: &Shape) {
             "{} px wide",
             found.width
         );
+        if page == &path {
+            assert_eq!(
+                found.sideways,
+                Vec::<String>::new(),
+                "tables scroll sideways"
+            );
+        }
         assert!(found.drawn > 0);
         assert_eq!(found.canvases, found.drawn, "blank canvases at {most} px");
         assert_eq!(

@@ -1,7 +1,7 @@
 //! The content of the page, without a browser.
 
 use crate::analysis::{main_rates, summarize};
-use crate::record::{LoadKind, Main, Preset, RunRecord, StepRecord, StepState};
+use crate::record::{LoadKind, Main, Others, Preset, RunRecord, StepRecord, StepState};
 use crate::report::fixture::{Shape, run};
 use crate::report::{ReportError, render};
 
@@ -388,6 +388,69 @@ fn a_target_stopped_by_time_is_held_against_the_rows_it_wrote() {
         !verdict.contains("rocksdb was stopped"),
         "it ended by its operations"
     );
+    let headline = verdict.split("</h1>").next().unwrap();
+    assert!(headline.contains(" over the first "), "K2: {headline}");
+    let whole = verdict_of(|_| ());
+    let headline = whole.split("</h1>").next().unwrap();
+    assert!(!headline.contains("over the first"), "{headline}");
+}
+
+#[test]
+fn a_single_target_is_not_ranked() {
+    let mut record = run(&Shape::default());
+    record.manifest.plan.targets.truncate(1);
+    record.steps.retain(|step| {
+        let summary = step.summary.as_ref();
+        summary.is_some_and(|s| s.target == "lmdb")
+    });
+    let rates = |s: &StepRecord| (s.summary.clone().unwrap(), Vec::new());
+    let done: Vec<_> = record.steps.iter().map(rates).collect();
+    record.summary = summarize(&record.manifest, &done, true);
+    let page = markup(&render(&record).unwrap());
+    assert!(page.contains(">measured</span>"), "the state of the target");
+    for ranking in [
+        "of the fastest",
+        ">reference<",
+        "Compare with",
+        "class=\"rel",
+    ] {
+        assert!(!page.contains(ranking), "{ranking}");
+    }
+    let several = markup(&render(&run(&Shape::default())).unwrap());
+    assert!(several.contains("of the fastest") && several.contains("Compare with"));
+}
+
+#[test]
+fn a_disturbed_repeat_is_marked_and_decides_nothing() {
+    let mut record = run(&Shape::default());
+    let others = |cpu: f64| Others {
+        seconds: 60.0,
+        seconds_settled: 70.0,
+        cpus: 2,
+        cpu: Some(cpu),
+        ..Others::default()
+    };
+    for step in &mut record.steps {
+        let summary = step.summary.as_mut().unwrap();
+        let hit = summary.target == "rocksdb" && summary.repeat == 2;
+        summary.others = Some(others(if hit { 0.4 } else { 0.01 }).judged());
+    }
+    let page = render(&record).unwrap();
+    let verdict = section(&page, "verdict");
+    assert!(!verdict.contains("is faster"), "{verdict}");
+    assert!(
+        verdict.contains("Other programs disturbed 1 of "),
+        "{verdict}"
+    );
+    assert!(verdict.contains("other programs used 40 % of the CPU time"));
+    assert!(
+        verdict.contains("other programs disturbed repeats"),
+        "{verdict}"
+    );
+    let step = section(&page, "step-load");
+    assert!(step.contains("disturbed repeat 2 of rocksdb"), "{step}");
+    assert_eq!(step.matches("warn prose").count(), 1, "one mark");
+    assert!(step.contains("quiet"));
 }
 
 #[test]
@@ -412,7 +475,7 @@ fn the_generator_alone_wins_nothing() {
     let verdict = verdict_of(|record| {
         record.manifest.plan.targets[1].engine = "null".to_owned();
     });
-    assert!(verdict.contains("lmdb ran at"), "{verdict}");
+    assert!(verdict.contains("lmdb ran at"), "K1: {verdict}");
     assert!(verdict.contains("rocksdb keeps nothing: "), "{verdict}");
     assert!(verdict.contains(">ceiling</span>"), "{verdict}");
     assert!(!verdict.contains("rocksdb is fast"), "{verdict}");

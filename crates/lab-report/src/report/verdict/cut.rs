@@ -1,9 +1,9 @@
 //! Targets that ran out of time before they had done all operations: their numbers are those of the
 //! operations done, which are easier if a store slows down as it grows.
 
+use crate::analysis::Clock;
 use crate::format;
 use crate::record::{Ended, Main};
-use crate::report::clock::Clock;
 use crate::report::compare::times;
 use crate::report::model::{CellView, StepView, View};
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::analysis::{ComparisonRow, Flatness, Verdict, escaped, limits_of_caps};
+use crate::analysis::{ComparisonRow, Flatness, Verdict, equal_targets, escaped, limits_of_caps};
 use crate::format;
 use crate::report::compare::{self, times};
 use crate::report::model::{StepView, View};
@@ -49,6 +49,11 @@ impl Finding {
 pub(crate) fn findings(view: &View<'_>) -> Vec<Finding> {
     let fastest: Vec<Option<Finding>> = view.steps.iter().map(|s| fastest(view, s)).collect();
     let mut found = unusable(view);
+    found.extend(disturbed(view));
+    found.extend(equal_targets(view.run).iter().map(|pair| {
+        let class = if pair.wrong.is_empty() { "good" } else { "bad" };
+        Finding::new("A/A", class, format!("{}.", pair.text()), "summary")
+    }));
     found.extend(inconclusive(view, &fastest));
     for (step, first) in view.steps.iter().zip(fastest) {
         found.extend(first.filter(|f| worth_a_line(view, f)));
@@ -95,6 +100,27 @@ fn unusable(view: &View<'_>) -> Vec<Finding> {
     }
     found.extend(failed(view));
     found
+}
+
+/// The repeats that other programs disturbed, with the reasons of the first; one line.
+fn disturbed(view: &View<'_>) -> Option<Finding> {
+    let all: Vec<_> = view.steps.iter().flat_map(|s| &s.cells).collect();
+    let hit = all.iter().filter(|c| !c.summary.disturbed().is_empty());
+    let hit: Vec<_> = hit.collect();
+    let first = hit.first()?;
+    let summary = first.summary;
+    let text = format!(
+        "Other programs disturbed {} of {} steps and repeats, such as repeat {} of {} in {}: {}. \
+         Verdicts that depend on them are inconclusive; repeat the run on a machine that does \
+         nothing else.",
+        hit.len(),
+        all.len(),
+        summary.repeat,
+        view.name(first.target),
+        summary.step,
+        summary.disturbed().join("; ")
+    );
+    Some(Finding::new("disturbed", "warn", text, "tested"))
 }
 
 /// The failures; repeats of a step that failed for the same reason are listed once.
@@ -163,7 +189,8 @@ fn inconclusive(view: &View<'_>, fastest: &[Option<Finding>]) -> Option<Finding>
 fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let contest = Contest::of(view, step)?;
     let (name, at) = (view.name(contest.first), &step.plan.name);
-    let rate = format!("{} {}", format::number(contest.rate), step.unit());
+    let over = contest.over();
+    let rate = format!("{} {}{over}", format::number(contest.rate), step.unit());
     let Some((next, row)) = contest.next() else {
         let text = format!("{at}: {name} ran at {rate}; nothing else can be compared with it.");
         return Some(Finding::new(NOTE, "note", text, &step.id));
@@ -210,6 +237,8 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
 fn too_little(view: &View<'_>) -> &'static str {
     if view.run.manifest.plan.repeats < 2 {
         "a single repeat shows nothing of the noise between runs"
+    } else if disturbed(view).is_some() {
+        "other programs disturbed repeats; run it again on a machine that does nothing else"
     } else {
         "the noise between the repeats is too large; repeat more often, on a machine that does \
          nothing else"

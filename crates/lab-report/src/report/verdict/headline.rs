@@ -1,6 +1,7 @@
 //! The headline of a report, and the line below it: the main result, and the targets that had
 //! problems.
 
+use crate::analysis::equal_targets;
 use crate::format;
 use crate::record::Preset;
 use crate::report::compare::times;
@@ -16,6 +17,9 @@ const SMOKE: &str = "A smoke run shows that everything works; its numbers are of
 
 /// The headline.
 pub(crate) fn headline(view: &View<'_>) -> String {
+    if let Some(text) = of_equal_targets(view) {
+        return text;
+    }
     match view.steps.as_slice() {
         [] => "No step of this run came to its end".to_owned(),
         _ if view.run.manifest.plan.preset == Preset::Smoke => {
@@ -24,6 +28,26 @@ pub(crate) fn headline(view: &View<'_>) -> String {
         [step] => of_one(view, step),
         steps => of_many(view, steps),
     }
+}
+
+/// The headline of an A/A run: one whose targets are all the same, but for the generator.
+fn of_equal_targets(view: &View<'_>) -> Option<String> {
+    let all = view.run.manifest.plan.targets.iter();
+    let stores = all.filter(|target| !target.is_generator()).count();
+    let pairs = equal_targets(view.run);
+    if view.steps.is_empty() || stores != pairs.len() + 1 {
+        return None;
+    }
+    let engine = pairs.first()?.base.split('#').next()?.to_owned();
+    let wrong: usize = pairs.iter().map(|pair| pair.wrong.len()).sum();
+    let equal: usize = pairs.iter().map(|pair| pair.equal).sum();
+    let undecided: usize = pairs.iter().map(|pair| pair.undecided).sum();
+    let all = wrong + equal + undecided;
+    Some(match wrong {
+        0 => format!("A/A run of {engine}: none of {all} verdicts is wrong, {undecided} undecided"),
+        1 => format!("A/A run of {engine}: 1 of {all} verdicts is wrong"),
+        _ => format!("A/A run of {engine}: {wrong} of {all} verdicts are wrong"),
+    })
 }
 
 fn of_one(view: &View<'_>, step: &StepView<'_>) -> String {
@@ -38,27 +62,28 @@ fn of_one(view: &View<'_>, step: &StepView<'_>) -> String {
     let next = view.name(next);
     let equals = contest.equals();
     let ratio = row.and_then(|r| r.ratio).map(times);
+    let over = contest.over();
     match ratio {
         Some(ratio) if contest.won() && contest.rivals.len() == 1 => {
-            format!("{name} is faster than {next}: {ratio}\u{d7} its rate")
+            format!("{name} is faster than {next}: {ratio}\u{d7} its rate{over}")
         }
         Some(ratio) if contest.won() => {
-            format!("{name} is the fastest: {ratio}\u{d7} the rate of {next}, the next")
+            format!("{name} is the fastest: {ratio}\u{d7} the rate of {next}, the next{over}")
         }
         _ if !equals.is_empty() => {
             let mut names = vec![name];
             names.extend(equals.into_iter().map(|t| view.name(t)));
-            format!("No difference between {}", listed(&names))
+            format!("No difference between {}{over}", listed(&names))
         }
         Some(ratio) => format!(
-            "{name} ran at {ratio}\u{d7} the rate of {next}; the difference is inconclusive"
+            "{name} ran at {ratio}\u{d7} the rate of {next}{over}; the difference is inconclusive"
         ),
         None => format!("{name} and {next} cannot be compared"),
     }
 }
 
 fn of_many(view: &View<'_>, steps: &[StepView<'_>]) -> String {
-    let contests: Vec<Contest<'_>> = steps.iter().filter_map(|s| Contest::of(view, s)).collect();
+    let contests: Vec<Contest> = steps.iter().filter_map(|s| Contest::of(view, s)).collect();
     let wins = |target: usize| {
         let won = contests.iter().filter(|c| c.won() && c.first == target);
         won.count()

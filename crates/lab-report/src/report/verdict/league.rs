@@ -37,6 +37,8 @@ pub(crate) struct League {
     pub(crate) href: String,
     pub(crate) about: String,
     pub(crate) unit: String,
+    /// Whether the run has a single target: there is nothing to rank.
+    pub(crate) alone: bool,
     pub(crate) rows: Vec<Rank>,
     pub(crate) tags: Vec<String>,
 }
@@ -79,14 +81,23 @@ pub(crate) fn league(view: &View<'_>, step: &StepView<'_>) -> League {
         .collect();
     tags.sort_unstable();
     tags.dedup();
+    let alone = view.targets.len() == 1;
     let row = |(target, row): &(usize, Option<&ComparisonRow>)| {
-        rank(view, step, *target, *row, best == Some(*target), least)
+        let mut rank = rank(view, step, *target, *row, best == Some(*target), least);
+        if alone {
+            rank.interval = of_rate(step, *target);
+            if step.usable(*target) {
+                "measured".clone_into(&mut rank.word);
+            }
+        }
+        rank
     };
     League {
         step: step.plan.name.clone(),
         href: step.id.clone(),
         about: step.plan.about.clone(),
         unit: step.unit().to_owned(),
+        alone,
         rows: pairs.iter().map(row).collect(),
         tags,
     }
@@ -125,6 +136,16 @@ fn rank(
         word,
         class,
     }
+}
+
+/// The 95 % interval of the rate of a target.
+fn of_rate(step: &StepView<'_>, target: usize) -> String {
+    let result = step.results.get(target).copied().flatten();
+    let estimate = result.and_then(|r| r.estimates.get("rate_mean"));
+    estimate.map_or(format::MISSING.to_owned(), |e| {
+        let ends = [e.low, e.high].map(format::number);
+        ends.join(" \u{2013} ")
+    })
 }
 
 /// The verdict on a target, and its style class.

@@ -12,7 +12,7 @@ use super::headline::listed;
 /// What is compared, and its value for a target.
 type Term = (&'static str, fn(&TargetSpec, &TargetRecord) -> String);
 
-const TERMS: [Term; 5] = [
+const TERMS: [Term; 6] = [
     ("the engine runs", |spec, _| runs(spec).to_owned()),
     // A sentence, with marks of its own.
     ("a commit is", |_, record| {
@@ -26,6 +26,9 @@ const TERMS: [Term; 5] = [
         if record.direct_io { "bypassed" } else { "used" }.to_owned()
     }),
     ("compression", |_, record| record.compression.clone()),
+    ("protection from torn pages", |_, record| {
+        record.torn_pages().0.to_owned()
+    }),
 ];
 
 fn runs(spec: &TargetSpec) -> &'static str {
@@ -66,7 +69,11 @@ pub(crate) fn terms(view: &View<'_>) -> String {
     };
     let unequal: Vec<String> = TERMS.iter().filter_map(unequal).collect();
     match unequal.is_empty() {
-        true => "Equal terms: place, commits, cache, page cache and compression".to_owned(),
+        true => {
+            "Equal terms: place, commits, cache, page cache, compression and protection from torn \
+                 pages"
+                .to_owned()
+        }
         false => format!("Unequal terms: {}", unequal.join("; ")),
     }
 }
@@ -96,6 +103,16 @@ mod tests {
         }
         let line = terms(&View::new(&run));
         assert!(line.starts_with("Equal terms"), "{line}");
+        // The kinds are compared, and not the clauses.
+        "not needed: copied on write".clone_into(&mut run.targets[0].torn_pages);
+        assert!(terms(&View::new(&run)).starts_with("Equal terms"), "V1");
+        "switched off: innodb_doublewrite=OFF".clone_into(&mut run.targets[0].torn_pages);
+        let line = terms(&View::new(&run));
+        let torn = "protection from torn pages switched off (lmdb), not needed (";
+        assert!(line.contains(torn), "{line}");
+        run.targets[0].torn_pages.clear();
+        let line = terms(&View::new(&run));
+        assert!(line.contains("torn pages not recorded (lmdb)"), "{line}");
         run.targets[0].cache_bytes *= 2;
         let line = terms(&View::new(&run));
         assert!(line.contains("cache 256M (lmdb), 128M ("), "{line}");

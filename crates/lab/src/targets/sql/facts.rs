@@ -22,7 +22,11 @@ pub(super) fn gather(wire: &mut dyn Wire, address: &Address) -> Result<ServerFac
         ..ServerFacts::default()
     };
     let engine = address.engine;
-    facts.notes.push(engine.torn_writes().to_owned());
+    let settings = &facts.settings;
+    facts.torn_pages = Some(engine.torn_pages(|name| {
+        let found = settings.iter().find(|setting| setting.name == name)?;
+        Some(found.value.clone())
+    }));
     facts.notes.extend(stats::unreported(wire, engine));
     if engine == Engine::MyRocks {
         let asked = wire.all("SHOW GLOBAL VARIABLES LIKE 'rocksdb_git_hash'", Vec::new());

@@ -14,6 +14,17 @@ impl Clock {
         Clock(std::iter::once((0.0, 0.0)).chain(points).collect())
     }
 
+    /// Rows at the end of the load.
+    pub(crate) fn rows(&self) -> u64 {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "made from a number of this type"
+        )]
+        let rows = self.0.last().map_or(0, |p| p.0 as u64);
+        rows
+    }
+
     /// Seconds until `rows` rows were written; `None` if they never were.
     pub(crate) fn at(&self, rows: f64) -> Option<f64> {
         let after = self.0.iter().position(|p| p.0 >= rows * (1.0 - 1e-9))?;
