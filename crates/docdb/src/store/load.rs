@@ -20,7 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::{self, Log};
+use crate::oplog::Log;
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -43,10 +43,7 @@ impl Store {
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(
-                engine.as_ref(),
-                ensure(engine.as_ref(), oplog::TREE)?,
-            )?),
+            true => Some(Log::open(engine.as_ref(), options.oplog_limits)?),
             false => None,
         };
         let store = Store {

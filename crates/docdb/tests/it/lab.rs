@@ -177,6 +177,11 @@ fn open(factory: &'static dyn Factory, directory: &TempDir) -> Arc<Store> {
     let engine = factory.open(&path, &EngineOptions::default()).unwrap();
     let options = Options {
         oplog: true,
+        // Small segments, so that the oplog of most tests has several.
+        oplog_limits: docdb::oplog::Limits {
+            segment_bytes: 4096,
+            ..docdb::oplog::Limits::default()
+        },
         ..Options::default()
     };
     Store::open(Arc::from(engine), options).unwrap()

@@ -21,6 +21,7 @@ mod moment;
 mod oplog;
 mod random;
 mod replay;
+mod segments;
 mod session;
 mod stats;
 mod transaction;

@@ -1,11 +1,13 @@
 //! `$changeStream` as a cursor of a store.
 
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::{Context, Waker};
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
-use docdb::{Batch, CollectionOptions, GetMore, InsertOptions, Namespace, View};
+use docdb::{Batch, CollectionOptions, GetMore, Namespace, View};
 
 use super::{everything, on};
 use crate::lab::{Lab, documents, ns, of, on_each, op, raw};
@@ -197,31 +199,39 @@ fn the_current_document_is_looked_up() {
     });
 }
 
-/// A wait ends with the event that another thread writes.
+/// A wait ends with the next entry; after one of another collection the stream waits again.
 #[test]
-fn a_get_more_waits_for_an_event() {
+fn a_get_more_without_events_waits_for_entries() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         let first = watch(lab, &on("c"), &stream(doc! {})).unwrap();
-        let store = Arc::clone(&lab.store);
-        let writer = stdx::sync::spawn("writer", move || {
-            for coll in ["other", "c"] {
-                let document = raw(&doc! { "_id": 1 });
-                let options = InsertOptions::default();
-                store
-                    .insert(&op(), &ns(coll), &[&document], options)
-                    .unwrap();
-            }
-        })
-        .unwrap();
-        let request = GetMore {
-            id: first.id,
-            ns: first.ns.clone(),
-            batch_size: None,
-            await_time: Some(Duration::from_secs(600)),
+        let more = |waited| {
+            let request = GetMore {
+                id: first.id,
+                ns: first.ns.clone(),
+                batch_size: None,
+                waits: true,
+                waited,
+            };
+            lab.store.get_more(&op(), &request).unwrap()
         };
-        let batch = lab.store.get_more(&op(), &request).unwrap();
-        writer.join().unwrap();
+        let mut ready = |awaits: &mut Option<docdb::Awaiting>| {
+            let mut context = Context::from_waker(Waker::noop());
+            let awaiting = Pin::new(awaits.as_mut().unwrap());
+            awaiting.poll(&mut context).is_ready()
+        };
+        let mut batch = more(false);
+        assert_eq!(ids(&batch), []);
+        assert!(!ready(&mut batch.awaits));
+        lab.insert(&ns("other"), &[doc! { "_id": 1 }]);
+        assert!(ready(&mut batch.awaits));
+        let mut batch = more(true);
+        assert_eq!(ids(&batch), []);
+        assert!(!ready(&mut batch.awaits));
+        lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
+        assert!(ready(&mut batch.awaits));
+        let batch = more(true);
+        assert!(batch.awaits.is_none());
         assert_eq!(ids(&batch), [1]);
     });
 }

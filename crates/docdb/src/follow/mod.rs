@@ -1,0 +1,7 @@
+//! Following the oplog: reading it, and keeping it within its limits.
+
+mod reader;
+mod retain;
+
+pub use reader::{OplogPin, OplogReader};
+pub(crate) use retain::start;
