@@ -14,7 +14,7 @@ use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, Ordering};
 
 /// The writes of one collection.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Writes {
     /// The number of the store's last commit that may have written here, including failed commits.
     /// Zero when the store is opened.
@@ -22,7 +22,7 @@ pub(crate) struct Writes {
     waits: Mutex<Waits>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Waits {
     /// The number of the last wait that was registered.
     number: u64,
@@ -49,6 +49,7 @@ impl Writes {
 
 /// A wait for documents: a future that is ready once they may be there. Dropping it gives it up.
 /// It ends for every write of the collection, so what was waited for may still be missing.
+#[derive(Debug)]
 pub struct Awaiting {
     writes: Arc<Writes>,
     /// The last commit that was read.
@@ -92,12 +93,6 @@ impl Drop for Awaiting {
         if let Some(number) = self.number {
             self.writes.waits.lock().wakers.remove(&number);
         }
-    }
-}
-
-impl std::fmt::Debug for Awaiting {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Awaiting({})", self.seen)
     }
 }
 
