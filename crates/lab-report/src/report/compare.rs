@@ -8,6 +8,9 @@ use crate::record::RunRecord;
 
 use crate::format;
 
+/// An interval whose ends differ by this factor says nothing, whatever its digits.
+const WIDE: f64 = 100.0;
+
 /// Every target of a run against every other one, by step.
 #[derive(Default)]
 pub(crate) struct Comparisons {
@@ -62,7 +65,15 @@ pub(crate) fn class(verdict: Option<Verdict>) -> &'static str {
 /// `95 % interval 1.60 to 2.01`; `None` where no interval is known.
 pub(crate) fn interval(row: &ComparisonRow) -> Option<String> {
     let (low, high) = (row.low?, row.high?);
-    Some(format!("95 % interval {} to {}", times(low), times(high)))
+    Some(match is_wide(low, high) {
+        true => "95 % interval too wide to show".to_owned(),
+        false => format!("95 % interval {} to {}", times(low), times(high)),
+    })
+}
+
+/// Whether the ends of an interval are so far apart that their digits say nothing.
+pub(crate) fn is_wide(low: f64, high: f64) -> bool {
+    low * WIDE <= high
 }
 
 /// The weaknesses of a comparison, as words for badges. `floor_known`: the host was calibrated for
@@ -122,6 +133,12 @@ mod tests {
         assert_eq!(back.verdict, Some(Verdict::Slower));
         assert_eq!(class(back.verdict), "bad");
         assert!(interval(back).unwrap().starts_with("95 % interval 0.7"));
+        let wide = ComparisonRow {
+            low: Some(1e-9),
+            high: Some(1e9),
+            ..back.clone()
+        };
+        assert_eq!(interval(&wide).unwrap(), "95 % interval too wide to show");
         assert_eq!(
             caveats(back, false),
             ["uncalibrated: floor of 2.0 % assumed"]

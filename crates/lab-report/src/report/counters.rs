@@ -2,7 +2,8 @@
 //! values.
 //!
 //! - G1. A counter that never falls is drawn as its growth per second, one that falls somewhere (a
-//!   gauge) as its value. Sizes of the cache are gauges even if they only grow.
+//!   gauge) as its value. Sizes (`_bytes`) are gauges even if they only grow, but for what was
+//!   written and read.
 //! - G2. Counters that do not change during the step are left out, and counted.
 
 use crate::format;
@@ -71,7 +72,7 @@ fn changes(counter: &CounterSeries) -> bool {
 
 /// G1.
 fn is_gauge(counter: &CounterSeries) -> bool {
-    let size = counter.counter.starts_with("cache.") && counter.counter.ends_with("_bytes");
+    let size = 1 < class(&counter.counter) && counter.counter.ends_with("_bytes");
     size || counter.points.windows(2).any(|w| match w {
         [(_, before), (_, after)] => after < before,
         _ => false,
@@ -150,8 +151,11 @@ mod tests {
             ("7.00", "value"),
             "G1"
         );
-        let cache = row(&series("cache.used_bytes", &[1, 2, 3]), 0);
-        assert_eq!(cache[5].text, "value", "G1");
+        for size in ["cache.used_bytes", "file_bytes"] {
+            assert_eq!(row(&series(size, &[1, 2, 3]), 0)[5].text, "value", "G1");
+        }
+        let read = row(&series("read.page_bytes", &[1, 2, 3]), 0);
+        assert_eq!(read[5].text, "growth per second", "G1");
     }
 
     #[test]

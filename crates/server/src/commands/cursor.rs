@@ -47,6 +47,9 @@ pub(super) fn answer(request: &Call<'_>, reply: &mut Builder, name: &str, batch:
         .size(batch.documents.len());
     reply.open_document("cursor");
     reply.documents(name, batch.documents.iter().map(|document| &**document));
+    if let Some(resume) = &batch.resume {
+        reply.document("postBatchResumeToken", resume);
+    }
     if name == "firstBatch" {
         at_time(request, reply);
         opened(request, batch);

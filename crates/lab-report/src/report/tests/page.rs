@@ -408,6 +408,10 @@ fn a_single_target_is_not_ranked() {
     record.summary = summarize(&record.manifest, &done, true);
     let page = markup(&render(&record).unwrap());
     assert!(page.contains(">measured</span>"), "the state of the target");
+    assert!(!page.contains("nothing else can be compared"));
+    record.manifest.plan.preset = Preset::Smoke;
+    let smoke = markup(&render(&record).unwrap());
+    assert!(smoke.contains("lmdb ran at") && !smoke.contains("which target is faster"));
     for ranking in [
         "of the fastest",
         ">reference<",

@@ -191,6 +191,10 @@ fn fastest(view: &View<'_>, step: &StepView<'_>) -> Option<Finding> {
     let (name, at) = (view.name(contest.first), &step.plan.name);
     let over = contest.over();
     let rate = format!("{} {}{over}", format::number(contest.rate), step.unit());
+    if view.targets.len() == 1 {
+        // Its rate stands above.
+        return None;
+    }
     let Some((next, row)) = contest.next() else {
         let text = format!("{at}: {name} ran at {rate}; nothing else can be compared with it.");
         return Some(Finding::new(NOTE, "note", text, &step.id));

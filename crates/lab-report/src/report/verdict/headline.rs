@@ -15,6 +15,10 @@ use super::findings::fallen;
 const SMOKE: &str = "A smoke run shows that everything works; its numbers are of too little data \
                      and time to say which target is faster";
 
+/// The same for a single target.
+const SMOKE_ALONE: &str = "A smoke run shows that everything works; its numbers are of too little \
+                           data and time to say how fast a target is";
+
 /// The headline.
 pub(crate) fn headline(view: &View<'_>) -> String {
     if let Some(text) = of_equal_targets(view) {
@@ -22,7 +26,7 @@ pub(crate) fn headline(view: &View<'_>) -> String {
     }
     match view.steps.as_slice() {
         [] => "No step of this run came to its end".to_owned(),
-        _ if view.run.manifest.plan.preset == Preset::Smoke => {
+        _ if view.run.manifest.plan.preset == Preset::Smoke && 1 < view.targets.len() => {
             "A smoke run names no target as the fastest".to_owned()
         }
         [step] => of_one(view, step),
@@ -131,7 +135,12 @@ pub(crate) fn beside(view: &View<'_>) -> String {
         (!clauses.is_empty()).then(|| format!("{} {}", view.name(target), listed(&clauses)))
     };
     let all = (0..view.targets.len()).filter_map(of);
-    let smoke = (view.run.manifest.plan.preset == Preset::Smoke).then(|| SMOKE.to_owned());
+    let text = if view.targets.len() == 1 {
+        SMOKE_ALONE
+    } else {
+        SMOKE
+    };
+    let smoke = (view.run.manifest.plan.preset == Preset::Smoke).then(|| text.to_owned());
     let all: Vec<String> = smoke.into_iter().chain(all).collect();
     all.join("; ")
 }

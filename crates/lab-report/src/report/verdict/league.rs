@@ -127,7 +127,10 @@ fn rank(
         spark: spark(view, step, target).unwrap_or_default(),
         ratio,
         interval: ends.map_or(String::new(), |(low, high)| {
-            format!("{} \u{2013} {}", times(low), times(high))
+            match compare::is_wide(low, high) {
+                true => "too wide".to_owned(),
+                false => format!("{} \u{2013} {}", times(low), times(high)),
+            }
         }),
         mark: row
             .filter(|_| !ceiling)
