@@ -56,9 +56,8 @@ fn a_cursor_follows_the_oplog_and_each_batch_has_its_token() {
         lab.insert(&ns("other"), &[doc! { "_id": 9 }]);
         lab.insert(&ns("c"), &some[5..]);
         let mut all = Vec::new();
-        let mut batch = first.clone();
+        let mut batch = more(lab, &first, 2);
         loop {
-            batch = more(lab, &batch, 2);
             assert_ne!(batch.id, 0);
             let Some(last) = documents(&batch).pop() else {
                 break;
@@ -69,6 +68,7 @@ fn a_cursor_follows_the_oplog_and_each_batch_has_its_token() {
             all.extend(ids(&batch));
             let there: Vec<i32> = (1..8).filter(|id| !all.contains(id)).collect();
             assert_eq!(ids(&rest), there, "C1: the rest on {}", lab.engine());
+            batch = more(lab, &batch, 2);
         }
         assert_eq!(all, [1, 2, 3, 4, 5, 6, 7]);
         let again = stream(doc! { "startAfter": resume(&first) });
@@ -215,18 +215,18 @@ fn a_get_more_without_events_waits_for_entries() {
             };
             lab.store.get_more(&op(), &request).unwrap()
         };
-        let mut ready = |awaits: &mut Option<docdb::Awaiting>| {
+        let ready = |awaits: &mut Option<docdb::Awaiting>| {
             let mut context = Context::from_waker(Waker::noop());
             let awaiting = Pin::new(awaits.as_mut().unwrap());
             awaiting.poll(&mut context).is_ready()
         };
         let mut batch = more(false);
-        assert_eq!(ids(&batch), []);
+        assert!(batch.documents.is_empty());
         assert!(!ready(&mut batch.awaits));
         lab.insert(&ns("other"), &[doc! { "_id": 1 }]);
         assert!(ready(&mut batch.awaits));
         let mut batch = more(true);
-        assert_eq!(ids(&batch), []);
+        assert!(batch.documents.is_empty());
         assert!(!ready(&mut batch.awaits));
         lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
         assert!(ready(&mut batch.awaits));
