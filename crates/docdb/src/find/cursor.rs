@@ -49,7 +49,7 @@ impl FindCursor {
         let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
         let mut collector = Collector::new(request.wanted(), self.pending.take());
         // Taken before reading, so that any later write wakes the wait.
-        let mut writes = writes_seen(store);
+        let mut writes = writes_seen(store, &self.collection);
         loop {
             let (executor, collection) = (&mut self.executor, &self.collection);
             let over = with_view(store, op, &mut |view| {
@@ -73,7 +73,7 @@ impl FindCursor {
                 return Ok((collector, false));
             }
             let begun = stdx::time::now();
-            let waited = wait(store, op, writes, deadline);
+            let waited = wait(store, op, (&self.collection, writes), deadline);
             if let Some(examined) = &op.examined {
                 examined.waits(begun.elapsed());
             }
@@ -97,20 +97,31 @@ impl Cursor for FindCursor {
 }
 
 /// Wait for a write in short slices, so that a killed operation ends.
-fn wait(store: &Store, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
+fn wait(
+    store: &Store,
+    op: &Op<'_>,
+    (collection, seen): (&Collection, u64),
+    deadline: Instant,
+) -> Result<u64> {
     const SLICE: Duration = Duration::from_millis(100);
     loop {
         op.check()?;
-        let now = stdx::time::now();
+        let until = deadline.min(stdx::time::now() + SLICE);
         meter::rest();
-        let count = store.wait_for_writes(seen, deadline.min(now + SLICE));
+        let count = match collection.is_oplog() {
+            true => store.wait_for_entries(seen, until),
+            false => store.wait_for_writes(seen, until),
+        };
         if count != seen || deadline <= stdx::time::now() {
             return Ok(count);
         }
     }
 }
 
-/// The number of writes so far, to wait from.
-fn writes_seen(store: &Store) -> u64 {
-    store.wait_for_writes(u64::MAX, stdx::time::now())
+/// The number of writes so far, or the visible time of the oplog, to wait from.
+fn writes_seen(store: &Store, collection: &Collection) -> u64 {
+    match collection.is_oplog() {
+        true => store.wait_for_entries(u64::MAX, stdx::time::now()),
+        false => store.wait_for_writes(u64::MAX, stdx::time::now()),
+    }
 }

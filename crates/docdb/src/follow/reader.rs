@@ -209,6 +209,14 @@ impl Store {
         Some(self.oplog()?.visible())
     }
 
+    /// Wait until the visible time, as a number, is after `seen`, or until `deadline`; returns it.
+    pub(crate) fn wait_for_entries(&self, seen: u64, deadline: Instant) -> u64 {
+        let Some(oplog) = self.oplog() else {
+            return seen;
+        };
+        segment::number(oplog.wait(segment::from_number(seen), deadline))
+    }
+
     /// The number of oplog entries and their bytes; `None` without an oplog.
     #[must_use]
     pub fn oplog_totals(&self) -> Option<(u64, u64)> {

@@ -22,6 +22,7 @@ use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{self, Limits, Segments};
 use super::slots::{Oldest, Slot, Slots};
+use crate::collection::Core;
 use crate::error;
 
 /// The term of all entries: a set of one member elects that member once.
@@ -31,7 +32,6 @@ const TERM: i64 = 1;
 const GROUPS: &str = "admin";
 
 /// The oplog of a store.
-#[derive(Debug)]
 pub(crate) struct Log {
     slots: Slots,
     /// Locked under the lock of the slots.
@@ -39,12 +39,13 @@ pub(crate) struct Log {
     /// Segments whose trees are still to be dropped, in order. Held while segments are made and
     /// removed.
     pub(crate) removed: Mutex<VecDeque<u64>>,
+    /// The shared parts of the collection that shows it.
+    core: Arc<Core>,
     /// Notified whenever a slot has ended.
     ended: (Mutex<()>, Condvar),
 }
 
 /// The reserved times of a transaction, with what it puts. It ends after the commit.
-#[derive(Debug)]
 #[must_use = "the times are reserved until it is dropped"]
 pub(crate) struct Reserved<'l> {
     log: &'l Log,
@@ -61,10 +62,16 @@ impl Log {
     /// Errors of the engine; damaged segments.
     pub(crate) fn open(engine: &dyn Engine, limits: Limits) -> Result<Log> {
         let segments = Segments::open(engine, limits)?;
+        let (mut entries, mut bytes) = (0, 0);
+        for placed in segments.all() {
+            entries += placed.segment.entries();
+            bytes += placed.segment.document_bytes();
+        }
         Ok(Log {
             slots: Slots::new(segments.last()),
             segments: Mutex::new(segments),
             removed: Mutex::new(VecDeque::new()),
+            core: super::collection::core(entries, bytes),
             ended: (Mutex::new(()), Condvar::new()),
         })
     }
@@ -112,6 +119,11 @@ impl Log {
         self.slots.visible()
     }
 
+    /// The shared parts of the collection that shows it.
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     /// The oldest open slot.
     pub(crate) fn oldest_slot(&self) -> Option<Oldest> {
         self.slots.oldest()
@@ -146,7 +158,11 @@ impl Reserved<'_> {
     /// End it after a commit, or a commit that failed.
     pub(crate) fn end(mut self, committed: bool) {
         if committed {
-            self.put.clear();
+            for (_, entries, bytes) in self.put.drain(..) {
+                let documents = segment::document_bytes(entries, bytes);
+                let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+                self.log.core.counts.show(whole(entries), whole(documents));
+            }
         }
     }
 }

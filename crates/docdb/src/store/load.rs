@@ -66,6 +66,7 @@ impl Store {
             parts,
         };
         let temporary = store.load_catalog()?;
+        store.show_oplog();
         Ok((store, temporary))
     }
 
