@@ -287,6 +287,15 @@ impl Store {
         self.catalog.store(Arc::new(next));
     }
 
+    /// Show the oplog, if there is one, as a collection of the catalog.
+    pub(crate) fn show_oplog(&self) {
+        if let Some(collection) = self.oplog_collection() {
+            let _changes = self.changes.lock();
+            let ns = collection.ns().clone();
+            self.set_catalog(self.catalog().with(ns, Named::Collection(collection)));
+        }
+    }
+
     /// Create a tree.
     pub(crate) fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {
         self.engine

@@ -35,6 +35,9 @@ pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level};
 pub use view::View;
 
+/// The tree of the oplog's records, which no engine has: engines count their trees from zero.
+pub(crate) const OPLOG: TreeId = TreeId(u32::MAX);
+
 /// One state of a collection's definition.
 pub struct Collection {
     ns: Namespace,
@@ -127,6 +130,7 @@ impl Collection {
         self.plans.space(&Definition {
             indexes: &self.indexes,
             clustered: self.options.clustered.as_deref(),
+            oplog: self.is_oplog(),
             collation: self.options.collation.as_ref(),
             collate: self.collation.as_ref(),
         })
@@ -179,6 +183,12 @@ impl Collection {
     #[must_use]
     pub fn is_clustered(&self) -> bool {
         self.options.clustered.is_some()
+    }
+
+    /// Whether it is the oplog.
+    #[must_use]
+    pub fn is_oplog(&self) -> bool {
+        self.records() == OPLOG
     }
 
     /// Whether it is capped: the oldest documents are removed when it is full.

@@ -58,6 +58,7 @@ impl Store {
         changes: Changes<'s>,
     ) -> Result<Option<Change<'s>>> {
         let collection = self.existing(ns)?;
+        collection.check_changeable()?;
         if !is_same(&collection, found) {
             return Ok(None);
         }

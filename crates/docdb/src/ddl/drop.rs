@@ -12,8 +12,8 @@ use crate::collection::{Collection, remove_counts};
 use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
-use crate::oplog::Noted;
 use crate::oplog::entry::Command;
+use crate::oplog::{Noted, fixed};
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -50,6 +50,7 @@ impl Store {
                 self.set_catalog(self.catalog().without(ns));
                 return Ok(true);
             }
+            Some(Named::Collection(found)) if found.is_oplog() => return Err(fixed("drop")),
             Some(Named::Collection(_)) => {}
         }
         let change = match self.begin_change(op, ns) {
@@ -74,6 +75,10 @@ impl Store {
     /// As [`Store::drop_collection`].
     pub fn drop_database(&self, op: &Op<'_>, db: &str) -> Result<bool> {
         let catalog = self.catalog();
+        if self.oplog().is_some() && db == "local" {
+            let message = "Cannot drop 'local' database while replication is active";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
         let names: Vec<Namespace> = catalog.in_database(db).map(|(ns, _)| ns.clone()).collect();
         for ns in &names {
             self.drop_collection(op, ns)?;

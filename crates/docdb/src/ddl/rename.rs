@@ -8,7 +8,7 @@ use super::change::{Change, is_same, outside};
 use crate::catalog::{Named, stored_key};
 use crate::collection::{Alone, Collection};
 use crate::error;
-use crate::oplog::{Noted, is_replicated};
+use crate::oplog::{Noted, fixed, is_replicated};
 use crate::store::{Store, is_view};
 use crate::txn::Op;
 
@@ -36,6 +36,11 @@ impl Store {
             ));
         }
         super::create::check_new(to)?;
+        for ns in [from, to] {
+            if self.collection(ns).is_some_and(|found| found.is_oplog()) {
+                return Err(fixed("rename"));
+            }
+        }
         self.check_members(from, to)?;
         if self.lookup(from).is_none() {
             let message = format!("Source collection {from} does not exist");

@@ -2,6 +2,8 @@
 
 mod reader;
 mod retain;
+mod seen;
+mod shown;
 
 pub use reader::{OplogPin, OplogReader};
 pub(crate) use retain::start;

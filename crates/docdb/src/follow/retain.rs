@@ -45,6 +45,9 @@ impl Store {
             let Some(oldest) = oldest else {
                 break;
             };
+            let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            let (entries, bytes) = (oldest.entries(), oldest.document_bytes());
+            oplog.core().counts.show(-whole(entries), -whole(bytes));
             removed.push_back(oldest.number());
         }
         self.drop_segments(&mut removed);
@@ -89,6 +92,7 @@ impl Store {
     pub fn set_oplog_limits(&self, change: impl FnOnce(&mut Limits)) {
         if let Some(oplog) = self.oplog() {
             change(&mut oplog.segments().limits);
+            self.show_oplog();
         }
     }
 

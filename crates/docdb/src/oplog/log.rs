@@ -22,8 +22,9 @@ use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{self, Limits, Segments};
 use super::slots::{Oldest, Slot, Slots};
+use crate::collection::Core;
 use crate::error;
-use crate::writes::{Awaiting, Writes};
+use crate::writes::Awaiting;
 
 /// The term of all entries: a set of one member elects that member once.
 const TERM: i64 = 1;
@@ -32,7 +33,6 @@ const TERM: i64 = 1;
 const GROUPS: &str = "admin";
 
 /// The oplog of a store.
-#[derive(Debug)]
 pub(crate) struct Log {
     slots: Slots,
     /// Locked under the lock of the slots.
@@ -40,14 +40,13 @@ pub(crate) struct Log {
     /// Segments whose trees are still to be dropped, in order. Held while segments are made and
     /// removed.
     pub(crate) removed: Mutex<VecDeque<u64>>,
+    /// The shared parts of the collection that shows it.
+    core: Arc<Core>,
     /// Notified whenever a slot has ended.
     ended: (Mutex<()>, Condvar),
-    /// The visible times, for those who wait without a thread.
-    writes: Arc<Writes>,
 }
 
 /// The reserved times of a transaction, with what it puts. It ends after the commit.
-#[derive(Debug)]
 #[must_use = "the times are reserved until it is dropped"]
 pub(crate) struct Reserved<'l> {
     log: &'l Log,
@@ -64,12 +63,17 @@ impl Log {
     /// Errors of the engine; damaged segments.
     pub(crate) fn open(engine: &dyn Engine, limits: Limits) -> Result<Log> {
         let segments = Segments::open(engine, limits)?;
+        let (mut entries, mut bytes) = (0, 0);
+        for placed in segments.all() {
+            entries += placed.segment.entries();
+            bytes += placed.segment.document_bytes();
+        }
         Ok(Log {
             slots: Slots::new(segments.last()),
             segments: Mutex::new(segments),
             removed: Mutex::new(VecDeque::new()),
+            core: super::collection::core(entries, bytes),
             ended: (Mutex::new(()), Condvar::new()),
-            writes: Arc::default(),
         })
     }
 
@@ -119,7 +123,12 @@ impl Log {
     /// A wait for the visible time to move. It begins now: entries that are visible must be read
     /// after this call.
     pub(crate) fn awaiting(&self) -> Awaiting {
-        Awaiting::new(&self.writes, self.writes.last())
+        Awaiting::new(&self.core.writes, self.core.writes.last())
+    }
+
+    /// The shared parts of the collection that shows it.
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
     }
 
     /// The oldest open slot.
@@ -152,16 +161,15 @@ impl Log {
     }
 }
 
-/// A time as a number in the same order.
-fn number(time: Timestamp) -> u64 {
-    u64::from(time.time) << 32 | u64::from(time.increment)
-}
-
 impl Reserved<'_> {
     /// End it after a commit, or a commit that failed.
     pub(crate) fn end(mut self, committed: bool) {
         if committed {
-            self.put.clear();
+            for (_, entries, bytes) in self.put.drain(..) {
+                let documents = segment::document_bytes(entries, bytes);
+                let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+                self.log.core.counts.show(whole(entries), whole(documents));
+            }
         }
     }
 }
@@ -175,8 +183,8 @@ impl Drop for Reserved<'_> {
         // A waiter holds this lock from reading the visible time until it waits.
         drop(self.log.ended.0.lock());
         self.log.ended.1.notify_all();
-        self.log.writes.note(number(self.log.visible()));
-        self.log.writes.wake();
+        self.log.core.writes.note(segment::number(self.log.visible()));
+        self.log.core.writes.wake();
     }
 }
 

@@ -1,6 +1,7 @@
 //! The oplog: entries in MongoDB's shape, the order in which they become visible, and the segments
 //! that store them.
 
+mod collection;
 pub mod entry;
 mod log;
 mod noted;
@@ -11,6 +12,7 @@ pub mod slots;
 
 use query::Namespace;
 
+pub(crate) use collection::{fixed, namespace};
 pub(crate) use log::Log;
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::Pending;

@@ -237,6 +237,11 @@ impl Segment {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Bytes of the entries alone.
+    pub(crate) fn document_bytes(&self) -> u64 {
+        document_bytes(self.entries(), self.bytes())
+    }
+
     /// Count an entry that is put.
     pub(crate) fn add(&self, bytes: u64) {
         self.entries.fetch_add(1, Ordering::Relaxed);
@@ -304,6 +309,11 @@ pub(crate) fn size(value: &[u8]) -> u64 {
     8 + value.len() as u64
 }
 
+/// The bytes of values among the bytes of keys and values.
+pub(crate) fn document_bytes(entries: u64, bytes: u64) -> u64 {
+    bytes.saturating_sub(8 * entries)
+}
+
 /// A range of keys without that of the header.
 pub(crate) fn entries(range: KeyRange<'_>) -> KeyRange<'_> {
     let before = match range.start {
@@ -319,8 +329,12 @@ pub(crate) fn entries(range: KeyRange<'_>) -> KeyRange<'_> {
 
 /// The key of an entry.
 pub(crate) fn key(time: Timestamp) -> [u8; 8] {
-    let number = u64::from(time.time) << 32 | u64::from(time.increment);
-    number.to_be_bytes()
+    number(time).to_be_bytes()
+}
+
+/// A time as a number, in the same order.
+pub(crate) fn number(time: Timestamp) -> u64 {
+    u64::from(time.time) << 32 | u64::from(time.increment)
 }
 
 /// The time of an entry with this key.
@@ -329,7 +343,8 @@ pub(crate) fn time_of(key: &[u8]) -> Option<Timestamp> {
     Some(from_number(u64::from_be_bytes(bytes)))
 }
 
-fn from_number(number: u64) -> Timestamp {
+/// The time that is a number.
+pub(crate) fn from_number(number: u64) -> Timestamp {
     let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
     Timestamp {
         time: u32::from_be_bytes([a, b, c, d]),

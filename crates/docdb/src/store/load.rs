@@ -65,6 +65,7 @@ impl Store {
             parts,
         };
         let temporary = store.load_catalog()?;
+        store.show_oplog();
         Ok((store, temporary))
     }
 

@@ -264,6 +264,7 @@ impl<'s> Work<'s> {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
+            found.check_written()?;
             self.touch(&found)?;
             // The collection may have changed while this waited for the latch.
             match self.lookup(ns)? {

@@ -19,6 +19,7 @@ mod lab;
 mod long;
 mod moment;
 mod oplog;
+mod oplog_find;
 mod random;
 mod replay;
 mod segments;

@@ -124,7 +124,8 @@ fn a_reader_goes_across_segments_and_returns_each_entry_once() {
     });
 }
 
-/// `oplog::segments`: N3, and `follow::reader`: R1, with writers in parallel and segments that are made and removed meanwhile.
+/// `oplog::segments`: N3, and `follow::reader`: R1, with writers in parallel and segments that are
+/// made and removed meanwhile.
 #[test]
 fn readers_miss_nothing_while_segments_change_under_writers() {
     const WRITERS: i32 = 4;
