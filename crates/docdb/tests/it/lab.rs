@@ -1,6 +1,9 @@
 //! Shared by the tests: a store on an engine, and functions to fill and read it.
 
+use std::future::Future as _;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
 use bson::{Document, RawDocument, RawDocumentBuf};
 use docdb::{
@@ -230,4 +233,10 @@ pub(crate) fn of(pipeline: &[Document]) -> AggregateRequest {
 pub(crate) fn documents(batch: &Batch) -> Vec<Document> {
     let owned = |raw: &RawDocumentBuf| Document::try_from(raw.as_ref()).unwrap();
     batch.documents.iter().map(owned).collect()
+}
+
+/// Whether a wait for data has ended.
+pub(crate) fn is_ready(awaiting: &mut docdb::Awaiting) -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    Pin::new(awaiting).poll(&mut context).is_ready()
 }

@@ -7,7 +7,7 @@ use docdb::{
     Verbosity, WriteError,
 };
 
-use crate::lab::{Lab, documents, find, ns, on_each, op, raw};
+use crate::lab::{Lab, documents, find, is_ready, ns, on_each, op, raw};
 use crate::replay;
 use crate::write::{del, set};
 
@@ -134,7 +134,8 @@ fn more(lab: &Lab, id: i64) -> query::Result<Vec<Document>> {
         id,
         ns: oplog(),
         batch_size: None,
-        await_time: Some(std::time::Duration::from_millis(1)),
+        waits: false,
+        waited: false,
     };
     let batch = lab.store.get_more(&op(), &request)?;
     assert_eq!(batch.id, id);
@@ -175,21 +176,22 @@ fn a_waiting_cursor_is_woken_by_any_entry() {
         request.tailable = true;
         request.await_data = true;
         let batch = lab.store.find(&op(), &oplog(), &request).unwrap();
-        let store = std::sync::Arc::clone(&lab.store);
-        let body = move || {
-            let more = GetMore {
+        let more = |waited| {
+            let request = GetMore {
                 id: batch.id,
                 ns: oplog(),
                 batch_size: None,
-                await_time: Some(std::time::Duration::from_secs(3_600)),
+                waits: true,
+                waited,
             };
-            store.get_more(&op(), &more).map(|batch| documents(&batch))
+            lab.store.get_more(&op(), &request).unwrap()
         };
-        let waiting = stdx::sync::spawn("waiting", body).unwrap();
+        let mut awaiting = more(false).awaits.unwrap();
+        assert!(!is_ready(&mut awaiting));
         let options = CollectionOptions::default();
         lab.store.create(&op(), &ns("d"), options).unwrap();
-        let found = waiting.join().unwrap().unwrap();
-        assert_eq!(found, entries(lab)[all.len()..]);
+        assert!(is_ready(&mut awaiting));
+        assert_eq!(documents(&more(true)), entries(lab)[all.len()..]);
         lab.store.kill_cursors(&[batch.id], &|_, _| true);
     });
 }

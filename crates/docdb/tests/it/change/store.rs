@@ -1,16 +1,13 @@
 //! `$changeStream` as a cursor of a store.
 
-use std::future::Future as _;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Waker};
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
 use docdb::{Batch, CollectionOptions, GetMore, Namespace, View};
 
 use super::{everything, on};
-use crate::lab::{Lab, documents, ns, of, on_each, op, raw};
+use crate::lab::{Lab, documents, is_ready, ns, of, on_each, op, raw};
 use crate::session::session;
 use crate::write::{del, set};
 
@@ -215,21 +212,16 @@ fn a_get_more_without_events_waits_for_entries() {
             };
             lab.store.get_more(&op(), &request).unwrap()
         };
-        let ready = |awaits: &mut Option<docdb::Awaiting>| {
-            let mut context = Context::from_waker(Waker::noop());
-            let awaiting = Pin::new(awaits.as_mut().unwrap());
-            awaiting.poll(&mut context).is_ready()
-        };
         let mut batch = more(false);
         assert!(batch.documents.is_empty());
-        assert!(!ready(&mut batch.awaits));
+        assert!(!is_ready(batch.awaits.as_mut().unwrap()));
         lab.insert(&ns("other"), &[doc! { "_id": 1 }]);
-        assert!(ready(&mut batch.awaits));
+        assert!(is_ready(batch.awaits.as_mut().unwrap()));
         let mut batch = more(true);
         assert!(batch.documents.is_empty());
-        assert!(!ready(&mut batch.awaits));
+        assert!(!is_ready(batch.awaits.as_mut().unwrap()));
         lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
-        assert!(ready(&mut batch.awaits));
+        assert!(is_ready(batch.awaits.as_mut().unwrap()));
         let batch = more(true);
         assert!(batch.awaits.is_none());
         assert_eq!(ids(&batch), [1]);
