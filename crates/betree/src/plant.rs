@@ -85,6 +85,10 @@ pub(crate) enum Plant {
     LeftoversStay,
     /// On a full disk no checkpoint is made before a lack of space is reported.
     FullFreesNothing,
+    /// Commits are accepted although there is no room to flush them.
+    CommitsNeedNoRoom,
+    /// A merge may take the room that is kept for flushes.
+    MergesTakeKeptRoom,
 }
 
 /// Whether `plant` is switched on.
@@ -108,7 +112,7 @@ mod switch {
     /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 37] = [
+    const ALL: [(Plant, Planted); 39] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -146,6 +150,8 @@ mod switch {
         (Plant::CommitsPassCrowds, "commits-pass-crowds"),
         (Plant::LeftoversStay, "leftovers-stay"),
         (Plant::FullFreesNothing, "full-frees-nothing"),
+        (Plant::CommitsNeedNoRoom, "commits-need-no-room"),
+        (Plant::MergesTakeKeptRoom, "merges-take-kept-room"),
     ];
 
     /// The names of all plants.

@@ -31,6 +31,7 @@ use super::plan::Plan;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Position;
 use crate::types::{Batch, Change, Durability, Seq, TreeId};
+use crate::work::Ask;
 
 /// Wait for flushes of other threads between two checks.
 const ROOM_WAIT: Duration = Duration::from_millis(1);
@@ -127,6 +128,7 @@ impl Core {
     pub(crate) fn commit_bulk(
         &self,
         changes: &dyn Changes,
+        ask: &Ask,
         durability: Durability,
         check: &mut dyn FnMut(Seq) -> Result<()>,
     ) -> Result<()> {
@@ -135,8 +137,13 @@ impl Core {
         let held_off = self.log.is_none().then(|| self.checkpoints.hold());
         let turn = Turn::take(self);
         self.health.check_writable()?;
+        self.check_room(ask)?;
         check(turn.last)?;
-        let (chunks, position) = self.log_chunks(changes, turn.last)?;
+        let (chunks, position) = self.log_chunks(changes, ask, turn.last)?;
+        if self.log.is_none() {
+            // Nothing was logged, and how much it is was not known before.
+            self.check_room(ask)?;
+        }
         if chunks == 0 {
             drop(turn);
             return self.make_past_durable(durability);
@@ -151,10 +158,16 @@ impl Core {
     }
 
     /// Log all chunks; returns their number and the position of the last.
-    fn log_chunks(&self, changes: &dyn Changes, last: Seq) -> Result<(u64, Option<Position>)> {
-        let (mut chunks, mut position) = (0, None);
+    fn log_chunks(
+        &self,
+        changes: &dyn Changes,
+        ask: &Ask,
+        last: Seq,
+    ) -> Result<(u64, Option<Position>)> {
+        let (mut chunks, mut position, mut bytes) = (0, None, 0);
         let logged = Chunks::each(changes, self.tuning.chunk, &mut |batch, end| {
             self.check_trees(batch)?;
+            bytes += batch.payload().len();
             let index = u32::try_from(chunks).expect("chunks are large");
             let kind = if end { RECORD_LAST } else { RECORD_PART };
             let seq = Seq(last.0 + chunks + 1);
@@ -172,6 +185,7 @@ impl Core {
             committer.last = Seq(last.0 + chunks);
             self.snapshots.publish(committer.last);
         }
+        ask.is_really(bytes);
         logged.map(|()| (chunks, position))
     }
 

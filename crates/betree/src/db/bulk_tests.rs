@@ -12,6 +12,7 @@ use super::core::Core;
 use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::types::{Durability, TreeId, TreeOptions};
+use crate::work::Ask;
 
 const DIRECTORY: &str = "/store";
 
@@ -66,7 +67,10 @@ fn commit(core: &Arc<Core>, count: u32, watch: &dyn Fn(u32, u32) -> Result<()>) 
         Some(_) => Durability::Sync,
         None => Durability::None,
     };
-    core.commit_bulk(&changes, durability, &mut |_| Ok(()))
+    let ask = Ask::new(1, false);
+    core.with_room(&ask, || {
+        core.commit_bulk(&changes, &ask, durability, &mut |_| Ok(()))
+    })
 }
 
 fn present(core: &Arc<Core>, count: u32) -> u32 {

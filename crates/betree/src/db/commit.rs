@@ -22,6 +22,7 @@ use crate::limits::{COMMIT_MAX, KEY_MAX, VALUE_MAX};
 use crate::log::Position;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Durability, Seq};
+use crate::work::Ask;
 
 /// The first byte of a log record, which states its kind.
 pub(crate) const RECORD_BATCH: u8 = 1;
@@ -51,11 +52,12 @@ impl Core {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
+        let ask = Ask::new(batch.payload().len(), mostly_deletes(batch));
         self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
         // What fails for lack of space has failed before anything was applied.
-        self.or_freed(|| {
+        self.with_room(&ask, || {
             let changes = Expanded::new(self, batch);
-            self.commit_bulk(&changes, durability, &mut |last| {
+            self.commit_bulk(&changes, &ask, durability, &mut |last| {
                 changes.look(last);
                 Ok(())
             })
@@ -78,9 +80,11 @@ impl Core {
         check_sizes(batch)?;
         let mut plan = Plan::new(self, batch.ops(), batch.len())?;
         self.wait_for_memory(batch)?;
-        let (seq, position) = self.or_freed(|| {
+        let ask = Ask::new(batch.payload().len(), mostly_deletes(batch));
+        let (seq, position) = self.with_room(&ask, || {
             let mut committer = self.committer();
             self.health.check_writable()?;
+            self.check_room(&ask)?;
             if !plan.is_current(self)? && !planted(Plant::StalePlan) {
                 plan = Plan::new(self, batch.ops(), batch.len())?;
             }

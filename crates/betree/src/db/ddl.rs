@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::limits::{NAME_MAX, TREES_MAX};
 use crate::tree::Tree;
 use crate::types::{Durability, Seq, TreeId, TreeOptions};
+use crate::work::Ask;
 
 const ASCENDING: u8 = 1;
 const POINT_LOOKUPS: u8 = 2;
@@ -22,7 +23,7 @@ impl Core {
             let message = format!("a tree name has 1 to {NAME_MAX} bytes, {name:?} has another");
             return Err(Error::invalid(message));
         }
-        let made = self.or_freed(|| {
+        let made = self.with_room(&Ask::new(0, false), || {
             let mut committer = self.committer();
             self.health.check_writable()?;
             if self.catalog.has(name) {
@@ -61,7 +62,7 @@ impl Core {
     /// Drop a tree; durable when this returns (without a log: with the next checkpoint).
     /// Snapshots that saw it can still read it.
     pub(crate) fn drop_tree(&self, name: &str) -> Result<()> {
-        let position = self.or_freed(|| {
+        let position = self.with_room(&Ask::new(0, true), || {
             let mut committer = self.committer();
             self.health.check_writable()?;
             let tree = self.catalog.by_name(name)?;

@@ -220,9 +220,9 @@ impl Memory {
         Duration::from_secs_f64(bytes as f64 / drain as f64 * pressure)
     }
 
-    /// Add to the accumulated waits; returns the sleep to take now, if it is long enough. Waits
-    /// beyond one sleep stay accumulated.
-    pub(crate) fn owe(&self, delay: Duration) -> Option<Duration> {
+    /// Add to the accumulated waits; returns the sleep to take now, if it is as long as `least` or
+    /// [`LEAST_SLEEP`]. Waits beyond one sleep stay accumulated.
+    pub(crate) fn owe(&self, delay: Duration, least: Duration) -> Option<Duration> {
         if delay.is_zero() {
             return None;
         }
@@ -231,7 +231,7 @@ impl Memory {
             .owed
             .fetch_add(nanos, Ordering::Relaxed)
             .saturating_add(nanos);
-        if Duration::from_nanos(owed) < LEAST_SLEEP {
+        if Duration::from_nanos(owed) < LEAST_SLEEP.min(least) {
             return None;
         }
         // Another commit may take it first.
@@ -304,19 +304,21 @@ mod tests {
     #[test]
     fn short_waits_are_owed_until_they_add_up() {
         let memory = Memory::new(1000);
-        assert_eq!(memory.owe(Duration::from_micros(150)), None);
-        let sleep = memory.owe(Duration::from_micros(150)).unwrap();
+        assert_eq!(memory.owe(Duration::from_micros(150), LEAST_SLEEP), None);
+        let sleep = memory.owe(Duration::from_micros(150), LEAST_SLEEP).unwrap();
         assert_eq!(sleep, Duration::from_micros(300));
-        assert_eq!(memory.owe(Duration::from_micros(10)), None);
+        assert_eq!(memory.owe(Duration::from_micros(10), LEAST_SLEEP), None);
+        let sleep = memory.owe(Duration::from_micros(10), Duration::from_micros(15));
+        assert_eq!(sleep, Some(Duration::from_micros(20)));
     }
 
     #[test]
     fn what_is_owed_beyond_one_sleep_stays_owed() {
         let memory = Memory::new(1000);
-        assert_eq!(memory.owe(3 * MOST_SLEEP), Some(MOST_SLEEP));
+        assert_eq!(memory.owe(3 * MOST_SLEEP, LEAST_SLEEP), Some(MOST_SLEEP));
         let little = Duration::from_micros(1);
-        assert_eq!(memory.owe(little), Some(MOST_SLEEP));
-        assert_eq!(memory.owe(little), Some(MOST_SLEEP));
-        assert_eq!(memory.owe(little), None);
+        assert_eq!(memory.owe(little, LEAST_SLEEP), Some(MOST_SLEEP));
+        assert_eq!(memory.owe(little, LEAST_SLEEP), Some(MOST_SLEEP));
+        assert_eq!(memory.owe(little, LEAST_SLEEP), None);
     }
 }

@@ -18,6 +18,7 @@ use crate::limits::{KEY_MAX, VALUE_MAX};
 use crate::merge::Source;
 use crate::plant::{Plant, planted};
 use crate::types::{Batch, Direction, Durability, Op, Seq, TreeId};
+use crate::work::Ask;
 
 /// Number of keys collected from a range before they are deleted.
 const DELETE_AT_ONCE: usize = 1024;
@@ -262,8 +263,10 @@ impl Transaction {
         let Some(sets) = self.writes.small(core.tuning.bulk) else {
             let bytes = usize::try_from(self.bytes).unwrap_or(usize::MAX);
             core.wait_for_room(bytes, self.puts <= self.deletes)?;
-            return core.or_freed(|| {
-                core.commit_bulk(&self.writes, durability, &mut |last| self.check_all(last))
+            let ask = Ask::new(bytes, self.puts <= self.deletes);
+            return core.with_room(&ask, || {
+                let mut check = |last| self.check_all(last);
+                core.commit_bulk(&self.writes, &ask, durability, &mut check)
             });
         };
         let mut batch = Batch::with_capacity(usize::try_from(self.bytes).unwrap_or(0));

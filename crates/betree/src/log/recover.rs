@@ -15,7 +15,7 @@ use super::chain::{Chain, Replay};
 use super::format::{self, BLOCK};
 use super::options::LogOptions;
 use super::pace::Pace;
-use super::reserve::reserve_of;
+use super::reserve::{FILES, reserve_of};
 use super::segment::{Name, Place, Spare, segment_path, spare_path};
 use super::state::{Held, State};
 use super::survey::{Survey, names};
@@ -243,13 +243,13 @@ fn set_aside(
     let (mut usual, mut reserved) = (0, 0);
     for spare in spares {
         // One more than usual of each kind, because one is used at once.
-        let count = if spare.size == reserve {
-            &mut reserved
+        let (count, most) = if spare.size == reserve {
+            (&mut reserved, FILES)
         } else {
-            &mut usual
+            (&mut usual, SPARES)
         };
         let fits = spare.size <= size.max(reserve) && 2 * BLOCK <= spare.size;
-        if fits && *count <= SPARES {
+        if fits && *count <= most {
             *count += 1;
             kept.push(spare);
         } else {

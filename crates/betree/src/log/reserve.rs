@@ -5,6 +5,10 @@
 //! recovery uses. Each opening on a full disk takes at least one; they are made again, or come back
 //! as segments are released, with the next checkpoint that finds space.
 //!
+//! A running log on a full disk may use a few more of them, so that deletes can be logged until the
+//! segments before are released: without that a log whose only segment is full could not continue.
+//! Released segments of their length fill the reserve up first.
+//!
 //! - I1. Files of the reserve are spares like others after a crash: recovery knows them by length.
 
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +19,10 @@ use super::segment::{Place, Segment, Spare, spare_path};
 use super::{Log, sites};
 
 /// How many openings in a row may find the disk full.
-pub(super) const FILES: usize = 4;
+const OPENINGS: usize = 4;
+
+/// Files of the reserve: those for openings, one that any commit may use, and one for deletes.
+pub(super) const FILES: usize = OPENINGS + 2;
 
 /// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies.
 const SIZE: u64 = 1 << 20;
@@ -50,6 +57,31 @@ impl Log {
             assert!(spare.number < state.next_number, "I3: numbers rise");
             state.reserve.push(spare);
         }
+    }
+
+    /// Make the next segment from a file of the reserve, for a record of about `bytes`. False if
+    /// the record does not fit, or if there are no more than openings need, and without `deletes`
+    /// one.
+    ///
+    /// # Errors
+    /// As making a segment; `Closed`.
+    pub(crate) fn draw_reserve(&self, bytes: u64, deletes: bool) -> Result<bool> {
+        let mut state = self.state.lock();
+        state.check()?;
+        while state.preparing {
+            self.moved.wait(&mut state);
+            state.check()?;
+        }
+        let least = OPENINGS + usize::from(!deletes);
+        let fits = bytes + 4 * BLOCK <= self.options.reserve();
+        if !fits || state.reserve.len() <= least {
+            return Ok(false);
+        }
+        let Some(spare) = state.reserve.pop() else {
+            unreachable!("there are more than `least`");
+        };
+        self.prepare_from(&mut state, &spare)?;
+        Ok(true)
     }
 
     /// Whether a released segment of `size` bytes belongs to the reserve, which has `files`.

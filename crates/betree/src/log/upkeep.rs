@@ -11,6 +11,7 @@ use crate::error::{ErrorKind, Result};
 use crate::types::Seq;
 
 use super::Log;
+use super::format::BLOCK;
 use super::segment::{Place, Segment, Spare, segment_path};
 use super::state::{HURRY, State};
 
@@ -66,6 +67,11 @@ impl Log {
         let state = self.state.lock();
         let first = state.held.front();
         first.is_some_and(|first| first.last.is_some_and(|last| last < seq))
+    }
+
+    /// Whether a segment before the active one is held.
+    pub(crate) fn has_older(&self) -> bool {
+        1 < self.state.lock().held.len()
     }
 
     /// Remove the segments that were set aside, but one, and leave the reserve. False when there
@@ -200,15 +206,36 @@ impl Log {
         assert!(short.is_empty() || state.ahead.is_empty(), "I3: in order");
         let usual = size <= state.usual;
         let size = size.max(state.usual);
+        let spare = if usual { state.spares.pop() } else { None };
+        self.prepare_with(state, size, &short, spare.as_ref())
+    }
+
+    /// Make the next segment of a spare file, as long as that is.
+    pub(super) fn prepare_from(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        spare: &Spare,
+    ) -> Result<()> {
+        assert!(!state.preparing, "one at a time");
+        let size = spare.size - spare.size % BLOCK;
+        self.prepare_with(state, size, &VecDeque::new(), Some(spare))
+    }
+
+    fn prepare_with(
+        &self,
+        state: &mut MutexGuard<'_, State>,
+        size: u64,
+        short: &VecDeque<Arc<Segment>>,
+        spare: Option<&Spare>,
+    ) -> Result<()> {
         let number = state.next_number;
         state.next_number += 1;
-        let spare = if usual { state.spares.pop() } else { None };
         let zeros = state.syncs_matter();
         state.preparing = true;
         let made = MutexGuard::unlocked(state, || {
             let place = self.place();
-            remove_all(&place, &short)?;
-            place.prepare(number, size, spare.as_ref(), zeros)
+            remove_all(&place, short)?;
+            place.prepare(number, size, spare, zeros)
         });
         state.preparing = false;
         let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));

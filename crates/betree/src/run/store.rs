@@ -4,15 +4,15 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stdx::sync::Mutex;
 use vfs::{File, Site};
 
 use super::RunMeta;
 use crate::cache::Cache;
-use crate::error::{Error, Result};
-use crate::space::{Layout, Space};
+use crate::error::{Error, ErrorKind, Result};
+use crate::space::{Layout, Purpose, Space};
 use crate::types::{Extent, UNIT};
 
 /// The sites that read or write runs.
@@ -36,11 +36,6 @@ pub(crate) mod sites {
     /// Growing the data file.
     pub(crate) const ALLOCATE: Site = Site("run.allocate");
 }
-
-/// How far ahead of its use the file grows: an eighth of its length within these limits, so that a
-/// small store stays small and a large one is allocated in long extents.
-const GROW_MIN: u64 = 256 << 10;
-const GROW_MAX: u64 = 32 << 20;
 
 /// The access pattern of a read, as advice for the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +106,8 @@ pub(crate) struct RunStore {
     cache: Arc<Cache>,
     traffic: RunTraffic,
     held: Mutex<u64>,
+    /// Whether an extent could not be had since the last call of [`RunStore::lacked_room`].
+    lacked: AtomicBool,
 }
 
 impl fmt::Debug for RunStore {
@@ -136,6 +133,7 @@ impl RunStore {
             cache,
             traffic: RunTraffic::default(),
             held: Mutex::new(0),
+            lacked: AtomicBool::new(false),
         })
     }
 
@@ -173,6 +171,14 @@ impl RunStore {
         self.space.discard(extents);
     }
 
+    /// The same for extents that a run being written at `site` has taken and does not need.
+    pub(super) fn give_back(&self, site: Site, extents: &[Extent]) {
+        let mut held = self.held.lock();
+        assert!(length(extents) <= *held, "what is given back was held");
+        *held -= length(extents);
+        self.space.give_back(purpose(site), extents);
+    }
+
     /// Release extents that no bucket refers to any more, although an image may.
     pub(super) fn release(&self, extents: &[Extent]) {
         let mut held = self.held.lock();
@@ -181,32 +187,51 @@ impl RunStore {
         self.space.release(extents);
     }
 
-    /// An extent of `len` bytes that the file system has granted.
-    pub(super) fn allocate(&self, len: u64) -> Result<Extent> {
-        let extent = {
+    /// An extent of at most `len` bytes that the file system has granted, for a run being written
+    /// at `site`.
+    pub(super) fn allocate(&self, site: Site, len: u64) -> Result<Extent> {
+        loop {
+            let missing = {
+                let mut held = self.held.lock();
+                match self.space.take(purpose(site), len) {
+                    Ok(extent) => {
+                        *held += extent.len;
+                        return Ok(extent);
+                    }
+                    Err(length) => length,
+                }
+            };
+            // Then again: other threads may take what was just granted.
+            let Err(error) = self.grow(missing) else {
+                continue;
+            };
+            if error.kind() != ErrorKind::Full {
+                return Err(error);
+            }
             let mut held = self.held.lock();
-            let extent = self.space.allocate(len);
-            *held += extent.len;
-            extent
-        };
-        let grant = |length: u64| {
-            self.space.back(length, |offset, length| {
-                self.file.allocate(sites::ALLOCATE, offset, length)
-            })
-        };
-        let ahead = (extent.end() / 8)
-            .clamp(GROW_MIN, GROW_MAX)
-            .next_multiple_of(UNIT);
-        let granted = match self.space.backed() {
-            backed if extent.end() <= backed => Ok(()),
-            // Nearly full: the required space may be available although the space ahead is not.
-            _ => grant(extent.end() + ahead).or_else(|_| grant(extent.end())),
-        };
-        granted.map_err(|source| {
-            self.discard(&[extent]);
-            Error::io("grow the data file", &self.path, source)
-        })?;
-        Ok(extent)
+            let Some(part) = self.space.take_part(purpose(site), len) else {
+                self.lacked.store(true, Ordering::Relaxed);
+                return Err(error);
+            };
+            *held += part.len;
+            return Ok(part);
+        }
+    }
+
+    /// Whether an extent could not be had since the last call.
+    pub(crate) fn lacked_room(&self) -> bool {
+        self.lacked.swap(false, Ordering::Relaxed)
+    }
+
+    /// Have the file system grant the data file's bytes up to `length`.
+    ///
+    /// # Errors
+    /// `Full`, `Io`.
+    pub(crate) fn grow(&self, length: u64) -> Result<()> {
+        let allocate = |offset, length| self.file.allocate(sites::ALLOCATE, offset, length);
+        self.space
+            .grow(length, allocate)
+            .map_err(|source| Error::io("grow the data file", &self.path, source))
     }
 
     /// Write `bytes` at `offset` of the file, and start the writeback to the device.
@@ -298,6 +323,14 @@ impl RunStore {
     pub(super) fn corrupt(&self, meta: &RunMeta, message: String) -> Error {
         let error = Error::corrupt(message).with_path(&self.path);
         error.with_tree(meta.tree.0.to_string())
+    }
+}
+
+/// What the extents of a run are for that is written at `site`.
+fn purpose(site: Site) -> Purpose {
+    match site {
+        sites::FLUSH_WRITE => Purpose::Flush,
+        _ => Purpose::Other,
     }
 }
 

@@ -22,7 +22,7 @@ use super::leftover::Leftovers;
 use super::meta::MAX_PAGES;
 use super::{Run, RunMeta, RunStore};
 use crate::block::{BlockIdent, BlockKind, Fence, FenceBuilder, Filter, key_hash};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::page::{Codec, PageBuilder, PageIdent};
 use crate::types::{Entry, Extent, Op, RunId, Seq, TreeId, UNIT};
 
@@ -308,7 +308,8 @@ impl RunWriter {
         Ok(())
     }
 
-    /// Take an extent of at least `needed` bytes. It is longer only when more will surely follow.
+    /// Take an extent of `needed` bytes; longer when more will surely follow, and shorter when the
+    /// disk is full and free extents are short.
     fn grow(&mut self, needed: u64) -> Result<()> {
         let whole_piece = needed == PIECE as u64;
         let len = if whole_piece {
@@ -316,7 +317,14 @@ impl RunWriter {
         } else {
             needed
         };
-        let extent = self.store.allocate(len.max(needed))?;
+        let site = self.options.site;
+        let extent = match self.store.allocate(site, len.max(needed)) {
+            // What is needed now may still be found.
+            Err(error) if error.kind() == ErrorKind::Full && needed < len => {
+                self.store.allocate(site, needed)?
+            }
+            extent => extent?,
+        };
         self.allocated += extent.len;
         match self.meta.extents.last_mut() {
             Some(last) if last.end() == extent.offset => last.len += extent.len,
@@ -347,14 +355,14 @@ impl RunWriter {
             offset: last.end(),
             len: unused,
         };
-        self.store.discard(&[tail]);
+        self.store.give_back(self.options.site, &[tail]);
     }
 }
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.meta.extents.is_empty() {
-            self.store.discard(&self.meta.extents);
+            self.store.give_back(self.options.site, &self.meta.extents);
         }
     }
 }

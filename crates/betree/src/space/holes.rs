@@ -35,6 +35,14 @@ impl Holes {
         self.bytes
     }
 
+    /// Length of what lies below `limit`.
+    pub(super) fn bytes_below(&self, limit: u64) -> u64 {
+        let last = self.by_offset.range(..limit).next_back();
+        let over = last.map_or(0, |(&offset, &len)| (offset + len).saturating_sub(limit));
+        let beyond: u64 = self.by_offset.range(limit..).map(|(_, len)| len).sum();
+        self.bytes - beyond - over
+    }
+
     /// All holes in ascending order of offset.
     pub(super) fn iter(&self) -> impl Iterator<Item = Extent> + '_ {
         let extent = |(&offset, &len)| Extent { offset, len };

@@ -19,7 +19,7 @@
 //! extent as long as an image is kept aside, and only [`Space::allocate_reserved`] draws on it. For
 //! the promise to hold on a full disk that extent must already be backed by blocks of the file
 //! system: a reserve beyond what `File::allocate` has granted would be a hope. Hence `backed`, the
-//! length up to which the file is known to be granted: it grows only by [`Space::back`] and
+//! length up to which the file is known to be granted: it grows only by [`Space::grow`] and
 //! [`Space::set_reserve`], which call `File::allocate` through a closure and count what succeeded.
 //! When that fails the reserve is what can be had, and the caller gets `StorageFull`.
 //!
@@ -29,9 +29,7 @@
 //! and [`Space::finish_checkpoint`] makes that the new reserve in the same step, before anyone else
 //! can have it. So even on a full disk two extents as long as an image take turns; while there is
 //! room there is a third, the reserve proper.
-//! Other extents may lie beyond `backed` until their owner backs them, for which chunks of many
-//! megabytes are cheapest; when that or the write fails with `StorageFull`, the owner discards
-//! them.
+//! What else is free and granted is divided by [`room`].
 //!
 //! # Invariants
 //! - I1: `data_start + used + free + pending + reserved = end`, after every call.
@@ -40,16 +38,18 @@
 //! - I3: no hole ends at `end`: the end sinks instead.
 //! - I4: the reserve lies below `backed`.
 //! - I5: a pending extent's epoch is later than every durable one.
+//! - I6: see [`room`].
 //!
 //! The mutex `state` guards all of it. It is a leaf: no other lock is taken under it, and no I/O
 //! happens under it but the cut of the file's tail. The mutex `length` is taken before it by those
-//! that change the file's length (`back`, `set_reserve`, `cut`), and held across that I/O: of two
+//! that change the file's length (`grow`, `set_reserve`, `cut`), and held across that I/O: of two
 //! that ran at once, one could count as granted what the other has cut.
 
 mod holes;
 mod lowest;
 mod pending;
 mod rebuild;
+mod room;
 
 #[cfg(test)]
 mod tests;
@@ -61,6 +61,7 @@ use stdx::sync::Mutex;
 use self::holes::Holes;
 use self::pending::Pending;
 pub(crate) use self::rebuild::Owner;
+pub(crate) use self::room::Purpose;
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
@@ -100,6 +101,8 @@ struct State {
     holes: Holes,
     pending: Pending,
     reserve: Option<Extent>,
+    /// Bytes of the room that only flushes may take.
+    kept: u64,
     /// The next checkpoint to start: extents released now wait for it.
     epoch: Epoch,
 }
@@ -119,13 +122,15 @@ impl Space {
                 holes: Holes::new(),
                 pending: Pending::new(),
                 reserve: None,
+                kept: 0,
                 epoch: Epoch(1),
             }),
         }
     }
 
     /// An extent of `len` bytes (not 0), rounded up to whole units: the lowest that fits, else at
-    /// the end of the file. Never touches the reserve.
+    /// the end of the file, granted or not. Never touches the reserve.
+    #[cfg(test)]
     pub(crate) fn allocate(&self, len: u64) -> Extent {
         self.change(|state| state.allocate(round_up(len)))
     }
@@ -214,6 +219,7 @@ impl Space {
     ///
     /// # Errors
     /// Those of `allocate`.
+    #[cfg(test)]
     pub(crate) fn back(
         &self,
         length: u64,
@@ -259,7 +265,8 @@ impl Space {
         // Under the lock, because an extent allocated now could be written before the truncation
         // and be lost.
         let mut state = self.state.lock();
-        let length = state.end.saturating_add(round_up(keep));
+        let tail = state.kept.saturating_sub(state.holes.bytes());
+        let length = state.end.saturating_add(round_up(keep.max(tail)));
         if state.backed <= length {
             return Ok(());
         }
@@ -332,13 +339,18 @@ impl Space {
 impl State {
     fn allocate(&mut self, len: u64) -> Extent {
         let fit = self.holes.take(len, u64::MAX);
-        let extent = fit.unwrap_or_else(|| self.grow(len));
+        let extent = fit.unwrap_or_else(|| self.append(len));
         self.used += len;
+        if 0 < self.kept {
+            self.kept = self.kept.min(self.room());
+        }
         extent
     }
 
     fn allocate_reserved(&mut self, len: u64) -> Extent {
-        if let Some(extent) = self.take_granted(len) {
+        if self.kept.saturating_add(len) <= self.room()
+            && let Some(extent) = self.take_granted(len)
+        {
             self.used += len;
             return extent;
         }
@@ -360,7 +372,7 @@ impl State {
         let hole = self.holes.take(len, self.backed);
         hole.or_else(|| {
             let fits = self.end.checked_add(len)? <= self.backed;
-            fits.then(|| self.grow(len))
+            fits.then(|| self.append(len))
         })
     }
 
@@ -388,13 +400,20 @@ impl State {
             self.free(old);
         }
         let least = old.map_or(0, |old| old.len);
-        let tail = self.backed.saturating_sub(self.end) / UNIT * UNIT;
-        let longest = self.holes.largest().max(tail).min(wanted);
+        // I6: the old reserve was no part of the room, so the new one may be as long.
+        let room = self.room();
+        let most = (room - self.kept) / UNIT * UNIT;
+        let longest = self.holes.largest().max(self.tail()).min(wanted);
         let mut tries = [wanted, longest, least].into_iter();
-        self.reserve = tries.find_map(|len| (len > 0).then(|| self.take_granted(len))?);
+        self.reserve = tries.find_map(|len| {
+            let len = len.min(most);
+            (len > 0).then(|| self.take_granted(len))?
+        });
         assert!(least <= self.reserved(), "I4: the old reserve was backed");
         if self.reserved() < wanted {
-            return Err(self.end.saturating_add(wanted));
+            let missing = self.kept.saturating_add(wanted).saturating_sub(room);
+            let length = self.length_for(missing);
+            return Err(length.max(self.end.saturating_add(wanted)));
         }
         Ok(())
     }
@@ -407,7 +426,7 @@ impl State {
     }
 
     /// Allocate `len` bytes at the end.
-    fn grow(&mut self, len: u64) -> Extent {
+    fn append(&mut self, len: u64) -> Extent {
         let offset = self.end;
         let end = offset.checked_add(len);
         self.end = end.expect("a file has less than 2^63 bytes");
@@ -454,6 +473,10 @@ impl State {
     fn check(&self) {
         let sum = self.used + self.holes.bytes() + self.pending.bytes() + self.reserved();
         assert_eq!(self.data_start + sum, self.end, "I1: bytes are lost");
+        if 0 < self.kept {
+            let room = self.room();
+            assert!(self.kept <= room, "I6: {} kept of {room}", self.kept);
+        }
         if let Some(reserve) = self.reserve {
             assert!(
                 reserve.end() <= self.backed,

@@ -4,7 +4,7 @@ use std::io;
 
 use stdx::{Rng, Tape};
 
-use super::{Epoch, Owner, Space};
+use super::{Epoch, Owner, Purpose, Space};
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, UNIT};
 
@@ -329,6 +329,63 @@ fn on_a_full_disk_only_a_checkpoint_gets_space() {
     space.checkpoint_durable(epoch);
     space.set_reserve(4 * UNIT, full).unwrap();
     assert_eq!(space.reserved_bytes(), 4 * UNIT);
+}
+
+#[test]
+fn what_is_kept_for_flushes_is_left_by_others() {
+    // I6.
+    let full = |_, _| Err(io::Error::from(io::ErrorKind::StorageFull));
+    let space = Space::new(START);
+    let all = START + 20 * UNIT;
+    space.back(all, |_, _| Ok(())).unwrap();
+    assert_eq!(space.keep(16 * UNIT, 5 * UNIT), Err(all + UNIT));
+    assert_eq!(space.kept(), 0);
+    space.keep(16 * UNIT - 100, 4 * UNIT).unwrap();
+    assert_eq!(space.kept(), 16 * UNIT, "whole units");
+
+    let other = |units| space.take(Purpose::Other, units * UNIT);
+    assert_eq!(other(5), Err(all + UNIT), "one is missing");
+    let merged = other(4).unwrap();
+    assert_eq!(other(1), Err(all + UNIT));
+    assert!(space.set_reserve(UNIT, full).is_err());
+    let flushed = space.take(Purpose::Flush, 10 * UNIT).unwrap();
+    assert_eq!(space.kept(), 6 * UNIT);
+    space.give_back(Purpose::Flush, &[flushed]);
+    assert_eq!(space.kept(), 16 * UNIT, "it is kept again");
+
+    space.cut(0, |length| panic!("cut to {length}")).unwrap();
+    space.keep_less(14 * UNIT);
+    let mut length = 0;
+    let mut cut = |to| {
+        length = to;
+        Ok(())
+    };
+    space.cut(0, &mut cut).unwrap();
+    assert_eq!(length, merged.end() + 2 * UNIT);
+}
+
+#[test]
+fn what_is_free_in_pieces_is_given_out_in_pieces() {
+    let space = Space::new(START);
+    space.back(START + 12 * UNIT, |_, _| Ok(())).unwrap();
+    let all: Vec<Extent> = (0..4)
+        .map(|_| space.take(Purpose::Other, 3 * UNIT).unwrap())
+        .collect();
+    assert_eq!(space.take_part(Purpose::Flush, UNIT), None);
+    space.discard(&[all[0], all[2]]);
+    space.keep(UNIT, 0).unwrap();
+    let long = space.take(Purpose::Other, 5 * UNIT);
+    assert_eq!(long, Err(START + 17 * UNIT), "none is that long");
+    let first = space.take_part(Purpose::Other, 5 * UNIT);
+    assert_eq!(first, Some(all[0]));
+    assert_eq!(
+        space.take_part(Purpose::Other, 3 * UNIT),
+        None,
+        "one is kept"
+    );
+    let second = space.take_part(Purpose::Flush, 3 * UNIT);
+    assert_eq!(second, Some(all[2]));
+    assert_eq!(space.kept(), 0);
 }
 
 #[test]

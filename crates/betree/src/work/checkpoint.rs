@@ -367,6 +367,7 @@ impl Core {
     /// Truncate the data file after space was freed.
     pub(crate) fn cut_file(&self) -> Result<()> {
         let path = self.data_path();
+        self.release_excess();
         self.space
             .cut(0, |length| self.file.set_len(vfs::Site("data.cut"), length))
             .map_err(|e| Error::io("cut the data file", &path, e))

@@ -36,20 +36,30 @@ impl Core {
             return Ok(false);
         };
         let start = self.vfs.now();
+        let mut drawn = 0;
         for bucket in &taken.buckets {
-            if let Err(error) = self.flush_into(&taken, bucket) {
-                self.queue.put_back(taken);
-                return Err(error);
+            match self.flush_into(&taken, bucket) {
+                Ok(bytes) => drawn += bytes,
+                Err(error) => {
+                    self.ceiling.forget();
+                    self.queue.put_back(taken);
+                    return Err(error);
+                }
             }
         }
         let took = self.vfs.now().saturating_sub(start);
-        self.finish_flush(taken, took);
+        self.finish_flush(taken, took, drawn);
         Ok(true)
     }
 
-    fn finish_flush(&self, taken: Taken, took: Duration) {
+    /// End a flush that has written runs of `drawn` bytes of the file.
+    fn finish_flush(&self, taken: Taken, took: Duration, drawn: u64) {
         let drift = if planted(Plant::CounterDrift) { 8 } else { 0 };
-        self.memory.flushed(taken.job.bytes - drift, took);
+        {
+            let _committer = self.commit.lock();
+            self.settle_room(taken.job.bytes, drawn);
+            self.memory.flushed(taken.job.bytes - drift, took);
+        }
         let (through, bytes) = (taken.job.through, taken.job.bytes);
         let buffer = Arc::downgrade(&taken.job.buffer);
         drop(taken);
@@ -61,7 +71,8 @@ impl Core {
     }
 
     /// Flush the part of the buffer that belongs to `bucket`, unless an earlier attempt did.
-    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<()> {
+    /// Returns the bytes of the file that it takes.
+    fn flush_into(&self, taken: &Taken, bucket: &Arc<Bucket>) -> Result<u64> {
         let job = &taken.job;
         // The buffer is sorted once; each bucket takes its range.
         let source = job.buffer.sorted().range(&bucket.lo, bucket.hi.as_deref());
@@ -69,10 +80,10 @@ impl Core {
             let state = bucket.state();
             debug_assert!(!state.retired, "I2 of the queue: it is marked");
             let Some(oldest) = state.frozen.last() else {
-                return Ok(());
+                return Ok(0);
             };
             if !Arc::ptr_eq(&oldest.buffer, &job.buffer) {
-                return Ok(());
+                return Ok(0);
             }
             match source.current() {
                 None => false,
@@ -85,8 +96,10 @@ impl Core {
             newest <= Some(job.through),
             "I3 of the bucket: flushed up to there"
         );
+        let extents = run.iter().flat_map(|run| &run.meta().extents);
+        let drawn = extents.map(|extent| extent.len).sum();
         self.publish_flush(&job.tree, bucket, run, job.through);
-        Ok(())
+        Ok(drawn)
     }
 
     /// Write the entries that must be kept; `None` if there are none.

@@ -102,9 +102,10 @@ impl MergeJob {
         }
     }
 
-    /// Discard the merge: no bucket refers to its outputs, so their space is freed.
+    /// Discard the merge: neither a bucket nor an image refers to its outputs, so their space is
+    /// free at once.
     fn give_up(self) {
-        self.outputs.iter().for_each(|run| run.retire());
+        self.outputs.iter().for_each(|run| run.discard());
     }
 }
 

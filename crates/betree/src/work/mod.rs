@@ -3,6 +3,7 @@
 //! Everything is done in steps ([`step`]): by background threads, or, when a store is opened with
 //! none, by the caller of [`crate::Db::step`], so that a simulation decides the order.
 
+mod admit;
 mod checkpoint;
 mod empties;
 mod flush;
@@ -32,6 +33,7 @@ mod threads;
 #[cfg(test)]
 mod wait_tests;
 
+pub(crate) use admit::{Ask, Ceiling};
 pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;

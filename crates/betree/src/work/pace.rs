@@ -18,6 +18,9 @@
 //! bucket with the most runs counts as well, from a quarter above `k_cap` on, and its pressure
 //! doubles six times up to the limit of twice `k_cap`.
 //!
+//! Short sleeps are put off until they add up, but never to more than the time that half a span
+//! takes: with small buffers and a small `rho` the debt would be many spans by then.
+//!
 //! A commit takes its sleep in pieces of [`MOST_SLEEP`] and looks up the price again after each, so
 //! a wait ends early when merges catch up. It is never longer than 67 times what its merges take
 //! one thread. A bulk commit pays chunk by chunk.
@@ -154,16 +157,25 @@ impl Core {
         let flushed = (accepted - self.memory.buffered() as f64).max(1.0);
         let deltas = counters.delta_bytes.get() as f64;
         let pressure = (deltas / accepted).min(1.0) * debt + (deltas / flushed).min(1.0) * crowd;
-        // Only completed merges: one in progress has counted bytes that it has yet to write.
-        let timed = counters.timed_bytes.get() as f64;
-        let nanos = if timed <= 0.0 {
-            NANOS_PER_BYTE
-        } else {
-            counters.merge_nanos.get() as f64 / timed
-        };
         // The time that one thread needs for the merges that this commit causes.
-        let cost = bytes as f64 * self.options.rho() * nanos / 1e9;
+        let cost = bytes as f64 * self.options.rho() * self.nanos_per_byte() / 1e9;
         Duration::from_secs_f64(cost * pressure)
+    }
+
+    /// The time to merge a byte, in nanoseconds.
+    fn nanos_per_byte(&self) -> f64 {
+        // Only completed merges: one in progress has counted bytes that it has yet to write.
+        let timed = self.counters.timed_bytes.get() as f64;
+        if timed <= 0.0 {
+            return NANOS_PER_BYTE;
+        }
+        self.counters.merge_nanos.get() as f64 / timed
+    }
+
+    /// Sleeps for merges are put off up to this: what half a span of debt takes.
+    fn least_sleep(&self) -> Duration {
+        let half = self.tuning.merge_span / 2.0;
+        Duration::from_secs_f64(half * self.nanos_per_byte() / 1e9)
     }
 
     /// Proportional to the debt (what the pace allows, as far as there are deltas to merge), from
@@ -227,7 +239,12 @@ impl Core {
         // commits anyway. Nothing else keeps merges from falling behind, so waits for them are
         // taken in full.
         let total = (pressure + debt + log).min(MOST_SLEEP);
-        if let Some(sleep) = self.memory.owe(total) {
+        let least = if debt.is_zero() {
+            MOST_SLEEP
+        } else {
+            self.least_sleep()
+        };
+        if let Some(sleep) = self.memory.owe(total, least) {
             self.vfs.sleep(sleep);
             let waits = [
                 (pressure, &self.counters.pressure),
@@ -267,7 +284,7 @@ impl Core {
         while 0 < left && pays() {
             let delay = self.merge_delay(left);
             if delay <= MOST_SLEEP {
-                if let Some(rest) = self.memory.owe(delay) {
+                if let Some(rest) = self.memory.owe(delay, self.least_sleep()) {
                     sleep(rest);
                 }
                 return;

@@ -41,6 +41,10 @@ impl Core {
         );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         debug_assert_eq!(state.active.entries(), 0, "all of it is shared");
+        if !state.frozen.is_empty() {
+            // Their flushes write a run for each part.
+            self.ceiling.forget();
+        }
         for run in &state.deltas {
             if planted(Plant::SharingForgotten) {
                 break;

@@ -4,6 +4,7 @@
 //! So work that failed with `Full` makes a checkpoint if anything waits for one, and is tried again
 //! ([`Core::or_free`], [`Core::or_freed`]). The checkpoint itself needs room for its image only,
 //! which is kept in reserve ([`crate::space`]); without a log it needs room for a flush, too.
+//! What commits must find before they are let in is the matter of [`super::admit`].
 //!
 //! - I1. Nothing here is called within a checkpoint or the turn of a bulk commit: a checkpoint may
 //!   wait for either.
@@ -96,7 +97,7 @@ impl Core {
     /// `done`; or that there was work, when it failed for lack of space and some was freed.
     pub(crate) fn or_free(&self, done: Result<bool>) -> Result<bool> {
         match done {
-            Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Full && self.free_room()? => Ok(true),
             done => done,
         }
     }
@@ -109,7 +110,7 @@ impl Core {
     pub(crate) fn or_freed<T>(&self, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
         for _ in 0..FREED_MAX {
             match attempt() {
-                Err(error) if error.kind() == ErrorKind::Full && self.free_space()? => {}
+                Err(error) if error.kind() == ErrorKind::Full && self.free_room()? => {}
                 done => return done,
             }
         }
@@ -134,6 +135,12 @@ impl Core {
             self.refused.checkpoint.forget();
         }
         Ok(freed)
+    }
+
+    /// The same, and what is kept for flushes in excess of what they need, if other work lacks it.
+    fn free_room(&self) -> Result<bool> {
+        let released = self.runs.lacked_room() && self.release_excess();
+        Ok(self.free_space()? || released)
     }
 
     /// Whether a checkpoint would free anything.

@@ -13,6 +13,7 @@ use crate::db::{Changes, Chunks, Core};
 use crate::error::Result;
 use crate::options::{Codec, Options};
 use crate::types::{Batch, Durability, Seq, TreeId, TreeOptions};
+use crate::work::Ask;
 
 const DIRECTORY: &str = "/store";
 
@@ -104,8 +105,11 @@ fn a_store_is_not_idle_during_a_bulk_commit() {
             assert!(!core.is_idle(), "a commit is under way");
         }
     };
-    core.commit_bulk(&Watched(&watch), Durability::None, &mut |_| Ok(()))
-        .unwrap();
+    let ask = Ask::new(1, false);
+    core.with_room(&ask, || {
+        core.commit_bulk(&Watched(&watch), &ask, Durability::None, &mut |_| Ok(()))
+    })
+    .unwrap();
     assert!(core.is_idle(), "it wrote nothing");
 }
 

@@ -11,6 +11,7 @@ mod damage;
 mod draw;
 mod exhaustive;
 mod full;
+mod lives;
 mod look;
 mod meta;
 #[cfg(feature = "plants")]

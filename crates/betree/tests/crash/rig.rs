@@ -180,12 +180,12 @@ impl World {
         let visible = seen < now && (done || self.is_visible(&changes));
         if done {
             // A range delete that finds nothing is not a commit.
-            let mut after = self.model.clone();
-            changes.iter().for_each(|change| apply(&mut after, change));
-            assert!(
-                visible || after == self.model,
-                "what is acknowledged is visible"
-            );
+            let is_nothing = || {
+                let mut after = self.model.clone();
+                changes.iter().for_each(|change| apply(&mut after, change));
+                after == self.model
+            };
+            assert!(visible || is_nothing(), "what is acknowledged is visible");
             self.history.acknowledge(id, durable && self.logged());
         } else if self.poisoned && !before {
             self.history.unknown(id);

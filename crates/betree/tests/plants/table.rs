@@ -55,6 +55,10 @@ const fn shuttle(test: &'static str) -> Lane {
     }
 }
 
+/// Lives of a store on a full disk.
+const LIVES: &str = "lives::a_full_disk_stops_no_store_for_good";
+const FEW: &[(&str, &str)] = &[("BETREE_SIM_RUNS", "30")];
+
 const SPILL: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "a transaction spills")];
 const SYNCED: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "synced commits in a row")];
 const FIRST: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "first checkpoint")];
@@ -89,6 +93,8 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
         "full-frees-nothing",
         crash("full::what_merges_replaced_is_freed_on_a_full_disk", &[]),
     ),
+    ("commits-need-no-room", crash(LIVES, FEW)),
+    ("merges-take-kept-room", crash(LIVES, FEW)),
     (
         "absorb-ignores-shared-runs",
         crash(

@@ -1,0 +1,185 @@
+//! Room: what the file system has granted and nothing uses, and who may have it.
+//!
+//! The *room* is what is free below `backed`, without the reserve of the checkpoint. A part of it
+//! is *kept* for flushes, so that what is buffered can be flushed though the disk is full
+//! ([`Space::keep`]). Merges and writes of transactions may take the rest. When they need more
+//! than that, the file grows.
+//!
+//! ```text
+//!  granted:  used | pending | reserve | room: kept | rest
+//!  image                      takes                  takes
+//!  flush                                takes        takes
+//!  others                                            takes
+//! ```
+//!
+//! An extent that fits nowhere as a whole is given out in parts, so that only the sum counts.
+//!
+//! - I6. `kept` is at most the room. What a flush takes of the room it takes of `kept`, and what it
+//!   gives back is kept again.
+
+use std::io;
+
+use super::{Space, State, round_up};
+use crate::plant::{Plant, planted};
+use crate::types::{Extent, UNIT};
+
+/// How far ahead of its use the file grows: an eighth of its length within these limits, so that a
+/// small store stays small and a large one is allocated in long extents.
+const GROW_MIN: u64 = 256 << 10;
+const GROW_MAX: u64 = 32 << 20;
+
+/// What an extent is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A flush may take all of the room.
+    Flush,
+    /// A merge, or the writes of a transaction, leave what is kept.
+    Other,
+}
+
+impl Space {
+    /// An extent of `len` bytes (not 0) for `purpose`, rounded up to whole units, that the file
+    /// system has granted.
+    ///
+    /// # Errors
+    /// The length that the file must have for it ([`Space::grow`]).
+    pub(crate) fn take(&self, purpose: Purpose, len: u64) -> Result<Extent, u64> {
+        self.change(|state| state.take_for(purpose, round_up(len)))
+    }
+
+    /// The longest extent of at most `len` bytes, rounded up to whole units, if the room has
+    /// all of them for `purpose`, but not in one piece.
+    pub(crate) fn take_part(&self, purpose: Purpose, len: u64) -> Option<Extent> {
+        self.change(|state| state.take_part(purpose, round_up(len)))
+    }
+
+    /// Keep `kept` bytes of the room for flushes, in place of those kept so far, if the room has
+    /// `margin` bytes beyond them.
+    ///
+    /// # Errors
+    /// The length that the file must have for it; nothing has changed then.
+    pub(crate) fn keep(&self, kept: u64, margin: u64) -> Result<(), u64> {
+        let kept = round_up(kept);
+        self.change(|state| {
+            let least = kept.saturating_add(round_up(margin));
+            let room = state.room();
+            if room < least {
+                return Err(state.length_for(least - room));
+            }
+            state.kept = kept;
+            Ok(())
+        })
+    }
+
+    /// Keep `bytes` less for flushes.
+    pub(crate) fn keep_less(&self, bytes: u64) {
+        self.change(|state| state.kept = state.kept.saturating_sub(bytes));
+    }
+
+    /// Free extents as [`Space::discard`], which were taken for `purpose`.
+    pub(crate) fn give_back(&self, purpose: Purpose, extents: &[Extent]) {
+        self.change(|state| {
+            for &extent in extents {
+                state.leave_used(extent);
+                state.free(extent);
+                if purpose == Purpose::Flush {
+                    state.kept += extent.len;
+                }
+            }
+        });
+    }
+
+    /// Have the file system grant the file's bytes up to `length`, and some ahead if it can.
+    ///
+    /// # Errors
+    /// Those of `allocate`, which is `File::allocate` (offset, length).
+    pub(crate) fn grow(
+        &self,
+        length: u64,
+        mut allocate: impl FnMut(u64, u64) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let _length = self.length.lock();
+        if length <= self.backed() {
+            return Ok(());
+        }
+        let ahead = (length / 8).clamp(GROW_MIN, GROW_MAX) / UNIT * UNIT;
+        // Nearly full: the required space may be available although the space ahead is not.
+        self.grant(length + ahead, &mut allocate)
+            .or_else(|_| self.grant(length, &mut allocate))
+    }
+
+    /// Bytes of the room that are kept for flushes.
+    pub(crate) fn kept(&self) -> u64 {
+        self.state.lock().kept
+    }
+}
+
+impl State {
+    /// Granted bytes that nothing uses, outside of the reserve.
+    pub(super) fn room(&self) -> u64 {
+        self.holes.bytes_below(self.backed) + self.tail()
+    }
+
+    /// Granted bytes behind the end.
+    pub(super) fn tail(&self) -> u64 {
+        self.backed.saturating_sub(self.end) / UNIT * UNIT
+    }
+
+    /// The length of the file at which the room is `more` bytes larger.
+    pub(super) fn length_for(&self, more: u64) -> u64 {
+        self.backed.max(self.end).saturating_add(more)
+    }
+
+    /// Whether `len` bytes may be taken for `purpose`; else how many are missing.
+    fn may_take(&self, purpose: Purpose, len: u64) -> Result<(), u64> {
+        let left = match purpose {
+            Purpose::Flush => 0,
+            Purpose::Other if planted(Plant::MergesTakeKeptRoom) => 0,
+            Purpose::Other => self.kept,
+        };
+        let least = left.saturating_add(len);
+        let room = self.room();
+        if room < least {
+            Err(least - room)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Take `len` bytes for `purpose`; or the length that the file must have for it.
+    fn take_for(&mut self, purpose: Purpose, len: u64) -> Result<Extent, u64> {
+        if let Err(missing) = self.may_take(purpose, len) {
+            // As a whole where the file ends, unless a hole is long enough.
+            let whole = if self.holes.largest() < len {
+                self.end.saturating_add(len)
+            } else {
+                0
+            };
+            return Err(self.length_for(missing).max(whole));
+        }
+        let Some(extent) = self.take_granted(len) else {
+            return Err(self.end.saturating_add(len));
+        };
+        self.draw(purpose, extent);
+        Ok(extent)
+    }
+
+    /// Take the longest piece that is free and at most `len` bytes, if `len` bytes may be taken.
+    fn take_part(&mut self, purpose: Purpose, len: u64) -> Option<Extent> {
+        self.may_take(purpose, len).ok()?;
+        let longest = self.holes.largest().max(self.tail()).min(len);
+        let extent = (0 < longest).then(|| self.take_granted(longest))??;
+        self.draw(purpose, extent);
+        Some(extent)
+    }
+
+    fn draw(&mut self, purpose: Purpose, extent: Extent) {
+        self.used += extent.len;
+        if purpose == Purpose::Flush {
+            self.kept = self.kept.saturating_sub(extent.len);
+        } else if planted(Plant::MergesTakeKeptRoom) {
+            self.kept = self.kept.min(self.room());
+        }
+        assert!(self.kept <= self.room(), "I6: others leave what is kept");
+    }
+}
