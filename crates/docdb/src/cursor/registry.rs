@@ -641,7 +641,11 @@ mod tests {
         assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 1);
         let ns = Namespace::parse("db.c").unwrap();
         assert!(registry.lease(id, &ns, &Owner::default(), false).is_err());
-        assert!(registry.lease(lasting, &ns, &Owner::default(), false).is_ok());
+        assert!(
+            registry
+                .lease(lasting, &ns, &Owner::default(), false)
+                .is_ok()
+        );
         assert_eq!(registry.figures().timed_out, 1);
     }
 

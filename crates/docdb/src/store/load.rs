@@ -8,8 +8,8 @@ use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
-use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
@@ -64,6 +64,9 @@ impl Store {
             figures: super::WorkFigures::default(),
             parts,
         };
+        if let (Some(oplog), Some(second)) = (store.oplog(), store.reserved_time()?) {
+            oplog.begin_after(second);
+        }
         let temporary = store.load_catalog()?;
         store.show_oplog();
         Ok((store, temporary))

@@ -142,6 +142,6 @@ pub(crate) fn refuse(server: &Server, refused: &Refused) -> Builder {
     let mut reply = Builder::new();
     failure::fill(&mut reply, &refused.error, refused.situation, None);
     server.metrics.user_errors.one();
-    super::run::times(server, &mut reply, Some(&refused.error));
+    super::run::times(server, &mut reply, Some(&refused.error), None);
     reply
 }

@@ -55,7 +55,10 @@ fn cursors_that_wait_for_data_hold_no_thread() {
     let pinned = counts.get_document("metrics").unwrap();
     let pinned = pinned.get_document("cursor").unwrap();
     let open = pinned.get_document("open").unwrap();
-    assert_eq!(open.get_i64("pinned").unwrap(), i64::try_from(MANY).unwrap());
+    assert_eq!(
+        open.get_i64("pinned").unwrap(),
+        i64::try_from(MANY).unwrap()
+    );
     client.ok("test", doc! {"insert": "busy", "documents": [{"_id": 2}]});
     for reader in &mut readers {
         let (_, reply) = reader.receive().unwrap();
@@ -114,7 +117,11 @@ fn a_wait_without_data_ends_with_its_time() {
     assert_eq!(batch(&client.ok("admin", idle)).len(), 1);
     let counts = client.ok("admin", doc! {"serverStatus": 1});
     let counts = counts.get_document("opcounters").unwrap();
-    assert_eq!(counts.get_i64("getmore").unwrap(), 2, "each command counts once");
+    assert_eq!(
+        counts.get_i64("getmore").unwrap(),
+        2,
+        "each command counts once"
+    );
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod inline;
 mod local;
 mod logins;
 mod maintenance;
+mod oplog;
 mod page;
 mod privileges;
 mod prometheus;

@@ -32,7 +32,6 @@ use crate::store::{self, Store};
 use crate::txn::{Op, with_view};
 use source::{Current, Tail};
 
-
 /// A change stream between batches.
 struct WatchCursor {
     stream: Stream,
