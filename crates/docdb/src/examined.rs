@@ -144,7 +144,7 @@ impl Examined {
     }
 
     /// Record a wait for documents that other clients insert.
-    pub(crate) fn waits(&self, time: Duration) {
+    pub fn waits(&self, time: Duration) {
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.waited_micros.fetch_add(micros, Ordering::Relaxed);
     }

@@ -18,6 +18,7 @@ mod examined;
 mod exec;
 mod explain;
 mod find;
+mod follow;
 pub mod index;
 mod intent;
 pub mod key;
@@ -38,6 +39,7 @@ mod ttl;
 mod turn;
 mod txn;
 mod write;
+mod writes;
 
 pub use aggregate::{AggregateRequest, Parsed, Report};
 pub use catalog::{Catalog, Named};
@@ -50,6 +52,7 @@ pub use document::check_document;
 pub use examined::Examined;
 pub use explain::Verbosity;
 pub use find::{CountRequest, DistinctRequest, FindRequest, Matched, Matching};
+pub use follow::{OplogPin, OplogReader};
 pub use index::{Entry, Index, IndexSpec};
 pub use progress::Stage;
 pub use query::Namespace;
@@ -62,3 +65,4 @@ pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,
 };
+pub use writes::Awaiting;

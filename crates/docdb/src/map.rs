@@ -20,12 +20,10 @@ impl Store {
     pub fn collection_map(&self, ns: &Namespace) -> Result<Document> {
         let collection = self.existing(ns)?;
         let map = self.storage_map()?;
-        let mut trees = vec![tree(
-            &map.regions,
-            "collection",
-            &ns.coll,
-            collection.records(),
-        )];
+        let mut trees = Vec::new();
+        for records in self.record_trees(&collection) {
+            trees.push(tree(&map.regions, "collection", &ns.coll, records));
+        }
         for index in collection.indexes() {
             trees.push(tree(&map.regions, "index", index.name(), index.tree()));
         }

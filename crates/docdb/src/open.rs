@@ -6,6 +6,7 @@ use kv::{Durability, Engine};
 use query::Result;
 
 use crate::cursor::Cursors;
+use crate::follow;
 use crate::session::{Moments, Sessions};
 use crate::store::{Options, Parts, Store};
 use crate::ttl::{self, Listener};
@@ -32,6 +33,7 @@ impl Store {
         store.resume_builds()?;
         let store = Arc::new(store);
         ttl::start(&store);
+        follow::start(&store);
         Ok(store)
     }
 }

@@ -96,7 +96,7 @@ impl Store {
     pub fn coll_stats(&self, ns: &Namespace) -> Result<Document> {
         let collection = self.existing(ns)?;
         let (count, size) = (collection.count(), collection.data_size());
-        let storage = self.stored_bytes(collection.records());
+        let storage = self.record_bytes(&collection);
         let mut sizes = Document::new();
         let mut details = Document::new();
         let mut building = Vec::new();
@@ -128,10 +128,9 @@ impl Store {
         if 0 < count {
             out.insert("avgObjSize", fitting(size / count));
         }
-        out.insert(
-            self.engine().name(),
-            self.tree_figures(collection.records()),
-        );
+        if let [tree] = self.record_trees(&collection).as_slice() {
+            out.insert(self.engine().name(), self.tree_figures(*tree));
+        }
         if let Some(capped) = collection.options().capped {
             out.insert("maxSize", fitting(capped.size));
             out.insert("max", fitting(capped.max.unwrap_or(0)));
@@ -154,7 +153,7 @@ impl Store {
             collections += 1;
             objects += collection.count();
             data += collection.data_size();
-            storage += self.stored_bytes(collection.records());
+            storage += self.record_bytes(collection);
             for index in collection.indexes() {
                 indexes += 1;
                 index_size += self.stored_bytes(index.tree());
@@ -222,7 +221,7 @@ impl Store {
         let collection = self.existing(ns)?;
         let before = self.storage_size(&collection);
         let trees = collection.indexes().iter().map(|index| index.tree());
-        for tree in std::iter::once(collection.records()).chain(trees) {
+        for tree in self.record_trees(&collection).into_iter().chain(trees) {
             let mut watch = |_| match op.check() {
                 Ok(()) => kv::Flow::Continue,
                 Err(_) => kv::Flow::Cancel,
@@ -289,7 +288,12 @@ impl Store {
             .indexes()
             .iter()
             .map(|i| self.stored_bytes(i.tree()));
-        self.stored_bytes(collection.records()) + indexes.sum::<i64>()
+        self.record_bytes(collection) + indexes.sum::<i64>()
+    }
+
+    fn record_bytes(&self, collection: &Collection) -> i64 {
+        let trees = self.record_trees(collection).into_iter();
+        trees.map(|tree| self.stored_bytes(tree)).sum()
     }
 
     /// The bytes of [`Store::tree_bytes`], but at least one page: an engine that has not yet

@@ -3,10 +3,10 @@
 //! It contains no commands: those are methods of the store in the modules above, which keep their
 //! own state in its parts (`parts`).
 //!
-//! Trees of the engine: `_catalog`, `_counts`, `_sessions` and, with an oplog, `_oplog.0`; per
-//! collection `c.<uuid>` with its documents by record, and `i.<uuid>.<number>` with the entries of
-//! each index. Trees not listed in the catalog are left over from an unfinished change and are
-//! dropped at opening.
+//! Trees of the engine: `_catalog`, `_counts`, `_sessions` and, with an oplog, the segments
+//! `_oplog.N`; per collection `c.<uuid>` with its documents by record, and `i.<uuid>.<number>` with
+//! the entries of each index. Trees of collections that the catalog does not list are left over
+//! from an unfinished change and are dropped at opening.
 
 mod cut;
 mod load;
@@ -20,16 +20,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use bson::{RawDocumentBuf, Timestamp};
 use kv::{Durability, Engine, ErrorKind, TreeId, TreeOptions};
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::{Condvar, Mutex, MutexGuard};
+use stdx::sync::{Mutex, MutexGuard};
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::error;
 use crate::intent::Intents;
-use crate::oplog::Log;
+use crate::oplog::{Limits, Log};
 use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -54,6 +53,11 @@ pub struct Options {
     /// Whether a member of a replica set keeps an oplog (default false). A standalone store has
     /// none.
     pub oplog: bool,
+    /// How much of the oplog is kept at first ([`Store::set_oplog_limits`]).
+    pub oplog_limits: Limits,
+    /// Interval of the passes that make segments of the oplog and remove old ones; `None` disables
+    /// them (default 100 ms).
+    pub oplog_period: Option<Duration>,
 }
 
 impl Default for Options {
@@ -65,6 +69,8 @@ impl Default for Options {
             transaction_lifetime: Duration::from_secs(60),
             session_timeout: Duration::from_secs(30 * 60),
             oplog: false,
+            oplog_limits: Limits::default(),
+            oplog_period: Some(Duration::from_millis(100)),
         }
     }
 }
@@ -83,8 +89,6 @@ pub struct Store {
     turns: Turns,
     /// Trees still to be dropped, because readers or a writer prevented it.
     undropped: Mutex<Vec<String>>,
-    /// Notified after every commit of documents.
-    written: (Mutex<()>, Condvar),
     intents: Intents,
     /// The number of the last commit of documents.
     commits: AtomicU64,
@@ -151,21 +155,6 @@ impl Store {
         self.oplog.as_ref()
     }
 
-    /// The oplog entries with later times than `after`, at most `most` of them, up to the first
-    /// change that is not committed yet. Empty for a store without an oplog.
-    ///
-    /// # Errors
-    /// Errors of the engine.
-    pub fn oplog_after(&self, after: Timestamp, most: usize) -> Result<Vec<RawDocumentBuf>> {
-        let Some(oplog) = &self.oplog else {
-            return Ok(Vec::new());
-        };
-        // Before the snapshot, which then has all entries up to that time.
-        let until = oplog.visible();
-        let snapshot = self.engine.begin_read().map_err(error::engine)?;
-        oplog.read(snapshot.as_ref(), (after, until), most)
-    }
-
     /// The current catalog.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
@@ -207,6 +196,7 @@ impl Store {
     /// Errors of the engine.
     pub fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
+        self.save_oplog_totals();
         self.engine.sync_log().map_err(error::engine)
     }
 
@@ -267,9 +257,7 @@ impl Store {
     pub(crate) fn committed<'c>(&self, written: impl Iterator<Item = &'c Core>) {
         let number = self.commits.fetch_add(1, Ordering::AcqRel) + 1;
         for core in written {
-            // Where writers commit in parallel, a thread with a later commit may have been here
-            // first.
-            core.written.fetch_max(number, Ordering::AcqRel);
+            core.writes.note(number);
         }
     }
 
@@ -297,6 +285,15 @@ impl Store {
 
     pub(crate) fn set_catalog(&self, next: Catalog) {
         self.catalog.store(Arc::new(next));
+    }
+
+    /// Show the oplog, if there is one, as a collection of the catalog.
+    pub(crate) fn show_oplog(&self) {
+        if let Some(collection) = self.oplog_collection() {
+            let _changes = self.changes.lock();
+            let ns = collection.ns().clone();
+            self.set_catalog(self.catalog().with(ns, Named::Collection(collection)));
+        }
     }
 
     /// Create a tree.
@@ -355,26 +352,6 @@ impl Store {
         if folded.is_ok() {
             core.counts.folded(unfolded);
         }
-    }
-
-    /// Wake the threads that wait for new documents, after a commit.
-    pub(crate) fn wrote(&self) {
-        // A waiter holds this lock from reading the number of commits until it waits.
-        drop(self.written.0.lock());
-        self.written.1.notify_all();
-    }
-
-    /// Wait until documents were committed after commit number `seen`, or until `deadline`; returns
-    /// the commit number for the next wait. For tailable cursors.
-    #[must_use]
-    pub fn wait_for_writes(&self, seen: u64, deadline: std::time::Instant) -> u64 {
-        let mut guard = self.written.0.lock();
-        while self.commits() == seen {
-            if self.written.1.wait_until(&mut guard, deadline).timed_out() {
-                break;
-            }
-        }
-        self.commits()
     }
 }
 

@@ -85,7 +85,7 @@ impl Cursor for PipelineCursor {
         let (documents, pending) = filled.finish();
         let ended = ended && pending.is_none();
         self.pending = pending;
-        Ok((documents, ended))
+        Ok(Next::of(documents, ended))
     }
 }
 
@@ -165,6 +165,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            awaits: None,
             resume: None,
         })
     }

@@ -133,6 +133,22 @@ impl Counts {
         }
     }
 
+    /// Counts that are only shown: those of a collection that no transaction writes.
+    pub(crate) fn shown(documents: i64, bytes: i64) -> Counts {
+        let sum = Delta {
+            documents,
+            bytes,
+            record: 0,
+        };
+        Counts::of(sum, 0)
+    }
+
+    /// Change counts that are only shown.
+    pub(crate) fn show(&self, documents: i64, bytes: i64) {
+        self.documents.fetch_add(documents, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Read the counts when the store is opened.
     pub(crate) fn load(snapshot: &dyn Snapshot, tree: TreeId, uuid: &[u8; 16]) -> Result<Counts> {
         let mut last = 0;

@@ -17,13 +17,14 @@ use kv::{Snapshot, TreeId};
 use query::filter::Filter;
 use query::{Namespace, Result};
 use stdx::sync::Mutex;
-use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use stdx::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error;
 use crate::index::Index;
 use crate::key::{Collate, Encoder};
 use crate::plan::{Definition, PlanCache, Space};
 use crate::record::RecordId;
+use crate::writes::Writes;
 
 pub(crate) use counts::{
     Counts, Delta, TREE as COUNTS, fold as fold_counts, remove as remove_counts,
@@ -33,6 +34,9 @@ pub(crate) use latch::{Alone, Latch, Shared};
 pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level};
 pub use view::View;
+
+/// The tree of the oplog's records, which no engine has: engines count their trees from zero.
+pub(crate) const OPLOG: TreeId = TreeId(u32::MAX);
 
 /// One state of a collection's definition.
 pub struct Collection {
@@ -54,13 +58,21 @@ pub(crate) struct Core {
     pub(crate) counts: Counts,
     pub(crate) latch: Arc<Latch>,
     pub(crate) dropped: AtomicBool,
-    /// The number of the store's last commit that may have changed its documents, including failed
-    /// commits. Zero when the store is opened.
-    pub(crate) written: AtomicU64,
+    /// Commits that may have changed its documents.
+    pub(crate) writes: Arc<Writes>,
     /// An upper bound of all keys ever in the index on `_id`: a higher key is new.
     pub(crate) highest_id: Mutex<Vec<u8>>,
     /// Serializes the writers of a capped collection.
     pub(crate) capped: Arc<Latch>,
+}
+
+impl Core {
+    /// Record that the collection was dropped, and end the waits for its documents.
+    pub(crate) fn note_drop(&self) {
+        self.dropped.store(true, Ordering::Release);
+        self.writes.note(u64::MAX);
+        self.writes.wake();
+    }
 }
 
 /// The top-level values of documents that the indexes need, found in one pass.
@@ -118,6 +130,7 @@ impl Collection {
         self.plans.space(&Definition {
             indexes: &self.indexes,
             clustered: self.options.clustered.as_deref(),
+            oplog: self.is_oplog(),
             collation: self.options.collation.as_ref(),
             collate: self.collation.as_ref(),
         })
@@ -170,6 +183,12 @@ impl Collection {
     #[must_use]
     pub fn is_clustered(&self) -> bool {
         self.options.clustered.is_some()
+    }
+
+    /// Whether it is the oplog.
+    #[must_use]
+    pub fn is_oplog(&self) -> bool {
+        self.records() == OPLOG
     }
 
     /// Whether it is capped: the oldest documents are removed when it is full.

@@ -12,6 +12,7 @@ use crate::collection::Collection;
 use crate::exec::{Cx, Executor, Step};
 use crate::limits::RESULT_MAX;
 use crate::txn::View;
+use crate::writes::Awaiting;
 
 /// Default number of documents in a first batch.
 pub const FIRST_BATCH: u64 = 101;
@@ -19,7 +20,7 @@ pub const FIRST_BATCH: u64 = 101;
 pub const BATCH_BYTES: usize = 16 * 1024 * 1024;
 
 /// Reply of a command that opens or continues a cursor.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Batch {
     /// The cursor's id, or 0 after the last batch.
     pub id: i64,
@@ -27,6 +28,9 @@ pub struct Batch {
     pub ns: Namespace,
     /// The documents.
     pub documents: Vec<RawDocumentBuf>,
+    /// If a cursor that waits for data found none: the wait after which to call
+    /// [`crate::Store::get_more`] again.
+    pub awaits: Option<Awaiting>,
     /// Of a change stream, the resume token after the batch (`postBatchResumeToken`).
     pub resume: Option<RawDocumentBuf>,
 }

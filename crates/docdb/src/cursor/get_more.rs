@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use query::{Code, Error, Namespace, Result};
+use query::{Namespace, Result};
 
 use super::batch::Batch;
 use super::open::{Cursor, Next, owner};
-use super::registry::Lease;
+use super::registry::{Lease, killed as killed_error};
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -21,8 +20,11 @@ pub struct GetMore {
     pub ns: Namespace,
     /// Maximum number of documents in the batch (default: as many as fit into 16 MiB).
     pub batch_size: Option<u64>,
-    /// How long to wait for data (`maxTimeMS`; default 1 s); only for `awaitData` cursors.
-    pub await_time: Option<Duration>,
+    /// Whether the operation waits if there is no data (see [`Batch::awaits`]). The cursor is then
+    /// reserved for it, and another call with `waited` must follow.
+    pub waits: bool,
+    /// Whether the operation has waited for the cursor.
+    pub waited: bool,
 }
 
 impl GetMore {
@@ -47,12 +49,14 @@ impl Store {
             id: batch.id,
             ns: batch.ns.clone(),
             batch_size: None,
-            await_time: None,
+            waits: false,
+            waited: false,
         };
         self.get_more(op, &more).map(Some)
     }
 
-    /// `getMore`: the next batch of a cursor. The unused part of the operation's time limit, which
+    /// `getMore`: the next batch of a cursor, without waiting for data: see [`Batch::awaits`]. The
+    /// unused part of the operation's time limit, which
     /// is usually [`Store::cursor_left`], is kept for the next `getMore`.
     ///
     /// # Errors
@@ -63,8 +67,9 @@ impl Store {
         let mut lease = self
             .cursors()
             .registry
-            .lease(request.id, &request.ns, &owner(op))?;
+            .lease(request.id, &request.ns, &owner(op), request.waited)?;
         let killed = Arc::clone(lease.killed());
+        op.check()?;
         let next = lease.cursor().more(self, op, request)?;
         let resume = lease.cursor().resume_token();
         let batch = finish(op, request, lease, next, &killed)?;
@@ -76,24 +81,24 @@ fn finish(
     op: &Op<'_>,
     request: &GetMore,
     lease: Lease<'_, Box<dyn Cursor>>,
-    (documents, ended): Next,
+    next: Next,
     killed: &std::sync::atomic::AtomicBool,
 ) -> Result<Batch> {
     if killed.load(Ordering::Relaxed) {
-        return Err(Error::new(
-            Code::CURSOR_KILLED,
-            format!("cursor id {} was killed", request.id),
-        ));
+        return Err(killed_error(request.id));
     }
-    if ended {
-        drop(lease);
-    } else {
-        lease.give_back(stdx::time::now(), op.left());
+    let awaits = next.awaits.filter(|_| request.waits);
+    let now = stdx::time::now();
+    match (next.ended, &awaits) {
+        (true, _) => drop(lease),
+        (false, None) => lease.give_back(now, op.left()),
+        (false, Some(_)) => lease.reserve(now, op.left()),
     }
     Ok(Batch {
-        id: if ended { 0 } else { request.id },
+        id: if next.ended { 0 } else { request.id },
         ns: request.ns.clone(),
-        documents,
+        documents: next.documents,
+        awaits,
         resume: None,
     })
 }

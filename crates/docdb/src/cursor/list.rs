@@ -30,7 +30,7 @@ impl ListCursor {
         let (documents, pending) = collector.finish();
         self.pending = pending;
         let over = self.pending.is_none() && self.rest.len() == 0;
-        (documents, over)
+        Next::of(documents, over)
     }
 }
 
@@ -54,8 +54,10 @@ impl Store {
             rest: documents.into_iter(),
             pending: None,
         };
-        let (documents, over) = cursor.take(batch_size.unwrap_or(u64::MAX));
-        let id = match over {
+        let Next {
+            documents, ended, ..
+        } = cursor.take(batch_size.unwrap_or(u64::MAX));
+        let id = match ended {
             true => 0,
             false => self.cursors().open(op, ns, false, Box::new(cursor)),
         };
@@ -63,6 +65,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            awaits: None,
             resume: None,
         }
     }

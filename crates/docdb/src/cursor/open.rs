@@ -12,10 +12,11 @@ use super::get_more::GetMore;
 use super::registry::{Figures, IdleCursor, Killed, Origin, Owner, Registration, Registry};
 use crate::store::Store;
 use crate::txn::Op;
+use crate::writes::Awaiting;
 
 /// A query that `getMore` continues.
 pub(crate) trait Cursor: Send {
-    /// The next batch, and whether it is the last.
+    /// The next batch.
     ///
     /// # Errors
     /// `QueryPlanKilled` when its collection or an index no longer exists; errors of execution.
@@ -32,8 +33,25 @@ pub(crate) trait Cursor: Send {
     }
 }
 
-/// The documents of a batch, and whether it is the last.
-pub(crate) type Next = (Vec<RawDocumentBuf>, bool);
+/// The next batch of a cursor.
+pub(crate) struct Next {
+    pub(crate) documents: Vec<RawDocumentBuf>,
+    /// Whether it is the last.
+    pub(crate) ended: bool,
+    /// See [`super::Batch::awaits`].
+    pub(crate) awaits: Option<Awaiting>,
+}
+
+impl Next {
+    /// A batch of documents that are there.
+    pub(crate) fn of(documents: Vec<RawDocumentBuf>, ended: bool) -> Next {
+        Next {
+            documents,
+            ended,
+            awaits: None,
+        }
+    }
+}
 
 /// The open cursors of the store.
 pub(crate) struct Cursors {

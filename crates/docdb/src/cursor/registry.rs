@@ -1,6 +1,7 @@
 //! The open cursors by id: ownership, expiry and statistics.
 //!
-//! R1: a cursor is either idle, and owned by the registry, or leased to exactly one operation.
+//! R1: a cursor is idle, or leased to exactly one operation, or reserved for the operation that waits
+//!     for its data. The registry owns it unless it is leased.
 //! R2: a leased cursor that is killed ends with its operation: the kill sets the lease's flag, and
 //!     the cursor is dropped when the operation returns it.
 //! R3: no cursor is dropped while the lock is held, since a cursor may own files.
@@ -67,6 +68,7 @@ pub(crate) struct Registration {
 enum Slot<T> {
     Idle(T),
     Leased,
+    Reserved(T),
 }
 
 struct Entry<T> {
@@ -172,34 +174,42 @@ impl<T> Registry<T> {
         id
     }
 
-    /// Lease a cursor for `getMore`.
+    /// Lease a cursor for `getMore`; `waited` by the operation that it is reserved for.
     ///
     /// # Errors
-    /// `CursorNotFound`; `Unauthorized` for another namespace or user; MongoDB's error codes for
-    /// another session or transaction; 12051 while the cursor is in use.
+    /// `CursorNotFound`; `CursorKilled` if it was killed while it was reserved; `Unauthorized` for
+    /// another namespace or user; MongoDB's error codes for another session or transaction; 12051
+    /// while the cursor is in use.
     pub(crate) fn lease(
         &self,
         id: i64,
         namespace: &Namespace,
         owner: &Owner,
+        waited: bool,
     ) -> Result<Lease<'_, T>> {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(&id) else {
-            return Err(not_found(id));
+            return Err(match waited {
+                true => killed(id),
+                false => not_found(id),
+            });
         };
         check_owner(id, &entry.registration, namespace, owner)?;
-        match mem::replace(&mut entry.slot, Slot::Leased) {
-            Slot::Leased => Err(Error::new(
-                Code(12051),
-                format!("cursor id {id} is already in use"),
-            )),
-            Slot::Idle(cursor) => Ok(Lease {
-                registry: self,
-                id,
-                cursor: Some(cursor),
-                killed: Arc::clone(&entry.killed),
-            }),
-        }
+        let cursor = match mem::replace(&mut entry.slot, Slot::Leased) {
+            Slot::Idle(cursor) => cursor,
+            Slot::Reserved(cursor) if waited => cursor,
+            taken => {
+                entry.slot = taken;
+                let message = format!("cursor id {id} is already in use");
+                return Err(Error::new(Code(12051), message));
+            }
+        };
+        Ok(Lease {
+            registry: self,
+            id,
+            cursor: Some(cursor),
+            killed: Arc::clone(&entry.killed),
+        })
     }
 
     /// The time of the held snapshot that a cursor reads.
@@ -325,7 +335,7 @@ impl<T> Registry<T> {
         };
         Figures {
             open: count(&|_| true),
-            pinned: count(&|entry| matches!(entry.slot, Slot::Leased)),
+            pinned: count(&|entry| !matches!(entry.slot, Slot::Idle(_))),
             no_timeout: count(&|entry| entry.registration.no_timeout),
             timed_out: self.timed_out.load(Ordering::Relaxed),
             opened: self.opened.load(Ordering::Relaxed),
@@ -355,13 +365,23 @@ impl<T> Lease<'_, T> {
 
     /// Return the cursor to the registry, idle from `now` on, unless it was killed; `left` is the
     /// time left for its operations.
-    pub(crate) fn give_back(mut self, now: Instant, left: Option<Duration>) {
+    pub(crate) fn give_back(self, now: Instant, left: Option<Duration>) {
+        self.put(Slot::Idle, now, left);
+    }
+
+    /// As [`Lease::give_back`], but the cursor stays in use by this operation, which waits for its
+    /// data: a lease of one that waited must follow.
+    pub(crate) fn reserve(self, now: Instant, left: Option<Duration>) {
+        self.put(Slot::Reserved, now, left);
+    }
+
+    fn put(mut self, slot: fn(T) -> Slot<T>, now: Instant, left: Option<Duration>) {
         let Some(cursor) = self.cursor.take() else {
             return;
         };
         let mut state = self.registry.state.lock();
         if let Some(entry) = state.entries.get_mut(&self.id) {
-            entry.slot = Slot::Idle(cursor);
+            entry.slot = slot(cursor);
             entry.used = now;
             entry.registration.left = left;
         } else {
@@ -385,6 +405,11 @@ impl<T> Drop for Lease<'_, T> {
 
 fn not_found(id: i64) -> Error {
     Error::new(Code::CURSOR_NOT_FOUND, format!("cursor id {id} not found"))
+}
+
+/// The error of an operation whose cursor was killed.
+pub(super) fn killed(id: i64) -> Error {
+    Error::new(Code::CURSOR_KILLED, format!("cursor id {id} was killed"))
 }
 
 fn check_owner(id: i64, of: &Registration, namespace: &Namespace, by: &Owner) -> Result<()> {
@@ -465,17 +490,37 @@ mod tests {
         let (registry, token, id, now) = setup();
         let ns = Namespace::parse("db.c").unwrap();
         let owner = Owner::default();
-        let mut lease = registry.lease(id, &ns, &owner).unwrap();
+        let mut lease = registry.lease(id, &ns, &owner, false).unwrap();
         assert!(Arc::ptr_eq(lease.cursor(), &token));
-        let busy = registry.lease(id, &ns, &owner).err().unwrap();
+        let busy = registry.lease(id, &ns, &owner, false).err().unwrap();
         assert_eq!(busy.code, Code(12051));
         assert_eq!(registry.figures().pinned, 1);
         lease.give_back(now, None);
         assert_eq!(registry.figures().pinned, 0);
-        drop(registry.lease(id, &ns, &owner).unwrap());
+        drop(registry.lease(id, &ns, &owner, false).unwrap());
         assert_eq!(Arc::strong_count(&token), 1);
-        let gone = registry.lease(id, &ns, &owner).err().unwrap();
+        let gone = registry.lease(id, &ns, &owner, false).err().unwrap();
         assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
+    }
+
+    /// R1.
+    #[test]
+    fn a_reserved_cursor_is_in_use_until_its_operation_has_waited() {
+        let (registry, token, id, now) = setup();
+        let ns = Namespace::parse("db.c").unwrap();
+        let owner = Owner::default();
+        let lease = |waited| registry.lease(id, &ns, &owner, waited);
+        lease(false).unwrap().reserve(now, None);
+        assert_eq!(registry.figures().pinned, 1);
+        assert_eq!(registry.idle(now), []);
+        assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 0);
+        assert_eq!(lease(false).err().unwrap().code, Code(12051));
+        lease(true).unwrap().give_back(now, None);
+        assert_eq!(registry.idle(now).len(), 1);
+        lease(false).unwrap().reserve(now, None);
+        assert_eq!(registry.kill(&[id], &|_, _| true).killed, [id]);
+        assert_eq!(Arc::strong_count(&token), 1);
+        assert_eq!(lease(true).err().unwrap().code, Code::CURSOR_KILLED);
     }
 
     /// A cursor that uses its registry when it is dropped.
@@ -505,9 +550,9 @@ mod tests {
         let kill = |id: i64| assert_eq!(registry.kill(&[id], &|_, _| true).killed, [id]);
         // Idle, leased, returned after it was killed, and idle for long.
         kill(open());
-        drop(registry.lease(open(), &ns, &owner).unwrap());
+        drop(registry.lease(open(), &ns, &owner, false).unwrap());
         let id = open();
-        let lease = registry.lease(id, &ns, &owner).unwrap();
+        let lease = registry.lease(id, &ns, &owner, false).unwrap();
         kill(id);
         lease.give_back(now, None);
         open();
@@ -521,7 +566,7 @@ mod tests {
     fn killing_reaches_leased_cursors() {
         let (registry, token, id, now) = setup();
         let ns = Namespace::parse("db.c").unwrap();
-        let lease = registry.lease(id, &ns, &Owner::default()).unwrap();
+        let lease = registry.lease(id, &ns, &Owner::default(), false).unwrap();
         assert_eq!(registry.owner(id), Some((ns.clone(), Owner::default())));
         assert_eq!(registry.owner(5), None);
         assert_eq!(registry.kill(&[id], &|_, _| false).alive, [id]);
@@ -544,7 +589,7 @@ mod tests {
         let refused = |namespace: &str, owner: Owner| {
             let namespace = Namespace::parse(namespace).unwrap();
             registry
-                .lease(id, &namespace, &owner)
+                .lease(id, &namespace, &owner, false)
                 .err()
                 .map(|e| e.code.0)
         };
@@ -595,8 +640,8 @@ mod tests {
         );
         assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 1);
         let ns = Namespace::parse("db.c").unwrap();
-        assert!(registry.lease(id, &ns, &Owner::default()).is_err());
-        assert!(registry.lease(lasting, &ns, &Owner::default()).is_ok());
+        assert!(registry.lease(id, &ns, &Owner::default(), false).is_err());
+        assert!(registry.lease(lasting, &ns, &Owner::default(), false).is_ok());
         assert_eq!(registry.figures().timed_out, 1);
     }
 

@@ -58,6 +58,7 @@ impl Store {
         changes: Changes<'s>,
     ) -> Result<Option<Change<'s>>> {
         let collection = self.existing(ns)?;
+        collection.check_changeable()?;
         if !is_same(&collection, found) {
             return Ok(None);
         }
@@ -238,14 +239,16 @@ impl Store {
         (ns, uuid): (&Namespace, Option<[u8; 16]>),
         noted: &Noted,
     ) -> Result<()> {
-        let mut slot = None;
+        let mut reserved = None;
         if let Some(oplog) = self.oplog() {
             let mut pending = Pending::default();
             noted.add_to(&mut pending, ns, uuid.map(bson::Uuid::from_bytes));
-            slot = oplog.put(txn.as_mut(), &pending)?;
+            reserved = oplog.put(txn.as_mut(), &pending)?;
         }
         let done = txn.commit(Durability::Group).map_err(error::engine);
-        drop(slot);
+        if let Some(reserved) = reserved {
+            reserved.end(done.is_ok());
+        }
         done
     }
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use bson::Document;
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use super::change::outside;
 use super::indexes::count;
@@ -13,8 +12,8 @@ use crate::collection::{Collection, remove_counts};
 use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
-use crate::oplog::Noted;
 use crate::oplog::entry::Command;
+use crate::oplog::{Noted, fixed};
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -51,6 +50,7 @@ impl Store {
                 self.set_catalog(self.catalog().without(ns));
                 return Ok(true);
             }
+            Some(Named::Collection(found)) if found.is_oplog() => return Err(fixed("drop")),
             Some(Named::Collection(_)) => {}
         }
         let change = match self.begin_change(op, ns) {
@@ -63,7 +63,7 @@ impl Store {
         self.commit_change(txn, (ns, change.stored.uuid), &noted)?;
         self.set_catalog(self.catalog().without(ns));
         let collection = Arc::clone(&change.collection);
-        collection.core().dropped.store(true, Ordering::Release);
+        collection.core().note_drop();
         drop(change);
         self.drop_trees(&collection);
         Ok(true)
@@ -75,6 +75,10 @@ impl Store {
     /// As [`Store::drop_collection`].
     pub fn drop_database(&self, op: &Op<'_>, db: &str) -> Result<bool> {
         let catalog = self.catalog();
+        if self.oplog().is_some() && db == "local" {
+            let message = "Cannot drop 'local' database while replication is active";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
         let names: Vec<Namespace> = catalog.in_database(db).map(|(ns, _)| ns.clone()).collect();
         for ns in &names {
             self.drop_collection(op, ns)?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bson::{Document, RawDocument, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
+use crate::catalog::Named;
 use crate::collate;
 use crate::collection::Collection;
 use crate::document::shell;
@@ -56,7 +57,14 @@ impl Store {
         ns: &Namespace,
         specs: &[RawDocumentBuf],
     ) -> Result<CreateIndexesReply> {
-        let created_collection = self.named(op, ns)?.is_none();
+        let named = self.named(op, ns)?;
+        let created_collection = named.is_none();
+        if let Some(Named::Collection(found)) = &named
+            && found.is_oplog()
+        {
+            let message = "cannot create an index on the oplog";
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+        }
         // Reject invalid specifications before anything is created.
         for spec in specs {
             IndexSpec::parse_raw(spec)?;

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use super::change::{Change, is_same, outside};
 use crate::catalog::{Named, stored_key};
 use crate::collection::{Alone, Collection};
 use crate::error;
-use crate::oplog::{Noted, is_replicated};
+use crate::oplog::{Noted, fixed, is_replicated};
 use crate::store::{Store, is_view};
 use crate::txn::Op;
 
@@ -37,6 +36,11 @@ impl Store {
             ));
         }
         super::create::check_new(to)?;
+        for ns in [from, to] {
+            if self.collection(ns).is_some_and(|found| found.is_oplog()) {
+                return Err(fixed("rename"));
+            }
+        }
         self.check_members(from, to)?;
         if self.lookup(from).is_none() {
             let message = format!("Source collection {from} does not exist");
@@ -60,7 +64,7 @@ impl Store {
         self.commit_change(txn, (from, stored.uuid), &noted)?;
         change.publish(to.clone(), stored.options.clone(), change.indexes())?;
         if let Some(target) = &target {
-            target.core().dropped.store(true, Ordering::Release);
+            target.core().note_drop();
         }
         drop(change);
         if let Some(target) = target {

@@ -18,6 +18,7 @@ use query::{Code, Error, Result};
 use super::cx::Cx;
 use super::item::{Counts, Item, Step};
 use super::output::{Output, Shape};
+use crate::collection::OPLOG;
 use crate::error::{corrupt, engine};
 use crate::examined::Leaf;
 use crate::index::{Index, is_cut};
@@ -131,6 +132,8 @@ impl Scan {
     pub(crate) fn leaf(&self) -> Leaf {
         let counts = matches!(self.output.shape, Shape::Record) && self.output.filter.is_none();
         match &self.source {
+            // As in MongoDB, bounds of the oplog are those of a scan of the collection.
+            Source::Records if self.tree == OPLOG => Leaf::plain("COLLSCAN"),
             Source::Records if self.bounded => Leaf::plain("CLUSTERED_IXSCAN"),
             Source::Records => Leaf::plain("COLLSCAN"),
             Source::Index { index, .. } => {
@@ -175,13 +178,14 @@ impl Scan {
         }
     }
 
-    /// Check that the position of a tailing scan still exists: otherwise records it has not seen
-    /// may have been evicted.
+    /// Check that the position of a tailing scan, or of a scan of the oplog from old to new, still
+    /// exists: otherwise records it has not seen may have been evicted.
     ///
     /// # Errors
     /// `CappedPositionLost`.
     pub(crate) fn check_position(&mut self, cx: &Cx<'_>) -> Result<()> {
-        let Some(position) = self.position.as_ref().filter(|_| self.tailing) else {
+        let evicted = self.tailing || (self.tree == OPLOG && !self.backward);
+        let Some(position) = self.position.as_ref().filter(|_| evicted) else {
             return Ok(());
         };
         let found = cx.snapshot.get_into(self.tree, position, &mut self.scratch);

@@ -1,10 +1,9 @@
 //! The cursor of a `find` command.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use bson::RawDocumentBuf;
-use query::{Result, meter};
+use query::Result;
 
 use super::request::FindRequest;
 use crate::collection::Collection;
@@ -12,9 +11,7 @@ use crate::cursor::{Collector, Cursor, GetMore, Next, check_alive, fill};
 use crate::exec::Executor;
 use crate::store::Store;
 use crate::txn::{Op, with_view};
-
-/// Default wait of `getMore` on an `awaitData` cursor, without `maxTimeMS`.
-const AWAIT: Duration = Duration::from_secs(1);
+use crate::writes::Awaiting;
 
 /// A query of one collection.
 pub(crate) struct FindCursor {
@@ -43,74 +40,43 @@ impl FindCursor {
         }
     }
 
-    /// The next batch. A cursor that waits for data returns it when there is a document or the wait
-    /// is over.
-    fn fill(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<(Collector, bool)> {
-        let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
-        let mut collector = Collector::new(request.wanted(), self.pending.take());
-        // Taken before reading, so that any later write wakes the wait.
-        let mut writes = writes_seen(store);
-        loop {
-            let (executor, collection) = (&mut self.executor, &self.collection);
-            let over = with_view(store, op, &mut |view| {
-                // Checked after the snapshot was opened: up to then the indexes were maintained.
-                check_alive(store, op, collection, executor)?;
-                executor.check_position(view)?;
-                fill(collection, executor, &mut collector, view)
-            })
-            .map_err(|error| {
-                match check_alive(store, op, &self.collection, &self.executor) {
-                    // If the collection was dropped, report that as the cause.
-                    Err(gone) => gone,
-                    Ok(()) => error.within("Executor error during getMore"),
-                }
-            })?;
-            if !self.tailable {
-                return Ok((collector, over));
+    fn fill(&mut self, store: &Store, op: &Op<'_>, collector: &mut Collector) -> Result<bool> {
+        let (executor, collection) = (&mut self.executor, &self.collection);
+        with_view(store, op, &mut |view| {
+            // Checked after the snapshot was opened: up to then the indexes were maintained.
+            check_alive(store, op, collection, executor)?;
+            executor.check_position(view)?;
+            fill(collection, executor, collector, view)
+        })
+        .map_err(|error| {
+            match check_alive(store, op, &self.collection, &self.executor) {
+                // If the collection was dropped, report that as the cause.
+                Err(gone) => gone,
+                Ok(()) => error.within("Executor error during getMore"),
             }
-            let waits = self.await_data && collector.is_empty();
-            if !waits || deadline <= stdx::time::now() {
-                return Ok((collector, false));
-            }
-            let begun = stdx::time::now();
-            let waited = wait(store, op, writes, deadline);
-            if let Some(examined) = &op.examined {
-                examined.waits(begun.elapsed());
-            }
-            writes = waited?;
-        }
+        })
     }
 }
 
 impl Cursor for FindCursor {
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
-        let (filled, ended) = self.fill(store, op, request)?;
-        let (documents, pending) = filled.finish();
-        let ended = ended && pending.is_none();
+        let writes = &self.collection.core().writes;
+        // Looked up before reading, so that any later write ends the wait.
+        let awaiting = Awaiting::new(writes, writes.last());
+        let mut collector = Collector::new(request.wanted(), self.pending.take());
+        let over = self.fill(store, op, &mut collector)?;
+        let waits = self.await_data && collector.is_empty();
+        let (documents, pending) = collector.finish();
+        let ended = over && pending.is_none() && !self.tailable;
         self.pending = pending;
-        Ok((documents, ended))
+        Ok(Next {
+            documents,
+            ended,
+            awaits: waits.then_some(awaiting),
+        })
     }
 
     fn awaits_data(&self) -> bool {
         self.await_data
     }
-}
-
-/// Wait for a write in short slices, so that a killed operation ends.
-fn wait(store: &Store, op: &Op<'_>, seen: u64, deadline: Instant) -> Result<u64> {
-    const SLICE: Duration = Duration::from_millis(100);
-    loop {
-        op.check()?;
-        let now = stdx::time::now();
-        meter::rest();
-        let count = store.wait_for_writes(seen, deadline.min(now + SLICE));
-        if count != seen || deadline <= stdx::time::now() {
-            return Ok(count);
-        }
-    }
-}
-
-/// The number of writes so far, to wait from.
-fn writes_seen(store: &Store) -> u64 {
-    store.wait_for_writes(u64::MAX, stdx::time::now())
 }

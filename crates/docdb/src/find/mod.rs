@@ -73,6 +73,7 @@ impl Store {
                         id: 0,
                         ns: ns.clone(),
                         documents: Vec::new(),
+                        awaits: None,
                         resume: None,
                     }));
                 }
@@ -133,6 +134,7 @@ impl Store {
             id,
             ns: ns.clone(),
             documents,
+            awaits: None,
             resume: None,
         }))
     }

@@ -78,7 +78,8 @@ impl Fixture {
                 id: batch.id,
                 ns: self.ns.clone(),
                 batch_size: request.batch_size,
-                await_time: None,
+                waits: false,
+                waited: false,
             };
             batch = self.store.get_more(&self.op, &more).unwrap();
             all.append(&mut batch.documents);

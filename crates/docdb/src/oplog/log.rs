@@ -1,7 +1,5 @@
-//! The stored oplog: a tree of the engine, written by the transactions whose changes it records.
-//!
-//! The tree is `_oplog.0`. The key of an entry is its time, seconds and increment in 4 bytes each,
-//! big-endian; the value is the entry (see `entry`).
+//! The stored oplog, written by the transactions whose changes it records into the trees of its
+//! segments (see `segment`).
 //!
 //! - O1. An entry is put in the engine transaction that makes its change: a store has both or
 //!   neither, also after a crash.
@@ -11,20 +9,22 @@
 //!   of its changes.
 //! - O3. Times increase, also over a restart and with the wall clock set back.
 
-use std::ops::Bound;
+use std::collections::VecDeque;
+use std::sync::Arc;
 
-use bson::{DateTime, RawDocument, RawDocumentBuf, Timestamp};
-use kv::{Direction, Engine, KeyRange, Snapshot, Transaction, TreeId};
+use bson::{DateTime, RawDocumentBuf, Timestamp};
+use kv::{Engine, Transaction};
 use query::Result;
-use stdx::sync::Mutex;
+use stdx::sync::{Condvar, Mutex, MutexGuard};
 
 use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Session, chain};
 use super::pending::Pending;
-use super::slots::{Slot, Slots};
+use super::segment::{self, Segment};
+use super::segments::{self, Limits, Segments};
+use super::slots::{Oldest, Slot, Slots};
+use crate::collection::Core;
 use crate::error;
-
-/// Name of the tree.
-pub(crate) const TREE: &str = "_oplog.0";
+use crate::writes::Awaiting;
 
 /// The term of all entries: a set of one member elects that member once.
 const TERM: i64 = 1;
@@ -33,36 +33,52 @@ const TERM: i64 = 1;
 const GROUPS: &str = "admin";
 
 /// The oplog of a store.
-#[derive(Debug)]
 pub(crate) struct Log {
-    tree: TreeId,
     slots: Slots,
-    /// The last time issued; locked under the lock of the slots.
-    last: Mutex<Timestamp>,
+    /// Locked under the lock of the slots.
+    segments: Mutex<Segments>,
+    /// Segments whose trees are still to be dropped, in order. Held while segments are made and
+    /// removed.
+    pub(crate) removed: Mutex<VecDeque<u64>>,
+    /// The shared parts of the collection that shows it.
+    core: Arc<Core>,
+    /// Notified whenever a slot has ended.
+    ended: (Mutex<()>, Condvar),
+}
+
+/// The reserved times of a transaction, with what it puts. It ends after the commit.
+#[must_use = "the times are reserved until it is dropped"]
+pub(crate) struct Reserved<'l> {
+    log: &'l Log,
+    /// Present until it is dropped.
+    slot: Option<Slot<'l>>,
+    /// Entries and bytes in each segment.
+    put: Vec<(Arc<Segment>, u64, u64)>,
 }
 
 impl Log {
-    /// The oplog in a tree, which may be empty.
+    /// The oplog of a store, which may have none yet.
     ///
     /// # Errors
-    /// Errors of the engine; a key that is no time.
-    pub(crate) fn open(engine: &dyn Engine, tree: TreeId) -> Result<Log> {
-        let snapshot = engine.begin_read().map_err(error::engine)?;
-        let cursor = snapshot.cursor(tree, KeyRange::ALL, Direction::Backward);
-        let mut cursor = cursor.map_err(error::engine)?;
-        let last = match cursor.advance().map_err(error::engine)? {
-            true => time_of(cursor.key())?,
-            false => OpTime::NONE.ts,
-        };
+    /// Errors of the engine; damaged segments.
+    pub(crate) fn open(engine: &dyn Engine, limits: Limits) -> Result<Log> {
+        let segments = Segments::open(engine, limits)?;
+        let (mut entries, mut bytes) = (0, 0);
+        for placed in segments.all() {
+            entries += placed.segment.entries();
+            bytes += placed.segment.document_bytes();
+        }
         Ok(Log {
-            tree,
-            slots: Slots::new(last),
-            last: Mutex::new(last),
+            slots: Slots::new(segments.last()),
+            segments: Mutex::new(segments),
+            removed: Mutex::new(VecDeque::new()),
+            core: super::collection::core(entries, bytes),
+            ended: (Mutex::new(()), Condvar::new()),
         })
     }
 
     /// Put the entries of a transaction's changes; none for a transaction without changes. The
-    /// caller holds the slot until the commit has returned (O2).
+    /// caller holds the reserved times until the commit has returned (O2).
     ///
     /// # Errors
     /// `TransactionTooLarge` or `BSONObjectTooLarge` for an operation that no entry can have;
@@ -71,29 +87,32 @@ impl Log {
         &self,
         txn: &mut (dyn Transaction + '_),
         pending: &Pending,
-    ) -> Result<Option<Slot<'_>>> {
+    ) -> Result<Option<Reserved<'_>>> {
         let mut put = Put {
             log: self,
             txn,
-            slot: None,
+            reserved: None,
         };
         for command in pending.commands() {
             let at = put.next(pending.holder());
             let operation = Operation::parse(command)?;
-            put.entry(&Entry::new(at, wall(), operation))?;
+            put.entry(at, |at| Entry::new(at, wall(), operation))?;
         }
         match pending.operations() {
             [] => {}
             [one] if !pending.is_transaction() => {
                 let at = put.next(pending.holder());
-                let mut entry = Entry::new(at, wall(), Operation::parse(one)?);
-                entry.session = pending.session();
-                entry.statements = pending.statement_of(0).into_iter().collect();
-                put.entry(&entry)?;
+                let operation = Operation::parse(one)?;
+                put.entry(at, |at| {
+                    let mut entry = Entry::new(at, wall(), operation);
+                    entry.session = pending.session();
+                    entry.statements = pending.statement_of(0).into_iter().collect();
+                    entry
+                })?;
             }
             several => put.chain(pending, several)?,
         }
-        Ok(put.slot)
+        Ok(put.reserved)
     }
 
     /// The time up to which the oplog has no holes.
@@ -101,39 +120,71 @@ impl Log {
         self.slots.visible()
     }
 
-    /// The first `most` entries with later times than `after`, up to `until`.
-    ///
-    /// # Errors
-    /// Errors of the engine; bytes that are no entry.
-    pub(crate) fn read(
-        &self,
-        snapshot: &dyn Snapshot,
-        (after, until): (Timestamp, Timestamp),
-        most: usize,
-    ) -> Result<Vec<RawDocumentBuf>> {
-        let (start, end) = (key(after), key(until));
-        let range = KeyRange {
-            start: Bound::Excluded(start.as_slice()),
-            end: Bound::Included(end.as_slice()),
-        };
-        let mut entries = Vec::new();
-        if until <= after {
-            return Ok(entries);
-        }
-        let cursor = snapshot.cursor(self.tree, range, Direction::Forward);
-        let mut cursor = cursor.map_err(error::engine)?;
-        while entries.len() < most && cursor.advance().map_err(error::engine)? {
-            entries.push(RawDocument::from_bytes(cursor.value())?.to_owned());
-        }
-        Ok(entries)
+    /// A wait for the visible time to move. It begins now: entries that are visible must be read
+    /// after this call.
+    pub(crate) fn awaiting(&self) -> Awaiting {
+        Awaiting::new(&self.core.writes, self.core.writes.last())
     }
 
-    /// The next time (O3).
-    fn tick(&self) -> Timestamp {
+    /// The shared parts of the collection that shows it.
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// The oldest open slot.
+    pub(crate) fn oldest_slot(&self) -> Option<Oldest> {
+        self.slots.oldest()
+    }
+
+    /// The segments; the caller must not hold this lock while it waits.
+    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock()
+    }
+
+    /// Wait until the visible time is after `seen`, or until `deadline`; returns the visible time.
+    pub(crate) fn wait(&self, seen: Timestamp, deadline: std::time::Instant) -> Timestamp {
+        let mut guard = self.ended.0.lock();
+        while self.visible() <= seen {
+            if self.ended.1.wait_until(&mut guard, deadline).timed_out() {
+                break;
+            }
+        }
+        self.visible()
+    }
+
+    /// The next time (O3), and the segment of its entry.
+    fn tick(&self) -> (Timestamp, Arc<Segment>) {
         let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
-        let mut last = self.last.lock();
-        *last = after(*last, now);
-        *last
+        let mut segments = self.segments.lock();
+        let time = after(segments.last(), now);
+        (time, segments.place(time))
+    }
+}
+
+impl Reserved<'_> {
+    /// End it after a commit, or a commit that failed.
+    pub(crate) fn end(mut self, committed: bool) {
+        if committed {
+            for (_, entries, bytes) in self.put.drain(..) {
+                let documents = segment::document_bytes(entries, bytes);
+                let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+                self.log.core.counts.show(whole(entries), whole(documents));
+            }
+        }
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        for (segment, entries, bytes) in &self.put {
+            segment.remove(*entries, *bytes);
+        }
+        self.slot = None;
+        // A waiter holds this lock from reading the visible time until it waits.
+        drop(self.log.ended.0.lock());
+        self.log.ended.1.notify_all();
+        self.log.core.writes.note(segment::number(self.log.visible()));
+        self.log.core.writes.wake();
     }
 }
 
@@ -141,28 +192,51 @@ impl Log {
 struct Put<'l, 't> {
     log: &'l Log,
     txn: &'t mut (dyn Transaction + 't),
-    slot: Option<Slot<'l>>,
+    reserved: Option<Reserved<'l>>,
 }
 
+/// The time of an entry, and its segment.
+type At = (OpTime, Arc<Segment>);
+
 impl Put<'_, '_> {
-    /// The time of the next entry.
-    fn next(&mut self, holder: &'static str) -> OpTime {
+    /// The time and the segment of the next entry.
+    fn next(&mut self, holder: &'static str) -> At {
         let log = self.log;
-        let ts = match &mut self.slot {
-            Some(slot) => slot.extend(|| log.tick()),
+        let mut chosen = None;
+        let tick = || {
+            let (time, segment) = log.tick();
+            chosen = Some(segment);
+            time
+        };
+        let ts = match self.reserved.as_mut().and_then(|r| r.slot.as_mut()) {
+            Some(slot) => slot.extend(tick),
             None => {
-                let slot = self.slot.insert(log.slots.reserve(holder, || log.tick()));
-                slot.time()
+                let slot = log.slots.reserve(holder, tick);
+                let ts = slot.time();
+                self.reserved = Some(Reserved {
+                    log,
+                    slot: Some(slot),
+                    put: Vec::new(),
+                });
+                ts
             }
         };
-        OpTime { ts, term: TERM }
+        let segment = chosen.expect("the slots call `tick` once");
+        (OpTime { ts, term: TERM }, segment)
     }
 
-    fn entry(&mut self, entry: &Entry<'_>) -> Result<()> {
-        let bytes = entry.to_raw()?;
-        let key = key(entry.at.ts);
-        let put = self.txn.put_blind(self.log.tree, &key, bytes.as_bytes());
-        put.map_err(error::engine)
+    fn entry<'e>(&mut self, at: At, entry: impl FnOnce(OpTime) -> Entry<'e>) -> Result<()> {
+        let (at, segment) = at;
+        let bytes = entry(at).to_raw()?;
+        let bytes = bytes.as_bytes();
+        let put = self
+            .txn
+            .put_blind(segment.tree(), &segment::key(at.ts), bytes);
+        put.map_err(error::engine)?;
+        if let Some(reserved) = &mut self.reserved {
+            reserved.add(segment, segment::size(bytes));
+        }
+        Ok(())
     }
 
     fn chain(&mut self, pending: &Pending, operations: &[RawDocumentBuf]) -> Result<()> {
@@ -176,19 +250,35 @@ impl Put<'_, '_> {
         let mut previous = OpTime::NONE;
         for command in &commands {
             let at = self.next(pending.holder());
+            let time = at.0;
             let operation = Operation::Command {
                 database: GROUPS,
                 uuid: None,
                 command,
                 replaced: None,
             };
-            let mut entry = Entry::new(at, wall(), operation);
-            entry.session = pending.session();
-            entry.previous = linked.then_some(previous);
-            self.entry(&entry)?;
-            previous = at;
+            self.entry(at, |at| {
+                let mut entry = Entry::new(at, wall(), operation);
+                entry.session = pending.session();
+                entry.previous = linked.then_some(previous);
+                entry
+            })?;
+            previous = time;
         }
         Ok(())
+    }
+}
+
+impl Reserved<'_> {
+    fn add(&mut self, segment: Arc<Segment>, bytes: u64) {
+        segment.add(bytes);
+        match self.put.last_mut() {
+            Some((last, entries, sum)) if Arc::ptr_eq(last, &segment) => {
+                *entries += 1;
+                *sum += bytes;
+            }
+            _ => self.put.push((segment, 1, bytes)),
+        }
     }
 }
 
@@ -212,28 +302,7 @@ fn after(last: Timestamp, now: u32) -> Timestamp {
             increment: 1,
         };
     }
-    match last.increment.checked_add(1) {
-        Some(increment) => Timestamp { increment, ..last },
-        None => Timestamp {
-            time: last.time.saturating_add(1),
-            increment: 1,
-        },
-    }
-}
-
-fn key(time: Timestamp) -> [u8; 8] {
-    let number = u64::from(time.time) << 32 | u64::from(time.increment);
-    number.to_be_bytes()
-}
-
-fn time_of(key: &[u8]) -> Result<Timestamp> {
-    let corrupt = |_| -> query::Error { error::corrupt("a key of the oplog") };
-    let bytes: [u8; 8] = key.try_into().map_err(corrupt)?;
-    let [a, b, c, d, e, f, g, h] = bytes;
-    Ok(Timestamp {
-        time: u32::from_be_bytes([a, b, c, d]),
-        increment: u32::from_be_bytes([e, f, g, h]),
-    })
+    segments::next(last)
 }
 
 #[cfg(test)]
@@ -256,9 +325,6 @@ mod tests {
         ];
         for (last, now, next) in steps {
             assert_eq!(after(last, now), next, "{last:?} {now}");
-            assert_eq!(time_of(&key(next)).unwrap(), next);
-            assert!(key(last) < key(next), "keys have the order of the times");
         }
-        time_of(b"short").unwrap_err();
     }
 }

@@ -1,17 +1,22 @@
-//! The oplog: entries in MongoDB's shape, the order in which they become visible, and the tree that
-//! has them.
+//! The oplog: entries in MongoDB's shape, the order in which they become visible, and the segments
+//! that store them.
 
+mod collection;
 pub mod entry;
 mod log;
 mod noted;
 mod pending;
+pub(crate) mod segment;
+pub(crate) mod segments;
 pub mod slots;
 
 use query::Namespace;
 
-pub(crate) use log::{Log, TREE};
+pub(crate) use collection::{fixed, namespace};
+pub(crate) use log::Log;
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::Pending;
+pub use segments::Limits;
 
 /// Whether changes of a collection have entries: what belongs to one member has none.
 pub(crate) fn is_replicated(ns: &Namespace) -> bool {

@@ -19,8 +19,6 @@
 //!   failed commit leaves a gap in the times, which is no hole.
 //!
 //! All methods take one lock for a few instructions; `tick` runs under it and must not block.
-//!
-//! The server does not keep an oplog yet: it opens its store without the option.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -160,7 +158,7 @@ impl Drop for Slot<'_> {
 }
 
 /// The time before another.
-fn before(time: Timestamp) -> Timestamp {
+pub(crate) fn before(time: Timestamp) -> Timestamp {
     match time.increment.checked_sub(1) {
         Some(increment) => Timestamp { increment, ..time },
         None => Timestamp {

@@ -21,7 +21,7 @@ use super::order::{Order, order};
 use super::predicate::Conjunction;
 use super::scan::{ByteRange, KeyRanges, compile, cut_end, cut_start, encode, merge};
 use super::space::Space;
-use super::wildcard;
+use super::{times, wildcard};
 use crate::key::BEFORE;
 
 /// Maximum depth of nested disjunctions whose branches get scans of their own.
@@ -138,6 +138,10 @@ fn collection(
         sorted: request.sort.is_none(),
         covered: false,
     };
+    if space.oplog {
+        candidate.access = times::access(all, backward);
+        return Ok(candidate);
+    }
     let Some(id) = &space.clustered else {
         return Ok(candidate);
     };
@@ -390,6 +394,7 @@ fn hinted(
         let only = Space {
             indexes: vec![Arc::clone(index)],
             clustered: None,
+            oplog: false,
             id_collation: None,
             collator: None,
         };

@@ -19,6 +19,7 @@ mod order;
 mod predicate;
 mod scan;
 mod space;
+mod times;
 mod wildcard;
 
 pub(crate) use access::{Access, Candidate, IndexScan};

@@ -27,6 +27,8 @@ pub(crate) struct Space {
     pub(crate) indexes: Vec<Arc<IndexView>>,
     /// The records as an index on `_id`, in clustered collections.
     pub(crate) clustered: Option<Arc<IndexView>>,
+    /// Whether the records are the entries of the oplog, with their times as keys.
+    pub(crate) oplog: bool,
     /// The collation of `_id` and the collection's default.
     pub(crate) id_collation: Option<Document>,
     /// The default collator of queries.
@@ -39,6 +41,8 @@ pub(crate) struct Definition<'c> {
     pub(crate) indexes: &'c [Arc<Index>],
     /// The name of the clustered index, whose entries are the records.
     pub(crate) clustered: Option<&'c str>,
+    /// Whether it is the oplog.
+    pub(crate) oplog: bool,
     /// The default collation of operations, and the collator that encodes strings for it.
     pub(crate) collation: Option<&'c Document>,
     pub(crate) collate: Option<&'c Arc<dyn Collate>>,
@@ -163,6 +167,7 @@ fn build(definition: &Definition<'_>) -> Result<Space> {
     Ok(Space {
         indexes,
         clustered,
+        oplog: definition.oplog,
         collator: id_collation.as_ref().map(collator).transpose()?.flatten(),
         id_collation,
     })

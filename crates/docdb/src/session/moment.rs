@@ -18,7 +18,6 @@ use bson::Timestamp;
 use query::{Code, Error, Result};
 use stdx::sync::Mutex;
 
-use crate::error;
 use crate::store::Store;
 use crate::txn::{Held, Op};
 
@@ -112,10 +111,10 @@ fn hold(
     opened: &Sender<Result<()>>,
 ) {
     let catalog = store.catalog();
-    let snapshot = match store.engine().begin_read() {
+    let snapshot = match store.see() {
         Ok(snapshot) => snapshot,
         Err(e) => {
-            drop(opened.send(Err(error::engine(e))));
+            drop(opened.send(Err(e)));
             return;
         }
     };

@@ -9,7 +9,7 @@ use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
-use stdx::sync::{Condvar, Mutex};
+use stdx::sync::Mutex;
 
 use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
@@ -20,7 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::{self, Log};
+use crate::oplog::Log;
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -43,10 +43,7 @@ impl Store {
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(
-                engine.as_ref(),
-                ensure(engine.as_ref(), oplog::TREE)?,
-            )?),
+            true => Some(Log::open(engine.as_ref(), options.oplog_limits)?),
             false => None,
         };
         let store = Store {
@@ -59,7 +56,6 @@ impl Store {
             catalog: ArcSwap::from_pointee(Catalog::default()),
             changes: Mutex::new(()),
             undropped: Mutex::new(Vec::new()),
-            written: (Mutex::new(()), Condvar::new()),
             intents: Intents::default(),
             commits: AtomicU64::new(0),
             reading: AtomicUsize::new(0),
@@ -69,6 +65,7 @@ impl Store {
             parts,
         };
         let temporary = store.load_catalog()?;
+        store.show_oplog();
         Ok((store, temporary))
     }
 
@@ -173,7 +170,7 @@ impl Store {
             counts,
             latch: Arc::new(Latch::default()),
             dropped: AtomicBool::new(false),
-            written: AtomicU64::new(0),
+            writes: Arc::default(),
             highest_id: Mutex::new(Vec::new()),
             capped: Arc::new(Latch::default()),
         }

@@ -3,7 +3,6 @@
 
 use kv::Durability;
 use query::{Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use super::Store;
 use crate::catalog::property_key;
@@ -27,7 +26,7 @@ impl Store {
         let core = collection.core();
         Some(ContentVersion {
             uuid: core.uuid,
-            written: core.written.load(Ordering::Acquire),
+            written: core.writes.last(),
         })
     }
 

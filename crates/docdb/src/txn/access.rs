@@ -14,7 +14,6 @@ use super::op::{InTransaction, Op};
 use super::work::Work;
 use crate::catalog::Named;
 use crate::collection::Collection;
-use crate::error;
 use crate::patience::LOOK;
 use crate::pause::between_portions;
 use crate::store::Store;
@@ -45,7 +44,7 @@ impl Store {
         match op.transaction {
             None if let Some(held) = op.held => body(held.snapshot.as_ref()),
             None => {
-                let snapshot = self.engine().begin_read().map_err(error::engine)?;
+                let snapshot = self.see()?;
                 body(snapshot.as_ref())
             }
             Some(transaction) => in_transaction(op, transaction, &mut |work| body(work.view()?)),

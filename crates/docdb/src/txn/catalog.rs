@@ -14,7 +14,6 @@ use std::sync::Arc;
 use bson::Timestamp;
 use kv::Snapshot;
 use query::{Code, Error, Namespace, Result};
-use stdx::sync::atomic::Ordering;
 
 use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::Collection;
@@ -93,7 +92,7 @@ impl SeenCatalog {
         };
         for ns in &*self.looked_up.borrow() {
             let named = unchanged(store, seen, ns)?;
-            let written = |c: &Arc<Collection>| c.core().written.load(Ordering::Acquire);
+            let written = |c: &Arc<Collection>| c.core().writes.last();
             let written = named.as_ref().and_then(Named::collection).map(written);
             if written.is_some_and(|written| commits < written) {
                 return Err(crate::error::conflict());

@@ -13,7 +13,6 @@ use query::{Namespace, Result};
 
 use super::op::Op;
 use crate::catalog::{Catalog, Named};
-use crate::error::engine;
 use crate::pause::between_portions;
 use crate::stop::{Point, reach};
 use crate::store::Store;
@@ -57,7 +56,7 @@ impl<'a> View<'a> {
         loop {
             let catalog = store.catalog();
             reach(Point::Looked);
-            let snapshot = store.engine().begin_read().map_err(engine)?;
+            let snapshot = store.see()?;
             if store.is_current(&catalog) {
                 return Ok(View {
                     store,

@@ -264,6 +264,7 @@ impl<'s> Work<'s> {
             let Some(found) = self.lookup(ns)? else {
                 return Ok(None);
             };
+            found.check_written()?;
             self.touch(&found)?;
             // The collection may have changed while this waited for the latch.
             match self.lookup(ns)? {
@@ -434,14 +435,16 @@ impl<'s> Work<'s> {
             let Touched { core, delta, .. } = touched;
             open.push(core.counts.write(txn.as_mut(), tree, &core.uuid, *delta)?);
         }
-        let slot = match self.store.oplog() {
+        let reserved = match self.store.oplog() {
             Some(oplog) => oplog.put(txn.as_mut(), &self.pending)?,
             None => None,
         };
         // It may wait for the log, for other commits, or for merges.
         meter::rest();
         let done = txn.commit(durability).map_err(error::engine);
-        drop(slot);
+        if let Some(reserved) = reserved {
+            reserved.end(done.is_ok());
+        }
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
         drop(open);
@@ -461,8 +464,8 @@ impl<'s> Work<'s> {
                 self.store.fold_counts(&touched.core);
             }
         }
-        if self.touched.iter().any(|t| t.wrote) {
-            self.store.wrote();
+        for touched in self.touched.iter().filter(|t| t.wrote) {
+            touched.core.writes.wake();
         }
         Ok(())
     }

@@ -346,7 +346,8 @@ fn a_limit_of_time_holds_for_all_batches_together() {
             id: limited.id,
             ns: ns("c"),
             batch_size: Some(10),
-            await_time: None,
+            waits: false,
+            waited: false,
         };
         let half = left / 2;
         let batch = lab.store.get_more(&within(half), &more).unwrap();

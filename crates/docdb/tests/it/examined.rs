@@ -90,7 +90,8 @@ fn every_batch_says_what_it_has_read_itself() {
                 id,
                 ns: ns("c"),
                 batch_size: None,
-                await_time: None,
+                waits: false,
+                waited: false,
             };
             assert_eq!(lab.store.get_more(op, &more).unwrap().documents.len(), 6);
         });

@@ -26,7 +26,8 @@ fn count(lab: &Lab, time: Option<Timestamp>, now: Timestamp) -> query::Result<(u
             id: batch.id,
             ns: ns("c"),
             batch_size: Some(1),
-            await_time: None,
+            waits: false,
+            waited: false,
         };
         let body = move |op: &Op<'_>| store.get_more(op, &more);
         batch = lab.store.at_moment(op(), Some(time), now, body)?.0;

@@ -143,7 +143,6 @@ fn check_needs(request: &Request, id: i64) -> Result<()> {
 }
 
 fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    request.server.metrics.ops.getmore.one();
     let target = request.target();
     let Some(id) = cursor_id(target) else {
         let found = type_name(target);
@@ -157,7 +156,8 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         id,
         ns: namespace(request, arguments.need_string("collection")?)?,
         batch_size: arguments.count("batchSize")?,
-        await_time: request.generic.max_time,
+        waits: !request.awaits.is_over(),
+        waited: request.awaits.has_waited(),
     };
     let batch = request.with_store(|store, op| {
         // The time limit of `getMore` only limits the wait for data; the deadline was set when the
@@ -182,6 +182,7 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         store.get_more(&op, &wanted)
     })?;
     answer(request, reply, "nextBatch", &batch);
+    request.awaits.set(batch.awaits);
     Ok(())
 }
 

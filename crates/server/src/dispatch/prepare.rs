@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicI32;
 
 use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
+use tokio::sync::Notify;
 use wire::{Builder, Message};
 
 use super::check;
@@ -83,6 +84,7 @@ pub(crate) fn prepare(
         number: server.operations.number(),
         started: stdx::time::now(),
         killed: Arc::new(AtomicI32::new(0)),
+        interrupted: Notify::new(),
         examined: Arc::default(),
         origin: OnceLock::new(),
     };

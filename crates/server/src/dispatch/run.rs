@@ -14,7 +14,7 @@ use super::{inline, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
-use crate::request::Request;
+use crate::request::{Request, awaits};
 use crate::request::failure::{self, Situation};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
@@ -107,7 +107,22 @@ fn statements(request: &Request) -> usize {
     lists.into_iter().find_map(count).unwrap_or(1)
 }
 
+/// Run a request: a `getMore` that finds no data, again and again until there is some or its time is
+/// over.
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
+    if request.command.kind == Kind::GetMore {
+        request.server.metrics.ops.getmore.one();
+    }
+    loop {
+        let reply = execute_once(request).await?;
+        match request.awaits.take() {
+            None => return Ok(reply),
+            Some(awaiting) => awaits::wait(request, awaiting).await,
+        }
+    }
+}
+
+async fn execute_once(request: &Arc<Request>) -> Result<Builder> {
     let server = &request.server;
     let admission = match request.command.lane {
         Lane::Inline => return call(request),

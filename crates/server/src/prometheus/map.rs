@@ -25,7 +25,7 @@ pub(super) fn map(server: &Server) -> String {
             let indexes = collection.indexes().iter();
             let trees = indexes
                 .map(|index| index.tree())
-                .chain([collection.records()]);
+                .chain(store.record_trees(collection));
             (
                 trees.map(|tree| store.tree_bytes(tree)).sum(),
                 &**collection,

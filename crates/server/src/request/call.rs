@@ -14,6 +14,7 @@ use stdx::sync::OnceLock;
 use wire::Builder;
 
 use super::Understood;
+use super::awaits::Awaits;
 use crate::auth::User;
 use crate::auth::privilege::Wanted;
 use crate::command::WRITES;
@@ -41,6 +42,8 @@ pub(crate) struct Request {
     pub(crate) more: AtomicBool,
     /// Whether it is a retry, some of whose statements were already executed.
     pub(crate) repeated: AtomicBool,
+    /// Its wait for the data of its cursor.
+    pub(crate) awaits: Awaits,
     /// The privileges that it required, which are kept with its cursors; empty if it required none.
     pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
     /// The arguments as authorization parsed them, for commands whose parsing is costly.
@@ -81,6 +84,7 @@ impl Request {
             synced_later: AtomicBool::new(false),
             more: AtomicBool::new(false),
             repeated: AtomicBool::new(false),
+            awaits: Awaits::default(),
             needs: OnceLock::new(),
             understood: None,
         }

@@ -1,5 +1,6 @@
 //! A running command: its request and call, its error replies, and how logs show it.
 
+pub(crate) mod awaits;
 mod call;
 pub(crate) mod failure;
 mod shown;

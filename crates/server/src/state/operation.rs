@@ -9,6 +9,7 @@ use docdb::{Examined, Origin};
 use query::namespace::Namespace;
 use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
+use tokio::sync::Notify;
 use wire::Message;
 
 use super::Client;
@@ -42,6 +43,8 @@ pub(crate) struct Operation {
     pub(crate) started: Instant,
     /// Zero, or the code of the error that interrupts it.
     pub(crate) killed: Arc<AtomicI32>,
+    /// Ends its wait for documents when it is interrupted.
+    pub(crate) interrupted: Notify,
     /// Statistics of its reads.
     pub(crate) examined: Arc<Examined>,
     /// The command that opened the cursor that it continues.
@@ -127,6 +130,7 @@ impl Operation {
         let (order, none) = (Ordering::Relaxed, 0);
         // An earlier interruption keeps its reason.
         let _: Result<i32, i32> = self.killed.compare_exchange(none, code.0, order, order);
+        self.interrupted.notify_one();
     }
 
     /// The time by which it must end, if its client set a limit.

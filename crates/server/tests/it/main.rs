@@ -7,6 +7,7 @@
 
 mod apply_ops;
 mod auth;
+mod awaiting;
 mod bulk;
 mod certificates;
 mod client;

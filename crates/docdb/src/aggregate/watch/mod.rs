@@ -1,8 +1,8 @@
 //! `$changeStream`: a change stream (`change`) over the oplog of the store, as a cursor.
 //!
 //! The stages behind map each event to one document or none. A batch ends when it is full or no
-//! visible entry has a further event; `getMore` then waits for writes, for at most its `maxTimeMS`
-//! [default: 1 s]. An event that did not fit stays with the cursor; entries and snapshots do not.
+//! visible entry has a further event; `getMore` then waits for entries ([`Batch::awaits`]). An event
+//! that did not fit stays with the cursor; entries and snapshots do not.
 //!
 //! - C1. The resume token of a batch stands behind all documents that were returned, and before
 //!   those that the cursor keeps.
@@ -11,12 +11,11 @@ mod source;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use query::execute::{Host, Rows, build};
 use query::pipeline::Pipeline;
-use query::{Code, Error, Namespace, Result, Row, meter};
+use query::{Code, Error, Namespace, Result, Row};
 use stdx::sync::Mutex;
 
 use super::host::PipelineHost;
@@ -33,10 +32,6 @@ use crate::store::{self, Store};
 use crate::txn::{Op, with_view};
 use source::{Current, Tail};
 
-/// Default wait of `getMore` for an event, without `maxTimeMS`.
-const AWAIT: Duration = Duration::from_secs(1);
-/// A wait is interrupted at this interval, so that a killed operation ends.
-const SLICE: Duration = Duration::from_millis(100);
 
 /// A change stream between batches.
 struct WatchCursor {
@@ -152,7 +147,8 @@ impl WatchCursor {
             (false, Some(last)) => self.token = last,
             (false, None) => {}
         }
-        Ok((documents, self.stream.is_over() && self.pending.is_empty()))
+        let ended = self.stream.is_over() && self.pending.is_empty();
+        Ok(Next::of(documents, ended))
     }
 }
 
@@ -173,26 +169,14 @@ fn place(
 
 impl Cursor for WatchCursor {
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
-        let deadline = stdx::time::now() + request.await_time.unwrap_or(AWAIT);
-        loop {
-            // Taken before reading, so that any later write wakes the wait.
-            let visible = store.oplog().map(|oplog| oplog.visible());
-            let (documents, ended) = self
-                .fill(store, op, request.wanted())
-                .map_err(|error| error.within("Executor error during getMore"))?;
-            if ended || !documents.is_empty() {
-                return Ok((documents, ended));
-            }
-            let begun = stdx::time::now();
-            let moved = || store.oplog().map(|oplog| oplog.visible()) != visible;
-            let waited = wait(store, op, deadline, &moved);
-            if let Some(examined) = &op.examined {
-                examined.waits(begun.elapsed());
-            }
-            if !waited? {
-                return Ok((documents, false));
-            }
-        }
+        // Looked up before reading, so that any later entry ends the wait.
+        let awaiting = store.oplog().map(|oplog| oplog.awaiting());
+        let mut next = self
+            .fill(store, op, request.wanted())
+            .map_err(|error| error.within("Executor error during getMore"))?;
+        let waits = next.documents.is_empty() && !next.ended;
+        next.awaits = awaiting.filter(|_| waits);
+        Ok(next)
     }
 
     fn awaits_data(&self) -> bool {
@@ -201,25 +185,6 @@ impl Cursor for WatchCursor {
 
     fn resume_token(&self) -> Option<RawDocumentBuf> {
         Some(self.token.to_document())
-    }
-}
-
-/// Wait until `moved`, or until `deadline`; whether it moved. Changes of the catalog wake no waits:
-/// they are seen after a slice.
-fn wait(store: &Store, op: &Op<'_>, deadline: Instant, moved: &dyn Fn() -> bool) -> Result<bool> {
-    loop {
-        op.check()?;
-        let seen = store.wait_for_writes(u64::MAX, stdx::time::now());
-        if moved() {
-            return Ok(true);
-        }
-        let now = stdx::time::now();
-        if deadline <= now {
-            return Ok(false);
-        }
-        meter::rest();
-        // The result is compared by `moved`.
-        let _ = store.wait_for_writes(seen, deadline.min(now + SLICE));
     }
 }
 
@@ -253,16 +218,17 @@ impl Store {
         let mut cursor = self.watch_cursor(op, ns, request, options)?;
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
         let filled = cursor.fill(self, op, wanted);
-        let (documents, ended) = filled.map_err(|error| in_execution(error, ns))?;
+        let next = filled.map_err(|error| in_execution(error, ns))?;
         let resume = cursor.resume_token();
-        let id = match ended {
+        let id = match next.ended {
             true => 0,
             false => self.cursors().open(op, ns, false, Box::new(cursor)),
         };
         Ok(Batch {
             id,
             ns: ns.clone(),
-            documents,
+            documents: next.documents,
+            awaits: None,
             resume,
         })
     }

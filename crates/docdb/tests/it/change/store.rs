@@ -1,14 +1,13 @@
 //! `$changeStream` as a cursor of a store.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
-use docdb::{Batch, CollectionOptions, GetMore, InsertOptions, Namespace, View};
+use docdb::{Batch, CollectionOptions, GetMore, Namespace, View};
 
 use super::{everything, on};
-use crate::lab::{Lab, documents, ns, of, on_each, op, raw};
+use crate::lab::{Lab, documents, is_ready, ns, of, on_each, op, raw};
 use crate::session::session;
 use crate::write::{del, set};
 
@@ -54,9 +53,8 @@ fn a_cursor_follows_the_oplog_and_each_batch_has_its_token() {
         lab.insert(&ns("other"), &[doc! { "_id": 9 }]);
         lab.insert(&ns("c"), &some[5..]);
         let mut all = Vec::new();
-        let mut batch = first.clone();
+        let mut batch = more(lab, &first, 2);
         loop {
-            batch = more(lab, &batch, 2);
             assert_ne!(batch.id, 0);
             let Some(last) = documents(&batch).pop() else {
                 break;
@@ -67,6 +65,7 @@ fn a_cursor_follows_the_oplog_and_each_batch_has_its_token() {
             all.extend(ids(&batch));
             let there: Vec<i32> = (1..8).filter(|id| !all.contains(id)).collect();
             assert_eq!(ids(&rest), there, "C1: the rest on {}", lab.engine());
+            batch = more(lab, &batch, 2);
         }
         assert_eq!(all, [1, 2, 3, 4, 5, 6, 7]);
         let again = stream(doc! { "startAfter": resume(&first) });
@@ -197,31 +196,34 @@ fn the_current_document_is_looked_up() {
     });
 }
 
-/// A wait ends with the event that another thread writes.
+/// A wait ends with the next entry; after one of another collection the stream waits again.
 #[test]
-fn a_get_more_waits_for_an_event() {
+fn a_get_more_without_events_waits_for_entries() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         let first = watch(lab, &on("c"), &stream(doc! {})).unwrap();
-        let store = Arc::clone(&lab.store);
-        let writer = stdx::sync::spawn("writer", move || {
-            for coll in ["other", "c"] {
-                let document = raw(&doc! { "_id": 1 });
-                let options = InsertOptions::default();
-                store
-                    .insert(&op(), &ns(coll), &[&document], options)
-                    .unwrap();
-            }
-        })
-        .unwrap();
-        let request = GetMore {
-            id: first.id,
-            ns: first.ns.clone(),
-            batch_size: None,
-            await_time: Some(Duration::from_secs(600)),
+        let more = |waited| {
+            let request = GetMore {
+                id: first.id,
+                ns: first.ns.clone(),
+                batch_size: None,
+                waits: true,
+                waited,
+            };
+            lab.store.get_more(&op(), &request).unwrap()
         };
-        let batch = lab.store.get_more(&op(), &request).unwrap();
-        writer.join().unwrap();
+        let mut batch = more(false);
+        assert!(batch.documents.is_empty());
+        assert!(!is_ready(batch.awaits.as_mut().unwrap()));
+        lab.insert(&ns("other"), &[doc! { "_id": 1 }]);
+        assert!(is_ready(batch.awaits.as_mut().unwrap()));
+        let mut batch = more(true);
+        assert!(batch.documents.is_empty());
+        assert!(!is_ready(batch.awaits.as_mut().unwrap()));
+        lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
+        assert!(is_ready(batch.awaits.as_mut().unwrap()));
+        let batch = more(true);
+        assert!(batch.awaits.is_none());
         assert_eq!(ids(&batch), [1]);
     });
 }

@@ -144,6 +144,28 @@ fn lists() {
         &[doc! {"a": 2}],
     );
     check(doc! {"a": {"$in": []}}, &[], &[doc! {}, doc! {"a": 1}]);
+    let decimal: bson::Decimal128 = "-3".parse().unwrap();
+    check(
+        doc! {"a": {"$in": [7, i64::MAX, -3, 1_i64 << 53, i64::MIN, 7_i64]}},
+        &[
+            doc! {"a": -3_i64},
+            doc! {"a": -3.0},
+            doc! {"a": decimal},
+            doc! {"a": [1, [2], 7]},
+            doc! {"a": i64::MAX},
+            doc! {"a": i64::MIN},
+            doc! {"a": 9_007_199_254_740_992.0},
+        ],
+        &[
+            doc! {},
+            doc! {"a": -4},
+            doc! {"a": 7.5},
+            doc! {"a": "7"},
+            doc! {"a": [[7]]},
+            doc! {"a": (1_i64 << 53) + 1},
+            doc! {"a": 9_223_372_036_854_775_807.0},
+        ],
+    );
     check(
         doc! {"a": {"$nin": [1]}},
         &[doc! {}, doc! {"a": [2]}],

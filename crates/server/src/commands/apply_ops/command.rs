@@ -6,6 +6,7 @@ use bson::{Bson, RawArray, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use docdb::{AppliedEntry, CollectionOptions};
 use query::{Code, Error, Namespace, Result};
 use stdx::sync::OnceLock;
+use tokio::sync::Notify;
 use wire::{Builder, Decoder, Message, Parts};
 
 use super::needs::{DEPTH_MAX, needs, too_deep};
@@ -242,6 +243,7 @@ fn run(
         number: request.number,
         started: request.started,
         killed: Arc::clone(&request.killed),
+        interrupted: Notify::new(),
         examined: Arc::clone(&request.examined),
         origin: OnceLock::new(),
     };

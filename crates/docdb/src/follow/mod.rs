@@ -1,0 +1,9 @@
+//! Following the oplog: reading it, and keeping it within its limits.
+
+mod reader;
+mod retain;
+mod seen;
+mod shown;
+
+pub use reader::{OplogPin, OplogReader};
+pub(crate) use retain::start;

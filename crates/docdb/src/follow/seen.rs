@@ -1,0 +1,219 @@
+//! The oplog as readers see it: one tree over all segments, up to the visible time.
+//!
+//! The tree exists in no engine. A view of the store ([`Seen`]) answers for it, so that a plan
+//! reads the oplog as it reads the records of any collection: its keys are those of the entries,
+//! and nothing after the visible time is in it.
+
+use std::ops::Bound;
+
+use bson::Timestamp;
+use kv::{Cursor, Direction, KeyRange, Snapshot, TreeId};
+
+use crate::collection::OPLOG;
+use crate::error;
+use crate::oplog::segments::Placed;
+use crate::oplog::{Log, segment};
+use crate::store::Store;
+
+/// A snapshot in which the oplog is one tree.
+pub(crate) struct Seen<'s> {
+    snapshot: Box<dyn Snapshot + 's>,
+    log: &'s Log,
+    /// The visible time before the snapshot was opened, which thus has all entries up to then.
+    until: Timestamp,
+}
+
+impl Store {
+    /// A snapshot of now, in which the oplog, if there is one, is the tree [`OPLOG`].
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn see(&self) -> query::Result<Box<dyn Snapshot + '_>> {
+        let seen = self.oplog().map(|log| (log, log.visible()));
+        let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        Ok(match seen {
+            None => snapshot,
+            Some((log, until)) => Box::new(Seen {
+                snapshot,
+                log,
+                until,
+            }),
+        })
+    }
+}
+
+impl Snapshot for Seen<'_> {
+    fn get_into(&self, tree: TreeId, key: &[u8], value: &mut Vec<u8>) -> kv::Result<bool> {
+        if tree != OPLOG {
+            return self.snapshot.get_into(tree, key, value);
+        }
+        value.clear();
+        let Some(time) = segment::time_of(key).filter(|time| *time <= self.until) else {
+            return Ok(false);
+        };
+        let placed = self.log.segments().between(time, time);
+        match placed.first() {
+            Some(placed) => self.snapshot.get_into(placed.segment.tree(), key, value),
+            None => Ok(false),
+        }
+    }
+
+    fn get_many(
+        &self,
+        tree: TreeId,
+        keys: &[&[u8]],
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> kv::Result<()> {
+        if tree != OPLOG {
+            return self.snapshot.get_many(tree, keys, visit);
+        }
+        let mut value = Vec::new();
+        for (index, key) in keys.iter().enumerate() {
+            let found = self.get_into(tree, key, &mut value)?;
+            visit(index, found.then_some(value.as_slice()));
+        }
+        Ok(())
+    }
+
+    fn cursor(
+        &self,
+        tree: TreeId,
+        range: KeyRange<'_>,
+        direction: Direction,
+    ) -> kv::Result<Box<dyn Cursor + '_>> {
+        if tree != OPLOG {
+            return self.snapshot.cursor(tree, range, direction);
+        }
+        let until = segment::key(self.until);
+        let end = match range.end {
+            Bound::Included(end) if end <= until.as_slice() => Bound::Included(end.to_vec()),
+            Bound::Excluded(end) if end <= until.as_slice() => Bound::Excluded(end.to_vec()),
+            _ => Bound::Included(until.to_vec()),
+        };
+        // Taken after the snapshot was opened: the tree of a segment that is listed now was not
+        // dropped before it. One without entries up to `until` may be newer than the snapshot.
+        let zero = Timestamp {
+            time: 0,
+            increment: 0,
+        };
+        let segments = self.log.segments().between(zero, self.until);
+        let mut cursor = Concatenated {
+            snapshot: self.snapshot.as_ref(),
+            segments,
+            start: range.start.map(<[u8]>::to_vec),
+            end,
+            direction,
+            left: None,
+            current: None,
+        };
+        let edge = match direction {
+            Direction::Forward => &cursor.start,
+            Direction::Backward => &cursor.end,
+        };
+        let first = match edge {
+            Bound::Included(key) | Bound::Excluded(key) => cursor.place(key),
+            Bound::Unbounded => Some(0),
+        };
+        cursor.left = first;
+        Ok(Box::new(cursor))
+    }
+}
+
+/// A cursor over segments, one after another.
+struct Concatenated<'c> {
+    snapshot: &'c dyn Snapshot,
+    /// The oldest first.
+    segments: Vec<Placed>,
+    start: Bound<Vec<u8>>,
+    end: Bound<Vec<u8>>,
+    direction: Direction,
+    /// The segment to open next.
+    left: Option<usize>,
+    current: Option<Box<dyn Cursor + 'c>>,
+}
+
+impl<'c> Concatenated<'c> {
+    /// The segment whose period has a key; the oldest for earlier keys, and `None` without any
+    /// segment.
+    fn place(&self, key: &[u8]) -> Option<usize> {
+        let begun = |placed: &Placed| segment::key(placed.first).as_slice() <= key;
+        let at = self.segments.partition_point(begun).saturating_sub(1);
+        (at < self.segments.len()).then_some(at)
+    }
+
+    /// The segment after another in the direction.
+    fn following(&self, at: usize) -> Option<usize> {
+        let next = match self.direction {
+            Direction::Forward => at.checked_add(1),
+            Direction::Backward => at.checked_sub(1),
+        };
+        next.filter(|next| *next < self.segments.len())
+    }
+
+    /// Open the next segment; false if none is left.
+    fn open(&mut self) -> kv::Result<bool> {
+        self.current = None;
+        let Some(at) = self.left.take() else {
+            return Ok(false);
+        };
+        let Some(placed) = self.segments.get(at) else {
+            return Ok(false);
+        };
+        let range = KeyRange {
+            start: self.start.as_ref().map(Vec::as_slice),
+            end: self.end.as_ref().map(Vec::as_slice),
+        };
+        if !is_empty(range) {
+            let (tree, range) = (placed.segment.tree(), segment::entries(range));
+            self.current = Some(self.snapshot.cursor(tree, range, self.direction)?);
+        }
+        self.left = self.following(at);
+        Ok(true)
+    }
+}
+
+impl Cursor for Concatenated<'_> {
+    fn advance(&mut self) -> kv::Result<bool> {
+        loop {
+            if let Some(cursor) = &mut self.current
+                && cursor.advance()?
+            {
+                return Ok(true);
+            }
+            if !self.open()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn seek(&mut self, key: &[u8]) -> kv::Result<bool> {
+        self.left = self.place(key);
+        if !self.open()? {
+            return Ok(false);
+        }
+        if let Some(cursor) = &mut self.current
+            && cursor.seek(key)?
+        {
+            return Ok(true);
+        }
+        self.advance()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |cursor| cursor.key())
+    }
+
+    fn value(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |cursor| cursor.value())
+    }
+}
+
+/// Whether a range has no key: some engines refuse one whose end is before its start.
+fn is_empty(range: KeyRange<'_>) -> bool {
+    match (range.start, range.end) {
+        (Bound::Included(start), Bound::Included(end)) => end < start,
+        (Bound::Included(start) | Bound::Excluded(start), Bound::Excluded(end))
+        | (Bound::Excluded(start), Bound::Included(end)) => end <= start,
+        _ => false,
+    }
+}

@@ -1,0 +1,61 @@
+//! The wait of a `getMore` for the data of its cursor. Between two runs of the command it holds no
+//! thread and no place of the pool.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use docdb::Awaiting;
+use stdx::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+use super::Request;
+
+/// Default limit of the wait, without `maxTimeMS`.
+const LIMIT: Duration = Duration::from_secs(1);
+
+/// What a request waits for, and whether it has.
+#[derive(Default)]
+pub(crate) struct Awaits {
+    next: Mutex<Option<Awaiting>>,
+    waited: AtomicBool,
+    over: AtomicBool,
+}
+
+impl Awaits {
+    /// Set the wait after which the command runs again, if any.
+    pub(crate) fn set(&self, next: Option<Awaiting>) {
+        *self.next.lock() = next;
+    }
+
+    /// The wait after which the command runs again.
+    pub(crate) fn take(&self) -> Option<Awaiting> {
+        self.next.lock().take()
+    }
+
+    /// Whether the command has waited.
+    pub(crate) fn has_waited(&self) -> bool {
+        self.waited.load(Ordering::Relaxed)
+    }
+
+    /// Whether the command must answer without waiting again.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// Wait for data, for the limit of time, or until the request is interrupted or the server stops.
+pub(crate) async fn wait(request: &Request, awaiting: Awaiting) {
+    let begun = Instant::now();
+    let limit = request.generic.max_time.unwrap_or(LIMIT);
+    let deadline = begun + limit.saturating_sub(request.taken());
+    let mut stopping = request.server.stopping();
+    let over = tokio::select! {
+        () = awaiting => false,
+        () = request.interrupted.notified() => false,
+        () = sleep_until(deadline) => true,
+        _ = stopping.wait_for(|stopping| *stopping) => true,
+    };
+    request.examined.waits(begun.elapsed());
+    request.awaits.waited.store(true, Ordering::Relaxed);
+    request.awaits.over.store(over, Ordering::Relaxed);
+}
