@@ -5,7 +5,8 @@
 //!
 //! - M1. A snapshot contains every write whose operation time is at most the snapshot's time: it is
 //!   opened after those writes finished. With an oplog, a time is issued before its commit; the
-//!   opening waits for the commits up to the snapshot's time. All reads at one time return the same data.
+//!   opening waits for the commits up to the snapshot's time. All reads at one time return the same
+//!   data.
 //! - M2. A snapshot is held, from its opening, for as long as a transaction may last. At most
 //!   [`HELD_MAX`] are held: the oldest is released first. Reads at a time that is no longer held
 //!   fail with `SnapshotTooOld`.

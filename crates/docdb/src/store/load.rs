@@ -20,7 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::Log;
+use crate::oplog::{Log, segment};
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -37,14 +37,19 @@ impl Store {
         options: Options,
         parts: super::Parts,
     ) -> Result<(Store, Vec<Namespace>)> {
+        let used = !engine.trees().map_err(error::engine)?.is_empty();
         let trees = Trees {
             catalog: ensure(engine.as_ref(), catalog::TREE)?,
             counts: ensure(engine.as_ref(), COUNTS)?,
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(engine.as_ref(), options.oplog_limits)?),
-            false => None,
+            true => Some(Log::open(engine.as_ref(), options.oplog_limits, used)?),
+            false => {
+                // What is changed from now on would be missing in it.
+                segment::discard(engine.as_ref())?;
+                None
+            }
         };
         let store = Store {
             turns: Turns::of(engine.as_ref()),
