@@ -3,10 +3,10 @@
 //!
 //! - N3. The segment of an entry is chosen together with its time, so a later time is never in an
 //!   earlier segment, whatever the order of the commits.
-//! - N5. Readers are told of changes without entries: those before the first segment of a store that
-//!   had data, which is not segment 0.
 //! - N4. Only the oldest segment is removed, and none that has an open slot, an entry that a pin
 //!   needs, or the newest entry.
+//! - N5. Readers learn that changes have no entries: those before the first segment of a store that
+//!   had data, which is not segment 0.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,8 +66,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// The segments of a store; the first one is created if there is none. `used` tells whether the
-    /// store may have data.
+    /// The segments of a store; the first one is created if there is none. `used`: whether the store
+    /// may have data.
     ///
     /// # Errors
     /// Errors of the engine; damaged segments.

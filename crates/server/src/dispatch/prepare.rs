@@ -120,6 +120,7 @@ fn refused(command: &Command, generic: &Generic, error: Error) -> Refused {
         retryable: command.has(RETRYABLE) && generic.txn_number.is_some(),
         backpressure: false,
         untouched: true,
+        stream: false,
     };
     Refused {
         error,

@@ -107,8 +107,8 @@ fn statements(request: &Request) -> usize {
     lists.into_iter().find_map(count).unwrap_or(1)
 }
 
-/// Run a request: a `getMore` that finds no data, again and again until there is some or its time is
-/// over.
+/// Run a request: a `getMore` that finds no data, again and again until there is some or its time
+/// is over.
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
     if request.command.kind == Kind::GetMore {
         request.server.metrics.ops.getmore.one();

@@ -2,10 +2,10 @@
 //!
 //! - K1. No time is issued beyond the last second that is reserved in the store, and a clock
 //!   starts beyond it: times do not go back over a restart, whatever the wall clock says.
-//! - K3. With an oplog, this clock issues the times of its entries, and no other times: the time
-//!   of a write is that of its entry.
 //! - K2. Seconds are reserved ahead by a thread that may block. Until that is done the clock
 //!   counts within the last reserved second, and a later time of a client is kept aside.
+//! - K3. With an oplog, this clock issues the times of its entries, and no other times: the time
+//!   of a write is that of its entry.
 
 use std::sync::Arc;
 

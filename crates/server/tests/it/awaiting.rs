@@ -135,7 +135,7 @@ fn a_server_that_stops_ends_the_waits() {
     reader.send("test", more(id, "c"), 0);
     await_so("it waits", || waiting(&mut client).len() == 1);
     drop(client);
-    let stopped = std::thread::spawn(move || site.stop());
+    let stopped = stdx::sync::spawn("stop", move || site.stop()).unwrap();
     let (_, reply) = reader.receive().unwrap();
     assert!(batch(&reply).is_empty());
     stopped.join().unwrap();

@@ -10,6 +10,7 @@ mod auth;
 mod awaiting;
 mod bulk;
 mod certificates;
+mod change_streams;
 mod client;
 mod current_op;
 mod dashboards;

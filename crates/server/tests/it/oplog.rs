@@ -7,7 +7,7 @@ use crate::client::{Client, Site, await_so, batch};
 const SIZE: u64 = 64 << 20;
 
 /// A server with an oplog.
-fn with_oplog() -> Site {
+pub(crate) fn with_oplog() -> Site {
     Site::with(|config| config.oplog_bytes = Some(SIZE))
 }
 
@@ -113,9 +113,14 @@ fn a_tailing_client_sees_what_is_written_and_the_oplog_is_read_only() {
     assert_eq!(listed[0].get_str("name").unwrap(), "oplog.rs");
     let stats = client.ok("local", doc! {"collStats": "oplog.rs"});
     assert_eq!(stats.get("capped"), Some(&Bson::Boolean(true)));
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let status = status.get_document("oplog").unwrap().clone();
+    assert_eq!(status.get_i64("openSlots").unwrap(), 0);
     let count = client.ok("local", doc! {"count": "oplog.rs"});
     let all = entries(&mut client, doc! {}).len();
     assert_eq!(usize::try_from(count.get_i32("n").unwrap()).unwrap(), all);
+    let entries = status.get_i64("entries").unwrap();
+    assert!(0 < entries && usize::try_from(entries).unwrap() <= all);
 }
 
 #[test]
