@@ -66,8 +66,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// The segments of a store; the first one is created if there is none. `used`: whether the store
-    /// may have data.
+    /// The segments of a store; the first one is created if there is none. `used`: whether the
+    /// store may have data.
     ///
     /// # Errors
     /// Errors of the engine; damaged segments.
