@@ -58,6 +58,9 @@ pub struct Options {
     /// Interval of the passes that make segments of the oplog and remove old ones; `None` disables
     /// them (default 100 ms).
     pub oplog_period: Option<Duration>,
+    /// Time without an entry after which an entry that changes nothing is put into the oplog, so
+    /// that readers see it advance; `None` puts none (default).
+    pub oplog_noop: Option<Duration>,
 }
 
 impl Default for Options {
@@ -71,6 +74,7 @@ impl Default for Options {
             oplog: false,
             oplog_limits: Limits::default(),
             oplog_period: Some(Duration::from_millis(100)),
+            oplog_noop: None,
         }
     }
 }

@@ -26,6 +26,7 @@ mod long;
 mod metrics;
 mod net;
 mod notify;
+mod oplog;
 mod own;
 mod prometheus;
 mod reference;

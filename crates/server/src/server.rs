@@ -18,6 +18,7 @@ use crate::command::Commands;
 use crate::config::{Config, Memory};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::metrics::Metrics;
+use crate::oplog;
 use crate::state::Client;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
@@ -80,7 +81,7 @@ pub(crate) struct Server {
     /// Blocks writes while `fsync` holds a lock.
     pub(crate) freeze: Freeze,
     /// Logical time.
-    pub(crate) clock: Clock,
+    pub(crate) clock: Arc<Clock>,
     /// The deployment.
     pub(crate) topology: Topology,
     /// Failpoints, which tests set.
@@ -153,7 +154,7 @@ impl Server {
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
             freeze: Freeze::default(),
-            clock: Clock::start(&store)?,
+            clock: Clock::of(&store)?,
             topology,
             tls,
             gate,
@@ -181,6 +182,7 @@ impl Server {
             config,
         };
         server.tune();
+        oplog::begin(&server.store);
         server.describe_store();
         Ok(server)
     }
@@ -192,10 +194,18 @@ impl Server {
         (user.id == identity.id).then_some(user)
     }
 
-    /// Advance the clock after a write.
+    /// Advance the clock after a write. With an oplog the entry of the write has advanced it.
     pub(crate) fn tick(self: &Arc<Server>) {
-        self.clock.tick();
+        if self.store.oplog_last().is_none() {
+            self.clock.tick();
+        }
         self.reserve_time();
+    }
+
+    /// The time of the last write that is committed with all before it.
+    pub(crate) fn written(&self) -> Timestamp {
+        let visible = self.store.oplog_visible();
+        visible.unwrap_or_else(|| self.clock.times().1)
     }
 
     /// Advance the clock to a later time that a client knows.
@@ -274,6 +284,9 @@ impl Server {
         };
         self.memory
             .set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
+        let idle = Duration::from_secs(number("periodicNoopIntervalSecs"));
+        let notes = self.parameters.is_on("writePeriodicNoops");
+        tuning.set_oplog_idle(notes.then_some(idle));
         tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
         tuning.set_no_table_scan(self.parameters.is_on("notablescan"));
         self.profiler.set_verbose(self.parameters.logs_commands());

@@ -22,6 +22,7 @@ use crate::limits::{RESERVED, WORKERS};
 use crate::long::long;
 use crate::net::{Listening, Sockets};
 use crate::notify;
+use crate::oplog;
 use crate::server::{Parts, Server};
 use crate::startup;
 use crate::state::log::Log;
@@ -195,7 +196,7 @@ impl Start {
             None => Sockets::bind(&config).map_err(unbound)?,
         };
         let port = sockets.port().unwrap_or(config.port);
-        let options = store_options(&config);
+        let options = oplog::options(&config, store_options(&config));
         let data = |error: query::Error| Failure::new(DATA, error.message);
         clear_temporary(&options.temp_dir).map_err(|error| {
             let place = options.temp_dir.display();

@@ -64,10 +64,10 @@ impl Store {
     /// when the collection or an index no longer exists; errors of execution. Every error closes
     /// the cursor, except those for cursors of others.
     pub fn get_more(&self, op: &Op<'_>, request: &GetMore) -> Result<Batch> {
-        let mut lease = self
-            .cursors()
-            .registry
-            .lease(request.id, &request.ns, &owner(op), request.waited)?;
+        let mut lease =
+            self.cursors()
+                .registry
+                .lease(request.id, &request.ns, &owner(op), request.waited)?;
         let killed = Arc::clone(lease.killed());
         op.check()?;
         let next = lease.cursor().more(self, op, request)?;

@@ -1,7 +1,7 @@
 //! The open cursors by id: ownership, expiry and statistics.
 //!
-//! R1: a cursor is idle, or leased to exactly one operation, or reserved for the operation that waits
-//!     for its data. The registry owns it unless it is leased.
+//! R1: a cursor is idle, or leased to exactly one operation, or reserved for the operation that
+//!     waits for its data. The registry owns it unless it is leased.
 //! R2: a leased cursor that is killed ends with its operation: the kill sets the lease's flag, and
 //!     the cursor is dropped when the operation returns it.
 //! R3: no cursor is dropped while the lock is held, since a cursor may own files.
@@ -641,7 +641,11 @@ mod tests {
         assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 1);
         let ns = Namespace::parse("db.c").unwrap();
         assert!(registry.lease(id, &ns, &Owner::default(), false).is_err());
-        assert!(registry.lease(lasting, &ns, &Owner::default(), false).is_ok());
+        assert!(
+            registry
+                .lease(lasting, &ns, &Owner::default(), false)
+                .is_ok()
+        );
         assert_eq!(registry.figures().timed_out, 1);
     }
 

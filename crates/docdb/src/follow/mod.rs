@@ -1,5 +1,6 @@
 //! Following the oplog: reading it, and keeping it within its limits.
 
+mod clock;
 mod reader;
 mod retain;
 mod seen;

@@ -115,6 +115,7 @@ pub(crate) fn start(store: &Arc<Store>) {
 }
 
 fn run(store: &Weak<Store>) {
+    let (mut seen, mut since) = (None, stdx::time::now());
     loop {
         let Some(store) = store.upgrade() else {
             return;
@@ -128,6 +129,17 @@ fn run(store: &Weak<Store>) {
         if !store.is_paused() {
             // The next pass tries again.
             drop(store.tend_oplog());
+            let last = store.oplog_last();
+            if last != seen {
+                (seen, since) = (last, stdx::time::now());
+            }
+            let idle = store.tuning().oplog_idle();
+            if let Some(last) = last
+                && idle.is_some_and(|idle| idle <= since.elapsed())
+            {
+                // The same.
+                drop(store.note_if_idle(last));
+            }
         }
         drop(store);
         stdx::time::sleep(period);

@@ -10,9 +10,9 @@
 //! - O3. Times increase, also over a restart and with the wall clock set back.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use bson::{DateTime, RawDocumentBuf, Timestamp};
+use bson::{DateTime, RawDocument, RawDocumentBuf, Timestamp};
 use kv::{Engine, Transaction};
 use query::Result;
 use stdx::sync::{Condvar, Mutex, MutexGuard};
@@ -22,6 +22,7 @@ use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{self, Limits, Segments};
 use super::slots::{Oldest, Slot, Slots};
+use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
 use crate::writes::Awaiting;
@@ -31,6 +32,9 @@ const TERM: i64 = 1;
 
 /// The database that the entries of several operations name, as in MongoDB.
 const GROUPS: &str = "admin";
+
+/// Issues times: each is later than those before, and than those of the oplog.
+pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The oplog of a store.
 pub(crate) struct Log {
@@ -42,6 +46,8 @@ pub(crate) struct Log {
     pub(crate) removed: Mutex<VecDeque<u64>>,
     /// The shared parts of the collection that shows it.
     core: Arc<Core>,
+    /// The clock that issues the times; the wall clock until it is set.
+    clock: OnceLock<Clock>,
     /// Notified whenever a slot has ended.
     ended: (Mutex<()>, Condvar),
 }
@@ -61,8 +67,8 @@ impl Log {
     ///
     /// # Errors
     /// Errors of the engine; damaged segments.
-    pub(crate) fn open(engine: &dyn Engine, limits: Limits) -> Result<Log> {
-        let segments = Segments::open(engine, limits)?;
+    pub(crate) fn open(engine: &dyn Engine, limits: Limits, used: bool) -> Result<Log> {
+        let segments = Segments::open(engine, limits, used)?;
         let (mut entries, mut bytes) = (0, 0);
         for placed in segments.all() {
             entries += placed.segment.entries();
@@ -73,6 +79,7 @@ impl Log {
             segments: Mutex::new(segments),
             removed: Mutex::new(VecDeque::new()),
             core: super::collection::core(entries, bytes),
+            clock: OnceLock::new(),
             ended: (Mutex::new(()), Condvar::new()),
         })
     }
@@ -131,6 +138,54 @@ impl Log {
         &self.core
     }
 
+    /// Issue no time up to the end of this second, which another clock may have issued (O3).
+    pub(crate) fn begin_after(&self, second: u32) {
+        self.segments.lock().begin_after(second);
+    }
+
+    /// Let a clock issue the times from now on. Only the first call has an effect.
+    pub(crate) fn set_clock(&self, clock: Clock) {
+        // The clock of the first call stays.
+        drop(self.clock.set(clock));
+    }
+
+    /// Put an entry that changes nothing.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn put_note(
+        &self,
+        txn: &mut (dyn Transaction + '_),
+        note: &RawDocument,
+    ) -> Result<Option<Reserved<'_>>> {
+        let mut put = Put {
+            log: self,
+            txn,
+            reserved: None,
+        };
+        let at = put.next("note");
+        let operation = Operation::Nothing { ns: "", note };
+        put.entry(at, |at| Entry::new(at, wall(), operation))?;
+        Ok(put.reserved)
+    }
+
+    /// Wait until all entries with times up to `time` are committed or given up, or until
+    /// `deadline`; whether they are. None gets such a time later if the clock has issued it.
+    pub(crate) fn settle(&self, time: Timestamp, deadline: std::time::Instant) -> bool {
+        let open = || {
+            self.slots
+                .oldest()
+                .is_some_and(|oldest| oldest.time <= time)
+        };
+        let mut guard = self.ended.0.lock();
+        while open() {
+            if self.ended.1.wait_until(&mut guard, deadline).timed_out() {
+                return !open();
+            }
+        }
+        true
+    }
+
     /// The oldest open slot.
     pub(crate) fn oldest_slot(&self) -> Option<Oldest> {
         self.slots.oldest()
@@ -154,9 +209,14 @@ impl Log {
 
     /// The next time (O3), and the segment of its entry.
     fn tick(&self) -> (Timestamp, Arc<Segment>) {
-        let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
         let mut segments = self.segments.lock();
-        let time = after(segments.last(), now);
+        let time = match self.clock.get() {
+            Some(clock) => clock(),
+            None => {
+                let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
+                after(segments.last(), now)
+            }
+        };
         (time, segments.place(time))
     }
 }
@@ -165,6 +225,9 @@ impl Reserved<'_> {
     /// End it after a commit, or a commit that failed.
     pub(crate) fn end(mut self, committed: bool) {
         if committed {
+            if let Some(slot) = &self.slot {
+                note_written(slot.time());
+            }
             for (_, entries, bytes) in self.put.drain(..) {
                 let documents = segment::document_bytes(entries, bytes);
                 let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
@@ -183,7 +246,10 @@ impl Drop for Reserved<'_> {
         // A waiter holds this lock from reading the visible time until it waits.
         drop(self.log.ended.0.lock());
         self.log.ended.1.notify_all();
-        self.log.core.writes.note(segment::number(self.log.visible()));
+        self.log
+            .core
+            .writes
+            .note(segment::number(self.log.visible()));
         self.log.core.writes.wake();
     }
 }

@@ -9,6 +9,7 @@ mod pending;
 pub(crate) mod segment;
 pub(crate) mod segments;
 pub mod slots;
+mod written;
 
 use query::Namespace;
 
@@ -17,6 +18,8 @@ pub(crate) use log::Log;
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::Pending;
 pub use segments::Limits;
+pub(crate) use written::note_written;
+pub use written::take_written;
 
 /// Whether changes of a collection have entries: what belongs to one member has none.
 pub(crate) fn is_replicated(ns: &Namespace) -> bool {

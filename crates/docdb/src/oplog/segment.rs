@@ -304,6 +304,20 @@ pub(crate) fn numbers(engine: &dyn Engine) -> Result<Vec<u64>> {
     }
 }
 
+/// Remove all segments of an engine, the oldest first.
+///
+/// # Errors
+/// Errors of the engine.
+pub(crate) fn discard(engine: &dyn Engine) -> Result<()> {
+    let trees = engine.trees().map_err(error::engine)?;
+    let mut named: Vec<&String> = trees.iter().filter(|t| t.starts_with(PREFIX)).collect();
+    named.sort_unstable_by_key(|name| (name.len(), *name));
+    for name in named {
+        engine.drop_tree(name).map_err(error::engine)?;
+    }
+    Ok(())
+}
+
 /// Bytes that an entry counts.
 pub(crate) fn size(value: &[u8]) -> u64 {
     8 + value.len() as u64

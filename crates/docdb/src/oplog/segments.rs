@@ -5,6 +5,8 @@
 //!   earlier segment, whatever the order of the commits.
 //! - N4. Only the oldest segment is removed, and none that has an open slot, an entry that a pin
 //!   needs, or the newest entry.
+//! - N5. Readers learn that changes have no entries: those before the first segment of a store that
+//!   had data, which is not segment 0.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,15 +66,18 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// The segments of a store; the first one is created if there is none.
+    /// The segments of a store; the first one is created if there is none. `used`: whether the
+    /// store may have data.
     ///
     /// # Errors
     /// Errors of the engine; damaged segments.
-    pub(crate) fn open(engine: &dyn Engine, limits: Limits) -> Result<Segments> {
+    pub(crate) fn open(engine: &dyn Engine, limits: Limits, used: bool) -> Result<Segments> {
         let mut numbers = segment::numbers(engine)?;
         if numbers.is_empty() {
-            Segment::create(engine, 0)?;
-            numbers.push(0);
+            // N5.
+            let first = u64::from(used);
+            Segment::create(engine, first)?;
+            numbers.push(first);
         }
         let mut found = Vec::new();
         for number in numbers {
@@ -105,6 +110,17 @@ impl Segments {
             let segment = found.segment;
             segments.placed.push(Placed { first, segment });
         }
+        if let ([only], None) = (segments.placed.as_mut_slice(), used)
+            && only.segment.number() != 0
+        {
+            // N5: whatever was changed up to now has no entries.
+            segments.last = Timestamp {
+                time: u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX),
+                increment: u32::MAX,
+            };
+            segments.lost = segments.last;
+            only.first = next(segments.last);
+        }
         if !unused.is_empty() {
             segments.ahead = Some(unused.remove(0).segment);
         }
@@ -114,6 +130,24 @@ impl Segments {
     /// The last time issued.
     pub(crate) fn last(&self) -> Timestamp {
         self.last
+    }
+
+    /// Issue no time up to the end of a second.
+    pub(crate) fn begin_after(&mut self, second: u32) {
+        let end = Timestamp {
+            time: second,
+            increment: u32::MAX,
+        };
+        self.last = self.last.max(end);
+        if self.lost != OpTime::NONE.ts
+            && let [only] = self.placed.as_mut_slice()
+            && only.first <= self.last
+            && only.segment.entries() == 0
+        {
+            // N5.
+            self.lost = self.last;
+            only.first = next(self.last);
+        }
     }
 
     /// A time at or after all entries that were removed.

@@ -4,7 +4,9 @@
 //! thread. Reads at its time are sent to that thread, which runs them one after another.
 //!
 //! - M1. A snapshot contains every write whose operation time is at most the snapshot's time: it is
-//!   opened after those writes finished. All reads at one time return the same data.
+//!   opened after those writes finished. With an oplog, a time is issued before its commit; the
+//!   opening waits for the commits up to the snapshot's time. All reads at one time return the same
+//!   data.
 //! - M2. A snapshot is held, from its opening, for as long as a transaction may last. At most
 //!   [`HELD_MAX`] are held: the oldest is released first. Reads at a time that is no longer held
 //!   fail with `SnapshotTooOld`.
@@ -53,7 +55,7 @@ impl Store {
     ) -> Result<(R, Timestamp)> {
         op.check()?;
         let time = time.unwrap_or(now);
-        let sender = self.moment(time, now)?;
+        let sender = self.moment(&op, time, now)?;
         let (reply, result) = channel();
         let parts = op.into_parts();
         let task: Task = Box::new(move |held| {
@@ -67,7 +69,12 @@ impl Store {
     }
 
     /// The snapshot of `time`; opens it if possible.
-    fn moment(self: &Arc<Store>, time: Timestamp, now: Timestamp) -> Result<Sender<Task>> {
+    fn moment(
+        self: &Arc<Store>,
+        op: &Op<'_>,
+        time: Timestamp,
+        now: Timestamp,
+    ) -> Result<Sender<Task>> {
         let mut all = self.part::<Moments>().0.lock();
         let clock = stdx::time::now();
         // A caller that waits for a reply holds a sender of its own.
@@ -78,6 +85,8 @@ impl Store {
         if time < now {
             return Err(too_old(time));
         }
+        // M1.
+        self.settle_oplog(op, time)?;
         if HELD_MAX <= all.len() {
             all.pop_first();
         }

@@ -26,6 +26,7 @@ use super::registry::State;
 use super::stored::{committed, key};
 use super::too_old;
 use crate::error;
+use crate::oplog::{note_written, take_written};
 use crate::patience::LOOK;
 use crate::store::Store;
 use crate::txn::{InTransaction, Op, Outrun, SeenCatalog, SessionId, SessionRef, Work};
@@ -128,7 +129,8 @@ impl Store {
             let done = match work {
                 Some(mut work) => {
                     work.set_ends(ends);
-                    commit(work, &id, number, now, durability)
+                    let done = commit(work, &id, number, now, durability);
+                    done.map(|()| take_written())
                 }
                 None => Err(gone("has been aborted", None)),
             };
@@ -137,16 +139,17 @@ impl Store {
         let done = run(&sender, task, &result, number);
         session.with(|state| {
             state.phase = match done {
-                Ok(()) => Phase::Committed,
+                Ok(_) => Phase::Committed,
                 Err(_) => Phase::Aborted,
             };
         });
-        if done.is_ok() {
-            self.figures()
-                .transactions_committed
-                .fetch_add(1, Ordering::Relaxed);
+        if let Some(time) = done? {
+            note_written(time);
         }
-        done
+        self.figures()
+            .transactions_committed
+            .fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Abort the transaction that the operation's session names.

@@ -8,8 +8,8 @@ use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
-use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use stdx::sync::Mutex;
+use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 
 use super::{Options, Store, Trees, Tuning};
 use crate::catalog::{self, Catalog, Named, Stored, StoredIndex};
@@ -20,7 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::Log;
+use crate::oplog::{Log, segment};
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -37,14 +37,19 @@ impl Store {
         options: Options,
         parts: super::Parts,
     ) -> Result<(Store, Vec<Namespace>)> {
+        let used = !engine.trees().map_err(error::engine)?.is_empty();
         let trees = Trees {
             catalog: ensure(engine.as_ref(), catalog::TREE)?,
             counts: ensure(engine.as_ref(), COUNTS)?,
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(engine.as_ref(), options.oplog_limits)?),
-            false => None,
+            true => Some(Log::open(engine.as_ref(), options.oplog_limits, used)?),
+            false => {
+                // What is changed from now on would be missing in it.
+                segment::discard(engine.as_ref())?;
+                None
+            }
         };
         let store = Store {
             turns: Turns::of(engine.as_ref()),
@@ -64,6 +69,9 @@ impl Store {
             figures: super::WorkFigures::default(),
             parts,
         };
+        if let (Some(oplog), Some(second)) = (store.oplog(), store.reserved_time()?) {
+            oplog.begin_after(second);
+        }
         let temporary = store.load_catalog()?;
         store.show_oplog();
         Ok((store, temporary))

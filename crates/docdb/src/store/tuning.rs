@@ -17,6 +17,8 @@ pub struct Tuning {
     cursor_ms: AtomicU64,
     index_bytes: AtomicUsize,
     no_table_scan: AtomicBool,
+    /// `u64::MAX` for none.
+    oplog_idle_ms: AtomicU64,
 }
 
 /// Time after which an idle cursor is closed, unless it was opened with `noCursorTimeout`.
@@ -40,6 +42,7 @@ impl Tuning {
             cursor_ms: AtomicU64::new(millis(IDLE_LIMIT)),
             index_bytes: AtomicUsize::new(INDEX_MEMORY),
             no_table_scan: AtomicBool::new(false),
+            oplog_idle_ms: AtomicU64::new(options.oplog_noop.map_or(u64::MAX, millis)),
         }
     }
 
@@ -80,6 +83,18 @@ impl Tuning {
     /// off). Queries of the server's own collections are exempt.
     pub fn set_no_table_scan(&self, on: bool) {
         self.no_table_scan.store(on, Ordering::Relaxed);
+    }
+
+    /// Set the time without an entry after which an entry that changes nothing is put into the
+    /// oplog; `None` puts none.
+    pub fn set_oplog_idle(&self, limit: Option<Duration>) {
+        let limit = limit.map_or(u64::MAX, millis);
+        self.oplog_idle_ms.store(limit, Ordering::Relaxed);
+    }
+
+    pub(crate) fn oplog_idle(&self) -> Option<Duration> {
+        let limit = self.oplog_idle_ms.load(Ordering::Relaxed);
+        (limit != u64::MAX).then(|| Duration::from_millis(limit))
     }
 
     pub(crate) fn no_table_scan(&self) -> bool {

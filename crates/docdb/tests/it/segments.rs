@@ -325,3 +325,42 @@ fn a_failed_write_does_not_hold_the_visible_time() {
         assert_eq!(store.oplog_slots(), None);
     });
 }
+
+/// `segments`: N5.
+#[test]
+fn a_store_opened_without_its_oplog_loses_it_and_no_reader_misses_what_is_changed_then() {
+    on_each(|engine| {
+        let store = open(&engine, limits(1 << 20)).unwrap();
+        insert(&store, 0..3);
+        let mut early = OplogReader::from_start(&store).unwrap();
+        assert!(!early.next(1, usize::MAX).unwrap().is_empty());
+        let position = early.position();
+        drop(early);
+        store.close().unwrap();
+        drop(store);
+        let options = Options {
+            ttl_period: None,
+            ..Options::default()
+        };
+        let without = Store::open(Arc::clone(&engine), options).unwrap();
+        insert(&without, 3..4);
+        without.close().unwrap();
+        drop(without);
+        let trees = engine.trees().unwrap();
+        assert!(
+            trees.iter().all(|tree| !tree.starts_with("_oplog.")),
+            "{trees:?}"
+        );
+        for round in 0..2 {
+            let store = open(&engine, limits(1 << 20)).unwrap();
+            let mut late = OplogReader::after(&store, position).unwrap();
+            assert_eq!(late.next(9, usize::MAX).unwrap_err().code.0, 136, "N5");
+            let mut all = OplogReader::from_start(&store).unwrap();
+            assert_eq!(all.next(9, usize::MAX).unwrap().len(), round, "N5");
+            let id = 4 + i32::try_from(round).unwrap();
+            insert(&store, id..id + 1);
+            assert_eq!(all.next(9, usize::MAX).unwrap().len(), 1, "N5");
+            store.close().unwrap();
+        }
+    });
+}

@@ -4,6 +4,8 @@
 //! match below names every stage, so that a new stage does not compile until its accesses are
 //! listed.
 
+use bson::{Bson, Document};
+
 use super::Pipeline;
 use crate::stage::{Stage, Statistics, SubPipeline, Target};
 use crate::{Namespace, Result};
@@ -19,8 +21,32 @@ pub enum Access {
     Merge(Namespace),
     /// The server reports on itself or on a collection.
     Report(Namespace, Statistics),
-    /// The changes of a collection are read (`$changeStream`).
-    Follow(Namespace),
+    /// Changes are read (`$changeStream`), of a collection or a database, or of more.
+    Follow(Namespace, Followed),
+}
+
+/// What a change stream follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    /// The collection, or the database of a pipeline without one.
+    Here,
+    /// All databases but those of the server itself (`allChangesForCluster`).
+    AllDatabases,
+    /// Also collections of the system (`showSystemEvents`).
+    System,
+}
+
+impl Followed {
+    /// What the argument of the stage names. A value that is no boolean is refused later; until
+    /// then it counts as true.
+    fn of(options: &Document) -> Followed {
+        let is_on = |name| !matches!(options.get(name), None | Some(Bson::Boolean(false)));
+        match (is_on("showSystemEvents"), is_on("allChangesForCluster")) {
+            (true, _) => Followed::System,
+            (false, true) => Followed::AllDatabases,
+            (false, false) => Followed::Here,
+        }
+    }
 }
 
 impl Pipeline {
@@ -82,7 +108,9 @@ fn of_stage(stage: &Stage, ns: &Namespace, found: &mut Vec<Access>) -> Result<()
         Stage::Statistics(statistics) => {
             found.push(Access::Report(ns.clone(), statistics.clone()));
         }
-        Stage::ChangeStream(_) => found.push(Access::Follow(ns.clone())),
+        Stage::ChangeStream(options) => {
+            found.push(Access::Follow(ns.clone(), Followed::of(options)));
+        }
     }
     Ok(())
 }

@@ -10,6 +10,6 @@ mod spec;
 mod tests;
 
 pub use crate::repeated::{check_pipeline, distinct, duplicate, repeated};
-pub use access::Access;
+pub use access::{Access, Followed};
 pub use pushdown::Pushdown;
 pub use spec::Pipeline;

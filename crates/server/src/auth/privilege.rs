@@ -46,6 +46,10 @@ pub(crate) enum Wanted {
     Collection(String, String, &'static str),
     /// An action on all databases.
     Everywhere(&'static str),
+    /// An action on all databases but those of the server itself.
+    AllDatabases(&'static str),
+    /// An action on everything, system collections of all databases included.
+    Everything(&'static str),
 }
 
 /// The action that includes all actions.
@@ -238,6 +242,8 @@ impl Resource {
             (Resource::Everything, _) => true,
             (_, Wanted::Cluster(_)) => *self == Resource::Cluster,
             (_, Wanted::Everywhere(_)) => *self == Resource::Any,
+            (_, Wanted::Everything(_)) => false,
+            (_, Wanted::AllDatabases(_)) => matches!(self, Resource::Any | Resource::Ordinary),
             (Resource::Any, Wanted::Database(..)) => true,
             (Resource::Ordinary, Wanted::Database(database, _)) => ordinary(database),
             (Resource::Database(own), Wanted::Database(database, _)) => own == database,
@@ -263,7 +269,9 @@ impl Wanted {
             Wanted::Cluster(action)
             | Wanted::Database(_, action)
             | Wanted::Collection(_, _, action)
-            | Wanted::Everywhere(action) => action,
+            | Wanted::Everywhere(action)
+            | Wanted::AllDatabases(action)
+            | Wanted::Everything(action) => action,
         }
     }
 }

@@ -118,6 +118,7 @@ const MANAGER: &[&str] = &[
     "replSetConfigure",
     "replSetGetConfig",
     "replSetGetStatus",
+    "replSetResizeOplog",
     "replSetStateChange",
     "resync",
     "setDefaultRWConcern",

@@ -228,7 +228,7 @@ fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
     reply.string("primary", &topology.me);
     reply.string("me", &topology.me);
     reply.object_id("electionId", topology.election);
-    let (_, time) = server.clock.times();
+    let time = server.written();
     let written = bson::DateTime::from_millis(i64::from(time.time) * 1_000);
     reply.open_document("lastWrite");
     for (optime, date) in [

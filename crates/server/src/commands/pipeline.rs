@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use docdb::{AggregateRequest, Op, Parsed};
 use kv::Durability;
-use query::pipeline::Access;
+use query::pipeline::{Access, Followed};
 use query::stage::Statistics;
 use query::{Namespace, Result};
 
@@ -56,6 +56,16 @@ pub(super) fn authorized<'a>(
     })
 }
 
+/// A privilege that a change stream needs: it shows documents, so it needs that of reading, too.
+fn follow(ns: &Namespace, followed: Followed, action: &'static str) -> Wanted {
+    match followed {
+        Followed::System => Wanted::Everything(action),
+        Followed::AllDatabases => Wanted::AllDatabases(action),
+        Followed::Here if ns.is_collectionless() => Wanted::Database(ns.db.clone(), action),
+        Followed::Here => Wanted::Collection(ns.db.clone(), ns.coll.clone(), action),
+    }
+}
+
 /// Add the privileges of accesses. With `bypass` the pipeline may write documents that a validator
 /// rejects.
 ///
@@ -67,7 +77,10 @@ pub(super) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>)
             Access::Read(ns) => (ns, &["find"]),
             Access::Replace(ns) => (ns, &["insert", "remove"]),
             Access::Merge(ns) => (ns, &["insert", "update"]),
-            Access::Follow(ns) => (ns, &["changeStream"]),
+            Access::Follow(ns, followed) => {
+                wanted.extend(["find", "changeStream"].map(|action| follow(ns, *followed, action)));
+                continue;
+            }
             Access::Report(ns, statistics) => match statistics {
                 Statistics::CollStats(_) => (ns, &["collStats"]),
                 Statistics::IndexStats => (ns, &["indexStats"]),

@@ -1,12 +1,15 @@
 //! The replica set of one member: `replSetGetStatus`, `replSetGetConfig`,
 //! `replSetInitiate`.
 
-use bson::{Bson, DateTime, Document, doc};
+use std::time::Duration;
+
+use bson::{Bson, DateTime, Document, RawBsonRef, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
 use crate::access::Privilege;
 use crate::command::{ADMIN, LOOSE};
+use crate::oplog;
 use crate::request::{Call, Request};
 use crate::row::Row;
 use crate::state::clock;
@@ -34,6 +37,14 @@ pub(super) const ROWS: &[Row] = &[
     .flags(ADMIN | LOOSE)
     .privilege(Privilege::Cluster("replSetConfigure")),
     Row::new(
+        "replSetResizeOplog",
+        resize,
+        "Change the size of the oplog and how long entries are kept",
+    )
+    .flags(ADMIN)
+    .fields(&["size", "minRetentionHours"])
+    .privilege(Privilege::Cluster("replSetResizeOplog")),
+    Row::new(
         "replSetStepDown",
         step_down,
         "Step down as primary (refused: the set has one member)",
@@ -59,7 +70,7 @@ fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let set = name(request)?;
     let server = &request.server;
     let topology = &server.topology;
-    let (_, time) = server.clock.times();
+    let time = server.written();
     let date = DateTime::from_millis(i64::from(time.time) * 1_000);
     let optime = optime(time, topology.term);
     let uptime = i32::try_from(server.started.elapsed().as_secs()).unwrap_or(i32::MAX);
@@ -125,6 +136,58 @@ fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 fn initiate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     name(request)?;
     Err(Error::new(Code::ALREADY_INITIALIZED, "already initialized"))
+}
+
+fn resize(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    name(request)?;
+    let arguments = request.arguments();
+    let number = |name: &str| -> Result<Option<f64>> {
+        let Some(value) = arguments.get(name) else {
+            return Ok(None);
+        };
+        let number = match value {
+            RawBsonRef::Double(n) => n,
+            RawBsonRef::Int32(n) => f64::from(n),
+            #[expect(
+                clippy::cast_precision_loss,
+                reason = "checked to be small by the caller"
+            )]
+            RawBsonRef::Int64(n) => n as f64,
+            _ => {
+                let message = format!("BSON field 'replSetResizeOplog.{name}' must be a number");
+                return Err(Error::type_mismatch(message));
+            }
+        };
+        Ok(Some(number))
+    };
+    let (size, hours) = (number("size")?, number("minRetentionHours")?);
+    if size.is_none() && hours.is_none() {
+        let message = "replSetResizeOplog needs size (megabytes) or minRetentionHours";
+        return Err(Error::new(Code::INVALID_OPTIONS, message));
+    }
+    if size.is_some_and(|size| !(990.0..=1e9).contains(&size)) {
+        let message = "replSetResizeOplog.size must be from 990 to 1000000000 megabytes";
+        return Err(Error::bad_value(message));
+    }
+    if hours.is_some_and(|hours| !(0.0..=1e6).contains(&hours)) {
+        let message = "replSetResizeOplog.minRetentionHours must be from 0 to 1000000";
+        return Err(Error::bad_value(message));
+    }
+    let store = &request.server.store;
+    if let Some(hours) = hours {
+        let age = Duration::from_secs_f64(hours * 3_600.0);
+        store.set_oplog_limits(|limits| limits.age = age);
+    }
+    if let Some(megabytes) = size {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be in range just above"
+        )]
+        let bytes = (megabytes * f64::from(1 << 20)) as u64;
+        oplog::resize(store, bytes)?;
+    }
+    Ok(())
 }
 
 fn step_down(request: &Call<'_>, _: &mut Builder) -> Result<()> {

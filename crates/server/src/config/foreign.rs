@@ -16,7 +16,6 @@ const ENGINE: &str = "engines have options of their own";
 const FLOW: &str = "there are no other members that writes could wait for";
 const MEMBERS: &str = "there are no other members to connect to";
 const MEMORY: &str = "queries have a budget of memory; see queryMemoryLimitMegabytes";
-const OPLOG: &str = "there is no oplog";
 const PLANNER: &str = "the planner has no such option";
 const SHARDS: &str = "there is no sharding";
 const SYSLOG: &str = "the log is not sent to syslog";
@@ -128,10 +127,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         Number,
         "use operationProfiling.slowOpSampleRate",
     ),
-    Setting::idle("replication.oplogSizeMB", Number, OPLOG)
-        .flags(&[Flag::value("oplogSize", "MB")]),
-    Setting::idle("storage.oplogMinRetentionHours", Number, OPLOG)
-        .flags(&[Flag::value("oplogMinRetentionHours", "HOURS")]),
     Setting::idle("replication.secondaryIndexPrefetch", Text, MEMBERS),
     Setting::refused(
         "sharding.clusterRole",
@@ -215,8 +210,7 @@ pub(super) const PARAMETERS: &[Setting] = &[
     Setting::idle("minSnapshotHistoryWindowInSeconds", Number, ENGINE),
     Setting::refused("opensslCipherConfig", Text, CIPHERS),
     Setting::refused("opensslCipherSuiteConfig", Text, CIPHERS),
-    Setting::idle("oplogBatchDelayMillis", Number, OPLOG),
-    Setting::idle("periodicNoopIntervalSecs", Number, OPLOG),
+    Setting::idle("oplogBatchDelayMillis", Number, MEMBERS),
     Setting::idle("planCacheSize", Text, PLANNER),
     Setting::idle("processUmask", Text, "files are their owner's alone"),
     Setting::idle("replBatchLimitOperations", Number, MEMBERS),
@@ -266,7 +260,6 @@ pub(super) const PARAMETERS: &[Setting] = &[
     Setting::idle("wiredTigerConcurrentReadTransactions", Number, ENGINE),
     Setting::idle("wiredTigerConcurrentWriteTransactions", Number, ENGINE),
     Setting::idle("wiredTigerEngineRuntimeConfig", Text, ENGINE),
-    Setting::idle("writePeriodicNoops", Switch, OPLOG),
 ];
 
 /// The row of a name: its own, or that of a section it is in (`auditLog` for `auditLog.path`).

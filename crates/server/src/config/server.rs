@@ -60,6 +60,11 @@ pub struct Config {
     /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
     /// transactions and no retryable writes.
     pub replica_set: Option<String>,
+    /// `replication.oplogSizeMB` in bytes (default none): how much of the oplog is kept from the
+    /// first start on. Without it there is no oplog.
+    pub oplog_bytes: Option<u64>,
+    /// `storage.oplogMinRetentionHours` (default 0): younger entries are kept beyond that size.
+    pub oplog_age: Duration,
     /// `security.authorization` (default disabled): clients must be users and have their roles.
     pub authorization: bool,
     /// `operationProfiling.slowOpThresholdMs` (default 100): commands that take longer are logged.
@@ -138,6 +143,8 @@ impl Default for Config {
             compressors: Compressor::ALL.to_vec(),
             tls: TlsConfig::default(),
             replica_set: Some("rs0".to_owned()),
+            oplog_bytes: None,
+            oplog_age: Duration::ZERO,
             authorization: false,
             slow_ms: 100,
             sample_rate: 1.0,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use wire::Compressor;
 
@@ -253,6 +254,28 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .default("false")
     .flags(&[Flag::switch("standalone", "true")]),
+    Setting::used(
+        "replication.oplogSizeMB",
+        "Keep an oplog, which change streams need, of this size in megabytes; later changes of \
+         the size are by replSetResizeOplog [default: no oplog]",
+        |config, value| {
+            let megabytes: u64 = within(value, 1, 1 << 30)?;
+            config.oplog_bytes = Some(megabytes << 20);
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("oplogSize", "MB")]),
+    Setting::used(
+        "storage.oplogMinRetentionHours",
+        "Hours for which entries of the oplog are kept, also beyond its size",
+        |config, value| {
+            let hours: f64 = within(value, 0.0, 1e6)?;
+            config.oplog_age = Duration::from_secs_f64(hours * 3_600.0);
+            Ok(())
+        },
+    )
+    .default("0")
+    .flags(&[Flag::value("oplogMinRetentionHours", "HOURS")]),
     Setting::used(
         "replication.enableMajorityReadConcern",
         "Support the read concern majority; it cannot be turned off",

@@ -169,8 +169,8 @@ systemLog:
     assert!((config.sample_rate - 0.25).abs() < 1e-9);
     assert_eq!(config.components.get("command"), Some(&1));
     assert_eq!(config.verbosity, 0);
+    assert_eq!(config.oplog_age.as_secs(), 5_400);
     let named = [
-        "storage.oplogMinRetentionHours",
         "storage.directoryPerDB",
         "security.javascriptEnabled",
         "systemLog.component.storage.journal.verbosity",
@@ -181,7 +181,7 @@ systemLog:
             "{warning}"
         );
     }
-    assert_eq!(config.warnings.len(), 4, "{:?}", config.warnings);
+    assert_eq!(config.warnings.len(), 3, "{:?}", config.warnings);
     let setup = config.engine_setup(kv_betree::factory()).unwrap();
     let warnings = setup.warnings.join("\n");
     for name in ["zstdCompressionLevel", "configString"] {
@@ -384,6 +384,8 @@ fn files_of_other_servers_are_taken_as_they_are() {
     assert_eq!(member.engine, "memory");
     assert_eq!(member.unix_socket.permissions, 0o777);
     assert_eq!(member.components.get("command"), Some(&1));
+    assert_eq!(member.oplog_bytes, Some(2 << 30));
+    assert_eq!(member.oplog_age.as_secs(), 24 * 3_600);
     assert_eq!(member.parameters.len(), 2, "{:?}", member.parameters);
     let shown = member.parsed.to_string();
     assert!(

@@ -120,6 +120,7 @@ fn refused(command: &Command, generic: &Generic, error: Error) -> Refused {
         retryable: command.has(RETRYABLE) && generic.txn_number.is_some(),
         backpressure: false,
         untouched: true,
+        stream: false,
     };
     Refused {
         error,
@@ -142,6 +143,6 @@ pub(crate) fn refuse(server: &Server, refused: &Refused) -> Builder {
     let mut reply = Builder::new();
     failure::fill(&mut reply, &refused.error, refused.situation, None);
     server.metrics.user_errors.one();
-    super::run::times(server, &mut reply, Some(&refused.error));
+    super::run::times(server, &mut reply, Some(&refused.error), None);
     reply
 }

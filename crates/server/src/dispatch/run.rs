@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, Timestamp, doc};
 use query::{Code, Error, Result};
 use tokio::sync::{OwnedRwLockReadGuard, Semaphore, oneshot};
 use wire::Builder;
@@ -14,8 +14,8 @@ use super::{inline, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
-use crate::request::{Request, awaits};
 use crate::request::failure::{self, Situation};
+use crate::request::{Request, awaits};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
 
@@ -107,8 +107,8 @@ fn statements(request: &Request) -> usize {
     lists.into_iter().find_map(count).unwrap_or(1)
 }
 
-/// Run a request: a `getMore` that finds no data, again and again until there is some or its time is
-/// over.
+/// Run a request: a `getMore` that finds no data, again and again until there is some or its time
+/// is over.
 async fn execute(request: &Arc<Request>) -> Result<Builder> {
     if request.command.kind == Kind::GetMore {
         request.server.metrics.ops.getmore.one();
@@ -255,7 +255,7 @@ fn finish(
     }
     // An error that a failpoint injects implies nothing about the topology.
     let reported = failed.as_ref().filter(|_| fault.code.is_none());
-    times(server, &mut reply, reported);
+    times(server, &mut reply, reported, request.written.get().copied());
     let taken = request.worked();
     server
         .metrics
@@ -329,7 +329,14 @@ fn concern_error(
 }
 
 /// Append the times of a replica set and, to errors that concern it, the topology.
-pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>) {
+/// `written` is the time of what was written, if anything was. What was read has no later time than
+/// the last one that was issued.
+pub(super) fn times(
+    server: &Server,
+    reply: &mut Builder,
+    failed: Option<&Error>,
+    written: Option<Timestamp>,
+) {
     let topology = &server.topology;
     if failed.is_some_and(|error| failure::includes_topology(error.code.0)) {
         reply.open_document("topologyVersion");
@@ -339,7 +346,8 @@ pub(super) fn times(server: &Server, reply: &mut Builder, failed: Option<&Error>
     if !topology.is_replica_set() {
         return;
     }
-    let (cluster, operation) = server.clock.times();
+    let (cluster, last) = server.clock.times();
+    let operation = written.unwrap_or(last);
     reply.open_document("$clusterTime");
     reply.timestamp("clusterTime", cluster);
     reply.open_document("signature");

@@ -39,7 +39,13 @@ fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
 
 /// Run a command in its transaction, at a held snapshot, or directly.
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
+    // What this thread wrote before was for another request.
+    let _: Option<Timestamp> = docdb::oplog::take_written();
     let outcome = run(request);
+    if let Some(time) = docdb::oplog::take_written() {
+        // A request is run once.
+        let _: Result<(), Timestamp> = request.written.set(time);
+    }
     // The write was executed: a failure to read the users is not an error of the command.
     if request.writes() {
         request.server.refresh_users();
@@ -50,7 +56,7 @@ pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
 fn run(request: &Arc<Request>) -> Result<Builder> {
     if let Some(time) = moment(request) {
         let inside = Arc::clone(request);
-        let (_, now) = request.server.clock.times();
+        let now = request.server.written();
         let body = move |op: &Op<'_>| direct(&inside, op);
         let done = request
             .server

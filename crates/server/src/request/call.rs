@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bson::Bson;
+use bson::{Bson, Timestamp};
 use docdb::{Op, SessionId, SessionRef, Store};
 use kv::Durability;
 use query::Result;
@@ -38,6 +38,8 @@ pub(crate) struct Request {
     pub(crate) brief: Option<Brief>,
     /// Its writes are committed without a sync, and the log is synced before the reply.
     pub(crate) synced_later: AtomicBool,
+    /// The time of the last oplog entry that it has committed.
+    pub(crate) written: OnceLock<Timestamp>,
     /// Whether another reply follows, for a client that accepts a stream of replies.
     pub(crate) more: AtomicBool,
     /// Whether it is a retry, some of whose statements were already executed.
@@ -82,6 +84,7 @@ impl Request {
             run,
             brief: None,
             synced_later: AtomicBool::new(false),
+            written: OnceLock::new(),
             more: AtomicBool::new(false),
             repeated: AtomicBool::new(false),
             awaits: Awaits::default(),

@@ -19,6 +19,12 @@ const RETRYABLE_WRITE: &[i32] = &[
 /// [`RETRYABLE_WRITE`]) and of its commit.
 const TRANSIENT: &[i32] = &[24, 112, 239, 246, 251, 267];
 
+/// Codes after which a change stream may be resumed (beside some of [`RETRYABLE_WRITE`]).
+const RESUMABLE: &[i32] = &[
+    6, 7, 43, 63, 89, 91, 133, 150, 189, 234, 262, 9_001, 10_107, 11_600, 11_602, 13_388, 13_435,
+    13_436,
+];
+
 /// Codes about the role of this member, whose replies include the topology.
 const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 
@@ -35,6 +41,8 @@ pub(crate) struct Situation {
     pub(crate) backpressure: bool,
     /// The command did not start.
     pub(crate) untouched: bool,
+    /// A `getMore` of a change stream.
+    pub(crate) stream: bool,
 }
 
 impl Situation {
@@ -48,6 +56,7 @@ impl Situation {
                 && (ends || (request.command.has(RETRYABLE) && !generic.in_transaction)),
             backpressure: request.client.state.lock().backpressure,
             untouched: false,
+            stream: request.origin.get().is_some_and(|o| is_stream(&o.command)),
         }
     }
 
@@ -68,8 +77,18 @@ impl Situation {
         if self.backpressure && code == Code::INGRESS_REQUEST_RATE_LIMIT_EXCEEDED.0 {
             labels.extend(["SystemOverloadedError", "RetryableError"]);
         }
+        if self.stream && RESUMABLE.contains(&code) {
+            labels.push("ResumableChangeStreamError");
+        }
         labels
     }
+}
+
+/// Whether a command opens a change stream.
+fn is_stream(command: &Document) -> bool {
+    let pipeline = command.get_array("pipeline").ok();
+    let first = pipeline.and_then(|stages| stages.first()?.as_document());
+    first.is_some_and(|stage| stage.contains_key("$changeStream"))
 }
 
 /// Whether the reply to an error includes the topology.
@@ -123,6 +142,7 @@ mod tests {
         retryable: false,
         backpressure: false,
         untouched: false,
+        stream: false,
     };
 
     #[test]
@@ -134,6 +154,16 @@ mod tests {
         assert_eq!(retryable.labels(91), ["RetryableWriteError"]);
         assert!(retryable.labels(112).is_empty());
         assert!(PLAIN.labels(91).is_empty());
+        let stream = Situation {
+            stream: true,
+            ..PLAIN
+        };
+        assert_eq!(stream.labels(43), ["ResumableChangeStreamError"]);
+        assert!(stream.labels(286).is_empty());
+        assert!(is_stream(
+            &bson::doc! {"pipeline": [{"$changeStream": {}}, {"$match": {}}]}
+        ));
+        assert!(!is_stream(&bson::doc! {"pipeline": [{"$match": {}}]}));
         let inside = Situation {
             in_transaction: true,
             ..PLAIN

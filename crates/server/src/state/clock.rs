@@ -4,6 +4,10 @@
 //!   starts beyond it: times do not go back over a restart, whatever the wall clock says.
 //! - K2. Seconds are reserved ahead by a thread that may block. Until that is done the clock
 //!   counts within the last reserved second, and a later time of a client is kept aside.
+//! - K3. With an oplog, this clock issues the times of its entries, and no other times: the time
+//!   of a write is that of its entry.
+
+use std::sync::Arc;
 
 use bson::{DateTime, Timestamp};
 use docdb::Store;
@@ -16,12 +20,17 @@ use crate::long::long;
 /// DriftSecs`, one year. Later ones are ignored, so that one client cannot exhaust the clock.
 const DRIFT: u32 = 365 * 24 * 60 * 60;
 
+/// The same for a clock that stamps an oplog, whose times would stay that far ahead.
+const DRIFT_OF_OPLOG: u32 = 60;
+
 /// Seconds reserved ahead of the wall clock. A server that is killed and restarts at once is ahead
 /// by this much; half of it is the time that the next reservation may take.
 const AHEAD: u32 = 20;
 
 pub(crate) struct Clock {
     times: Mutex<Times>,
+    /// How far ahead of the wall clock a time from a client may be.
+    drift: u32,
     /// The wall clock: seconds since 1970.
     wall: fn() -> u32,
 }
@@ -48,22 +57,38 @@ fn seconds() -> u32 {
 }
 
 impl Clock {
+    /// The clock of a server that starts, which also issues the times of the oplog (K3).
+    ///
+    /// # Errors
+    /// As [`Clock::start`].
+    pub(crate) fn of(store: &Store) -> Result<Arc<Clock>> {
+        let clock = Arc::new(Clock::start(store)?);
+        let issuer = Arc::clone(&clock);
+        store.set_oplog_clock(Box::new(move || issuer.tick()));
+        Ok(clock)
+    }
+
     /// The clock of a server that starts. When no seconds can be reserved, as on a full disk, it
     /// counts within the first one until they can.
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub(crate) fn start(store: &Store) -> Result<Clock> {
+    fn start(store: &Store) -> Result<Clock> {
         Clock::start_at(store, seconds)
     }
 
     fn start_at(store: &Store, wall: fn() -> u32) -> Result<Clock> {
         let before = store.reserved_time()?;
         let beyond = before.map_or(0, |last| last.saturating_add(1));
-        let first = Timestamp {
+        let mut first = Timestamp {
             time: wall().max(beyond),
             increment: 1,
         };
+        let oplog = store.oplog_last();
+        if let Some(last) = oplog.filter(|last| first <= *last) {
+            // Entries were put while the store was opened.
+            first = after(last);
+        }
         let mut times = Times {
             cluster: first,
             operation: first,
@@ -77,6 +102,7 @@ impl Clock {
         }
         Ok(Clock {
             times: Mutex::new(times),
+            drift: oplog.map_or(DRIFT, |_| DRIFT_OF_OPLOG),
             wall,
         })
     }
@@ -92,16 +118,8 @@ impl Clock {
                 time: now,
                 increment: 1,
             }
-        } else if last.increment < u32::MAX {
-            Timestamp {
-                increment: last.increment + 1,
-                ..last
-            }
         } else {
-            Timestamp {
-                time: last.time.saturating_add(1),
-                increment: 1,
-            }
+            after(last)
         };
         times.cluster = next;
         times.operation = next;
@@ -111,7 +129,7 @@ impl Clock {
     /// Advance the clock to a time that a client knows.
     pub(crate) fn advance(&self, to: Timestamp) {
         let mut times = self.times.lock();
-        if to <= times.cluster || (self.wall)().saturating_add(DRIFT) < to.time {
+        if to <= times.cluster || (self.wall)().saturating_add(self.drift) < to.time {
             return;
         }
         if to.time <= times.reserved {
@@ -163,6 +181,17 @@ impl Clock {
     }
 }
 
+/// The time after another.
+fn after(time: Timestamp) -> Timestamp {
+    match time.increment.checked_add(1) {
+        Some(increment) => Timestamp { increment, ..time },
+        None => Timestamp {
+            time: time.time.saturating_add(1),
+            increment: 1,
+        },
+    }
+}
+
 impl Times {
     /// The second up to which to reserve. It is limited to a time ahead of the wall clock: beyond
     /// that the clock counts within a second.
@@ -175,8 +204,6 @@ impl Times {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use docdb::Options;
     use kv::{Engine, EngineOptions};
     use stdx::sync::atomic::{AtomicU32, Ordering};

@@ -65,6 +65,9 @@ const PARAMETERS: &[Parameter] = &[
         Bson::Int32(200)
     }),
     row("notablescan", AtRuntime, || Bson::Boolean(false)),
+    row("periodicNoopIntervalSecs", AtStart, || {
+        Bson::Int32(crate::oplog::IDLE_SECONDS)
+    }),
     row("queryMemoryLimitMegabytes", AtRuntime, || Bson::Int64(0)),
     row("quiet", AtRuntime, || Bson::Boolean(false)),
     row("requireApiVersion", AtRuntime, || Bson::Boolean(false)),
@@ -77,6 +80,7 @@ const PARAMETERS: &[Parameter] = &[
     }),
     row("ttlMonitorEnabled", AtRuntime, || Bson::Boolean(true)),
     row("ttlMonitorSleepSecs", AtRuntime, || Bson::Int32(60)),
+    row("writePeriodicNoops", AtStart, || Bson::Boolean(true)),
 ];
 
 /// The minimum and maximum of a number.

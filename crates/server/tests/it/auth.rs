@@ -608,6 +608,7 @@ fn class(name: &str) -> Option<u8> {
         | "replSetGetStatus"
         | "replSetGetConfig"
         | "replSetInitiate"
+        | "replSetResizeOplog"
         | "replSetStepDown"
         | "getDefaultRWConcern"
         | "killAllSessions"

@@ -55,7 +55,10 @@ fn cursors_that_wait_for_data_hold_no_thread() {
     let pinned = counts.get_document("metrics").unwrap();
     let pinned = pinned.get_document("cursor").unwrap();
     let open = pinned.get_document("open").unwrap();
-    assert_eq!(open.get_i64("pinned").unwrap(), i64::try_from(MANY).unwrap());
+    assert_eq!(
+        open.get_i64("pinned").unwrap(),
+        i64::try_from(MANY).unwrap()
+    );
     client.ok("test", doc! {"insert": "busy", "documents": [{"_id": 2}]});
     for reader in &mut readers {
         let (_, reply) = reader.receive().unwrap();
@@ -115,7 +118,11 @@ fn a_wait_without_data_ends_with_its_time() {
     assert_eq!(batch(&client.ok("admin", idle)).len(), 1);
     let counts = client.ok("admin", doc! {"serverStatus": 1});
     let counts = counts.get_document("opcounters").unwrap();
-    assert_eq!(counts.get_i64("getmore").unwrap(), 2, "each command counts once");
+    assert_eq!(
+        counts.get_i64("getmore").unwrap(),
+        2,
+        "each command counts once"
+    );
 }
 
 #[test]
@@ -128,7 +135,7 @@ fn a_server_that_stops_ends_the_waits() {
     reader.send("test", more(id, "c"), 0);
     await_so("it waits", || waiting(&mut client).len() == 1);
     drop(client);
-    let stopped = std::thread::spawn(move || site.stop());
+    let stopped = stdx::sync::spawn("stop", move || site.stop()).unwrap();
     let (_, reply) = reader.receive().unwrap();
     assert!(batch(&reply).is_empty());
     stopped.join().unwrap();

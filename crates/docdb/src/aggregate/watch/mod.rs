@@ -1,8 +1,8 @@
 //! `$changeStream`: a change stream (`change`) over the oplog of the store, as a cursor.
 //!
 //! The stages behind map each event to one document or none. A batch ends when it is full or no
-//! visible entry has a further event; `getMore` then waits for entries ([`Batch::awaits`]). An event
-//! that did not fit stays with the cursor; entries and snapshots do not.
+//! visible entry has a further event; `getMore` then waits for entries ([`Batch::awaits`]). An
+//! event that did not fit stays with the cursor; entries and snapshots do not.
 //!
 //! - C1. The resume token of a batch stands behind all documents that were returned, and before
 //!   those that the cursor keeps.
@@ -31,7 +31,6 @@ use crate::cursor::{Batch, Collector, Cursor, FIRST_BATCH, GetMore, Next};
 use crate::store::{self, Store};
 use crate::txn::{Op, with_view};
 use source::{Current, Tail};
-
 
 /// A change stream between batches.
 struct WatchCursor {
@@ -243,8 +242,8 @@ impl Store {
         let Some(oplog) = self.oplog() else {
             return Err(Error::location(
                 40_573,
-                "The $changeStream stage is only supported on replica sets, and not by this \
-                 server yet",
+                "The $changeStream stage is only supported on replica sets that keep an oplog \
+                 (replication.oplogSizeMB)",
             ));
         };
         if op.transaction.is_some() {

@@ -6,6 +6,7 @@ use wire::Builder;
 use crate::kernel::{self, Process, kibibytes};
 use crate::long::long;
 use crate::metrics::Latency;
+use crate::oplog;
 use crate::server::Server;
 use crate::state::clock;
 use crate::version::MONGODB;
@@ -186,7 +187,7 @@ pub(super) fn counters(server: &Server, reply: &mut Builder) {
     reply.close();
 }
 
-/// This member of the replica set.
+/// This member of the replica set, and its oplog.
 pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
     let topology = &server.topology;
     let Some(name) = &topology.set_name else {
@@ -208,6 +209,9 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
         .string("primary", &topology.me)
         .string("me", &topology.me);
     reply.object_id("electionId", topology.election).close();
+    if let Some(status) = oplog::status(&server.store) {
+        reply.value("oplog", &Bson::Document(status));
+    }
 }
 
 /// What the kernel counts for the process.

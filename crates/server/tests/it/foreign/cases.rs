@@ -146,6 +146,7 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "replSetGetStatus"
         | "replSetGetConfig"
         | "replSetInitiate"
+        | "replSetResizeOplog"
         | "replSetStepDown"
         | "getDefaultRWConcern"
         | "killAllSessions"

@@ -1,0 +1,92 @@
+//! The times of the oplog beyond its entries: the clock that issues them, notes, and waiting.
+
+use bson::{RawDocument, Timestamp};
+use kv::Durability;
+use query::Result;
+
+use crate::error;
+use crate::store::Store;
+use crate::txn::Op;
+
+impl Store {
+    /// Let `clock` issue the times of oplog entries from now on: each later than the last, and than
+    /// [`Store::oplog_last`] at this time. It must not block. Only the first call has an effect.
+    pub fn set_oplog_clock(&self, clock: Box<dyn Fn() -> Timestamp + Send + Sync>) {
+        if let Some(oplog) = self.oplog() {
+            oplog.set_clock(clock);
+        }
+    }
+
+    /// The last time issued for an oplog entry, which may not be committed; `None` without an
+    /// oplog.
+    #[must_use]
+    pub fn oplog_last(&self) -> Option<Timestamp> {
+        Some(self.oplog()?.segments().last())
+    }
+
+    /// The time of the first oplog entry that is kept, or an earlier one; `None` without an oplog.
+    #[must_use]
+    pub fn oplog_first(&self) -> Option<Timestamp> {
+        let segments = self.oplog()?.segments();
+        segments.all().first().map(|placed| placed.first)
+    }
+
+    /// Put an oplog entry that changes nothing, with a note; does nothing without an oplog.
+    ///
+    /// # Errors
+    /// The operation must end; errors of the engine.
+    pub fn append_oplog_note(&self, op: &Op<'_>, note: &RawDocument) -> Result<()> {
+        let Some(oplog) = self.oplog() else {
+            return Ok(());
+        };
+        let _turn = self.turn(op)?;
+        let mut txn = self.engine().begin_write().map_err(error::engine)?;
+        let reserved = oplog.put_note(txn.as_mut(), note)?;
+        let done = txn.commit(op.durability).map_err(error::engine);
+        if let Some(reserved) = reserved {
+            reserved.end(done.is_ok());
+        }
+        done
+    }
+
+    /// Put a note if the oplog has got no entry since the time `seen`; returns its last time.
+    /// Does nothing while another operation is the engine's one writer.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn note_if_idle(&self, seen: Timestamp) -> Result<Timestamp> {
+        let last = self.oplog_last().unwrap_or(seen);
+        if last == seen
+            && let Some(oplog) = self.oplog()
+            && let Some(_turn) = self.turns().take_soon(&|| self.check_not_closed())?
+        {
+            let note = bson::rawdoc! { "msg": "periodic noop" };
+            let mut txn = self.engine().begin_write().map_err(error::engine)?;
+            let reserved = oplog.put_note(txn.as_mut(), &note)?;
+            let done = txn.commit(Durability::Interval).map_err(error::engine);
+            if let Some(reserved) = reserved {
+                reserved.end(done.is_ok());
+            }
+            done?;
+        }
+        Ok(self.oplog_last().unwrap_or(seen))
+    }
+
+    /// Wait until no oplog entry with a time up to `time` is still to be committed, for a read that
+    /// must include them.
+    ///
+    /// # Errors
+    /// The operation must end.
+    pub(crate) fn settle_oplog(&self, op: &Op<'_>, time: Timestamp) -> Result<()> {
+        let Some(oplog) = self.oplog() else {
+            return Ok(());
+        };
+        loop {
+            let slice = stdx::time::now() + crate::patience::LOOK;
+            if oplog.settle(time, slice) {
+                return Ok(());
+            }
+            self.check_open(op)?;
+        }
+    }
+}

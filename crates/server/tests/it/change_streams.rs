@@ -1,0 +1,198 @@
+//! Change streams over the wire, on a server with an oplog.
+
+use bson::{Bson, Document, doc};
+
+use crate::auth::as_user;
+use crate::client::{Client, Site, await_so, batch};
+use crate::oplog::with_oplog;
+
+const CHANGE_STREAM_HISTORY_LOST: i32 = 286;
+const UNAUTHORIZED: i32 = 13;
+
+fn watch(options: Document) -> Document {
+    doc! {"aggregate": "c", "pipeline": [{"$changeStream": options}], "cursor": {}}
+}
+
+fn insert(client: &mut Client, id: i32) {
+    client.ok("test", doc! {"insert": "c", "documents": [{"_id": id}]});
+}
+
+fn cursor(reply: &Document) -> &Document {
+    reply.get_document("cursor").unwrap()
+}
+
+fn id(reply: &Document) -> i64 {
+    cursor(reply).get_i64("id").unwrap()
+}
+
+fn token(reply: &Document) -> Document {
+    let token = cursor(reply).get_document("postBatchResumeToken");
+    token.unwrap().clone()
+}
+
+fn more(id: i64) -> Document {
+    doc! {"getMore": id, "collection": "c", "maxTimeMS": 600_000}
+}
+
+fn inserted(reply: &Document) -> Vec<i32> {
+    let of = |event: &Document| event.get_document("documentKey").unwrap().get_i32("_id");
+    batch(reply)
+        .iter()
+        .map(|event| of(event).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_stream_waits_and_is_resumed_after_a_restart() {
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, 0);
+    let mut reader = site.client();
+    let opened = reader.ok("test", watch(doc! {}));
+    assert!(batch(&opened).is_empty());
+    let first = token(&opened);
+    reader.send("test", more(id(&opened)), 0);
+    let waits = doc! {"currentOp": 1, "op": "getmore"};
+    await_so("it waits", || {
+        let reply = client.ok("admin", waits.clone());
+        reply.get_array("inprog").unwrap().len() == 1
+    });
+    insert(&mut client, 1);
+    let (_, reply) = reader.receive().unwrap();
+    assert_eq!(inserted(&reply), [1]);
+    let event = &batch(&reply)[0];
+    assert_eq!(event.get_str("operationType").unwrap(), "insert");
+    assert_eq!(event.get_document("_id").unwrap(), &token(&reply));
+    insert(&mut client, 2);
+    drop((client, reader));
+    let folder = site.stop();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(64 << 20)).unwrap();
+    let mut client = site.client();
+    insert(&mut client, 3);
+    let resumed = client.ok("test", watch(doc! {"resumeAfter": token(&reply)}));
+    assert_eq!(inserted(&resumed), [2, 3]);
+    let whole = client.ok("test", watch(doc! {"startAfter": first}));
+    assert_eq!(inserted(&whole), [1, 2, 3]);
+    drop(client);
+    // Without its oplog the store forgets it: the stream must not continue behind a gap.
+    let folder = site.stop();
+    let site = Site::try_in(folder, |_| {}).unwrap();
+    insert(&mut site.client(), 4);
+    let folder = site.stop();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(64 << 20)).unwrap();
+    let resume = watch(doc! {"resumeAfter": token(&whole)});
+    let (code, _) = site.client().fails("test", resume);
+    assert_eq!(code, CHANGE_STREAM_HISTORY_LOST);
+}
+
+#[test]
+fn streams_that_wait_hold_no_thread() {
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, 0);
+    let mut readers: Vec<Client> = (0..300).map(|_| site.client()).collect();
+    for reader in &mut readers {
+        let opened = reader.ok("test", watch(doc! {}));
+        reader.send("test", more(id(&opened)), 0);
+    }
+    // Changes of another collection wake them and have no event for them.
+    client.ok("test", doc! {"insert": "other", "documents": [{"_id": 1}]});
+    insert(&mut client, 1);
+    for reader in &mut readers {
+        let (_, reply) = reader.receive().unwrap();
+        assert_eq!(inserted(&reply), [1]);
+    }
+}
+
+#[test]
+fn an_error_after_which_a_stream_can_be_resumed_has_the_label() {
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, 0);
+    let opened = client.ok("test", watch(doc! {}));
+    client.ok(
+        "admin",
+        doc! {
+            "configureFailPoint": "failCommand", "mode": {"times": 1},
+            "data": {"failCommands": ["getMore"], "closeConnection": false, "errorCode": 43},
+        },
+    );
+    client.send("test", more(id(&opened)), 0);
+    let (_, reply) = client.receive().unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 43);
+    let labels = reply.get_array("errorLabels").ok();
+    let resumable = Bson::from("ResumableChangeStreamError");
+    assert!(
+        labels.is_none_or(|labels| labels.contains(&resumable)),
+        "{reply}"
+    );
+}
+
+/// A stream shows the documents of all that it follows: each kind needs the privileges on it.
+#[test]
+fn who_may_not_read_may_not_follow() {
+    let site = Site::with(|config| {
+        config.oplog_bytes = Some(64 << 20);
+        config.authorization = true;
+    });
+    let root = doc! {"createUser": "root", "pwd": "secret", "roles": ["root"]};
+    site.client().ok("admin", root);
+    let mut admin = as_user(&site, "admin", "root");
+    let stream = |options: Document, of: Bson| {
+        doc! {"aggregate": of, "pipeline": [{"$changeStream": options}], "cursor": {}}
+    };
+    let follow = ["find", "changeStream"];
+    let grants: [(&str, Document, &[&str]); 6] = [
+        ("one", doc! {"db": "test", "collection": "c"}, &follow),
+        ("database", doc! {"db": "test", "collection": ""}, &follow),
+        ("all", doc! {"db": "", "collection": ""}, &follow),
+        ("reader", doc! {"db": "", "collection": ""}, &["find"]),
+        (
+            "blind",
+            doc! {"db": "", "collection": ""},
+            &["changeStream"],
+        ),
+        (
+            "administers",
+            doc! {"db": "admin", "collection": ""},
+            &follow,
+        ),
+    ];
+    for (name, resource, actions) in grants {
+        let privilege = doc! {"resource": resource, "actions": actions};
+        let role = doc! {"createRole": name, "privileges": [privilege], "roles": []};
+        admin.ok("admin", role);
+        let user = doc! {"createUser": name, "pwd": "secret", "roles": [name]};
+        admin.ok("admin", user);
+    }
+    let cases: [(&str, Document, Bson, &[&str]); 5] = [
+        ("test", doc! {}, "c".into(), &["one", "database", "all"]),
+        ("test", doc! {}, "d".into(), &["database", "all"]),
+        ("test", doc! {}, 1.into(), &["database", "all"]),
+        (
+            "admin",
+            doc! {"allChangesForCluster": true},
+            1.into(),
+            &["all"],
+        ),
+        (
+            "admin",
+            doc! {"allChangesForCluster": true, "showSystemEvents": true},
+            1.into(),
+            &[],
+        ),
+    ];
+    admin.ok("test", doc! {"create": "c"});
+    admin.ok("test", doc! {"create": "d"});
+    for (database, options, of, may) in cases {
+        for name in ["one", "database", "all", "reader", "blind", "administers"] {
+            let mut client = as_user(&site, "admin", name);
+            let reply = client.run(database, stream(options.clone(), of.clone()));
+            let code = reply.get_i32("code").ok();
+            match may.contains(&name) {
+                true => assert_eq!(code, None, "{name} on {database} {of} {options}: {reply}"),
+                false => assert_eq!(code, Some(UNAUTHORIZED), "{name} {database} {of} {options}"),
+            }
+        }
+    }
+}
