@@ -117,7 +117,7 @@ fn a_bound_of_the_time_is_a_seek() {
                 lab,
                 &few(doc! { "ts": { "$gt": time(&all[3]), "$lt": time(&all[3]) } })
             ),
-            [Document::new(); 0]
+            Vec::<Document>::new()
         );
         let near = few(doc! { "ts": { "$gte": time(&all[last - 1]) } });
         let report = lab
@@ -152,7 +152,7 @@ fn a_tailable_cursor_follows_the_oplog() {
         request.await_data = true;
         let batch = lab.store.find(&op(), &oplog(), &request).unwrap();
         assert!(batch.documents.is_empty() && batch.id != 0);
-        assert_eq!(more(lab, batch.id).unwrap(), [Document::new(); 0]);
+        assert_eq!(more(lab, batch.id).unwrap(), Vec::<Document>::new());
         let mut seen = Vec::new();
         for id in 100..140 {
             lab.insert(&ns("c"), &[doc! { "_id": id, "fill": "x".repeat(300) }]);
