@@ -1,24 +1,25 @@
 //! Events: what a change stream delivers of an operation of the oplog.
 //!
-//! The fields of an event, in order; those in brackets only in some events:
+//! The fields of an event, in order. Only `_id`, `operationType`, `clusterTime` and `wallTime` are in
+//! every event:
 //!
 //! | field | value |
 //! |---|---|
 //! | `_id` | the resume token (see `token`) |
 //! | `operationType` | the name of its [`Kind`] |
 //! | `clusterTime` | the time of the oplog entry, of a chain that of the last one |
-//! | [`txnNumber`, `lsid`] | the transaction; retryable writes do not have them |
-//! | [`collectionUUID`] | with `showExpandedEvents` |
+//! | `txnNumber`, `lsid` | the transaction; retryable writes do not have them |
+//! | `collectionUUID` | with `showExpandedEvents` |
 //! | `wallTime` | the wall clock when the entry was written |
-//! | [`fullDocument`] | the new document, or null; see [`FullDocument`] |
+//! | `fullDocument` | the new document, or null; see [`FullDocument`] |
 //! | `ns` | `{db, coll}`; without `coll` for a database; missing in `invalidate` |
-//! | [`to`] | the new `{db, coll}` of a renamed collection |
-//! | [`documentKey`] | `{_id}` of a changed document |
-//! | [`operationDescription`] | a change of the catalog, with `showExpandedEvents` |
-//! | [`updateDescription`] | the difference of an update: see `describe` |
-//! | [`stateBeforeChange`] | what a `modify` changed |
-//! | [`nsType`] | of a `create`: `collection` or `view` |
-//! | [`fullDocumentBeforeChange`] | the old document, or null; see [`Before`] |
+//! | `to` | the new `{db, coll}` of a renamed collection |
+//! | `documentKey` | `{_id}` of a changed document |
+//! | `operationDescription` | a change of the catalog, with `showExpandedEvents` |
+//! | `updateDescription` | the difference of an update: see `describe` |
+//! | `stateBeforeChange` | what a `modify` changed |
+//! | `nsType` | of a `create`: `collection` or `view` |
+//! | `fullDocumentBeforeChange` | the old document, or null; see [`Before`] |
 //!
 //! MongoDB's manual shows this order. `convertToCapped` is a `modify` with the options `capped` and
 //! `size`: this server has one entry for it, where MongoDB renames a copy of the collection.
