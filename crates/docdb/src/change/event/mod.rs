@@ -1,7 +1,7 @@
 //! Events: what a change stream delivers of an operation of the oplog.
 //!
-//! The fields of an event, in order. Only `_id`, `operationType`, `clusterTime` and `wallTime` are in
-//! every event:
+//! The fields of an event, in order. Only `_id`, `operationType`, `clusterTime` and `wallTime` are
+//! in every event:
 //!
 //! | field | value |
 //! |---|---|
