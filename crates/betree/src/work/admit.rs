@@ -22,7 +22,7 @@
 
 use std::cell::Cell;
 
-use stdx::sync::atomic::{AtomicUsize, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,7 +53,11 @@ const MERGE_PART: u64 = 8;
 
 /// Up to how many buffered bytes room for a flush is kept.
 #[derive(Default)]
-pub(crate) struct Ceiling(AtomicUsize);
+pub(crate) struct Ceiling {
+    bytes: AtomicUsize,
+    /// Whether the last commit that asked for a step found no room for it.
+    low: AtomicBool,
+}
 
 /// What a commit asks for.
 pub(crate) struct Ask {
@@ -97,22 +101,30 @@ impl Ceiling {
     pub(crate) fn lower(&self, bytes: usize) {
         let less = |ceiling: usize| Some(ceiling.saturating_sub(bytes));
         let done = self
-            .0
+            .bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         debug_assert!(done.is_ok(), "it is always changed");
     }
 
     /// Record that what is kept is not known to suffice any more: the next commit counts.
     pub(crate) fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
     }
 
     fn raise(&self, to: usize) {
-        self.0.store(to, Ordering::Relaxed);
+        self.bytes.store(to, Ordering::Relaxed);
     }
 
     fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn is_low(&self) -> bool {
+        self.low.load(Ordering::Relaxed)
+    }
+
+    fn set_low(&self, low: bool) {
+        self.low.store(low, Ordering::Relaxed);
     }
 }
 
@@ -197,9 +209,19 @@ impl Core {
 
     /// Raise the ceiling for a commit, if there is room for a step and the margin, so that the next
     /// ones need not ask; else by what it needs. False if there is no room for that.
+    ///
+    /// While the last step found no room, deletes do not ask for one: it would take room that only
+    /// they may use.
     fn keep_room(&self, ask: &Ask) -> Result<bool> {
         let step = STEP_MIN.max(self.tuning.buffers / STEP_PART);
-        Ok(self.raise_ceiling(ask, step, true)? || self.raise_ceiling(ask, 0, !ask.deletes)?)
+        if !ask.deletes || !self.ceiling.is_low() {
+            let raised = self.raise_ceiling(ask, step, true)?;
+            self.ceiling.set_low(!raised);
+            if raised {
+                return Ok(true);
+            }
+        }
+        self.raise_ceiling(ask, 0, !ask.deletes)
     }
 
     /// Raise it by `step` more than the commit needs, if there is room, and a margin beyond it.
