@@ -22,7 +22,7 @@
 
 use std::cell::Cell;
 
-use stdx::sync::atomic::{AtomicUsize, Ordering};
+use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
@@ -53,7 +53,11 @@ const MERGE_PART: u64 = 8;
 
 /// Up to how many buffered bytes room for a flush is kept.
 #[derive(Default)]
-pub(crate) struct Ceiling(AtomicUsize);
+pub(crate) struct Ceiling {
+    bytes: AtomicUsize,
+    /// Whether the last commit that asked for a step found no room for it.
+    low: AtomicBool,
+}
 
 /// What a commit asks for.
 pub(crate) struct Ask {
@@ -62,6 +66,8 @@ pub(crate) struct Ask {
     bytes: Cell<usize>,
     /// Whether it deletes at least as much as it puts.
     deletes: bool,
+    /// Whether the last attempt was refused for lack of kept room, and not by the log.
+    lacked: Cell<bool>,
 }
 
 /// Numbers of buffers, each of which a flush of everything makes a run.
@@ -77,18 +83,16 @@ struct Buffers {
 impl Ask {
     /// Room for `bytes` of keys and values.
     pub(crate) fn new(bytes: usize, deletes: bool) -> Ask {
-        let bytes = Cell::new(bytes);
-        Ask { bytes, deletes }
+        Ask {
+            bytes: Cell::new(bytes),
+            deletes,
+            lacked: Cell::new(false),
+        }
     }
 
     /// It turned out to be `bytes`.
     pub(crate) fn is_really(&self, bytes: usize) {
         self.bytes.set(bytes.max(self.bytes.get()));
-    }
-
-    /// About what it adds to the buffers.
-    fn buffered(&self) -> usize {
-        self.bytes.get().saturating_mul(2)
     }
 }
 
@@ -97,22 +101,30 @@ impl Ceiling {
     pub(crate) fn lower(&self, bytes: usize) {
         let less = |ceiling: usize| Some(ceiling.saturating_sub(bytes));
         let done = self
-            .0
+            .bytes
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
         debug_assert!(done.is_ok(), "it is always changed");
     }
 
     /// Record that what is kept is not known to suffice any more: the next commit counts.
     pub(crate) fn forget(&self) {
-        self.0.store(0, Ordering::Relaxed);
+        self.bytes.store(0, Ordering::Relaxed);
     }
 
     fn raise(&self, to: usize) {
-        self.0.store(to, Ordering::Relaxed);
+        self.bytes.store(to, Ordering::Relaxed);
     }
 
     fn get(&self) -> usize {
-        self.0.load(Ordering::Relaxed)
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn is_low(&self) -> bool {
+        self.low.load(Ordering::Relaxed)
+    }
+
+    fn set_low(&self, low: bool) {
+        self.low.store(low, Ordering::Relaxed);
     }
 }
 
@@ -134,11 +146,26 @@ impl Core {
     /// `Full`: [`Core::with_room`] looks for room.
     #[inline]
     pub(crate) fn check_room(&self, ask: &Ask) -> Result<()> {
-        let after = self.memory.buffered().saturating_add(ask.buffered());
-        if after <= self.ceiling.get() || planted(Plant::CommitsNeedNoRoom) {
-            return Ok(());
+        let fits = self.fits(ask) || planted(Plant::CommitsNeedNoRoom);
+        ask.lacked.set(!fits);
+        match fits {
+            true => Ok(()),
+            false => Err(no_room()),
         }
-        Err(no_room())
+    }
+
+    #[inline]
+    fn fits(&self, ask: &Ask) -> bool {
+        self.with(ask) <= self.ceiling.get()
+    }
+
+    /// About what will be buffered with a commit: twice its bytes, for slots and unused memory, of
+    /// what memory can hold at once. A bulk commit flushes the rest as it goes.
+    #[inline]
+    fn with(&self, ask: &Ask) -> usize {
+        let bytes = ask.bytes.get();
+        let more = bytes.saturating_add(bytes.min(self.tuning.buffers));
+        self.memory.buffered().saturating_add(more)
     }
 
     /// What `attempt` gives. While it fails for lack of space and some can be found, it is
@@ -163,7 +190,8 @@ impl Core {
     /// Find what a commit lacks: room for its flush, or space for the log. False if there is none.
     fn make_way(&self, ask: &Ask) -> Result<bool> {
         self.health.check_writable()?;
-        let lacks_room = 0 < ask.bytes.get() && self.check_room(ask).is_err();
+        // As the attempt found it, under the lock: another commit may have made room since.
+        let lacks_room = ask.lacked.replace(false);
         if lacks_room && self.keep_room(ask)? || self.free_space()? {
             return Ok(true);
         }
@@ -179,33 +207,43 @@ impl Core {
         log.draw_reserve(ask.bytes.get() as u64, ask.deletes)
     }
 
-    /// Raise the ceiling for a commit. False if there is no room for that.
+    /// Raise the ceiling for a commit, if there is room for a step and the margin, so that the next
+    /// ones need not ask; else by what it needs. False if there is no room for that.
+    ///
+    /// While the last step found no room, deletes do not ask for one: it would take room that only
+    /// they may use.
     fn keep_room(&self, ask: &Ask) -> Result<bool> {
         let step = STEP_MIN.max(self.tuning.buffers / STEP_PART);
-        if !ask.deletes && self.raise_ceiling(ask, step)? {
-            return Ok(true);
+        if !ask.deletes || !self.ceiling.is_low() {
+            let raised = self.raise_ceiling(ask, step, true)?;
+            self.ceiling.set_low(!raised);
+            if raised {
+                return Ok(true);
+            }
         }
-        self.raise_ceiling(ask, 0)
+        self.raise_ceiling(ask, 0, !ask.deletes)
     }
 
-    /// Raise it by `step` more than the commit needs.
-    fn raise_ceiling(&self, ask: &Ask, step: usize) -> Result<bool> {
+    /// Raise it by `step` more than the commit needs, if there is room, and a margin beyond it.
+    fn raise_ceiling(&self, ask: &Ask, step: usize, margin: bool) -> Result<bool> {
         let buffers = self.count_buffers();
         let merge = self
             .options
             .bucket()
             .min(self.space.used_bytes() / MERGE_PART);
-        let margin = if ask.deletes {
-            0
-        } else {
-            MARGIN_MIN + buffers.buckets * PER_BUFFER + merge
+        let margin = match margin {
+            true => MARGIN_MIN + buffers.buckets * PER_BUFFER + merge,
+            false => 0,
         };
         for _ in 0..TRIES {
             let missing = {
                 // Not during a bulk commit, which has asked for all that it needs.
                 let _committer = self.committer();
-                let ceiling = self.memory.buffered().saturating_add(ask.buffered());
-                let ceiling = ceiling.saturating_add(step);
+                if self.fits(ask) {
+                    // Another commit has raised it.
+                    return Ok(true);
+                }
+                let ceiling = self.with(ask).saturating_add(step);
                 match self.space.keep(cost(ceiling, buffers.next), margin) {
                     Ok(()) => {
                         self.ceiling.raise(ceiling);

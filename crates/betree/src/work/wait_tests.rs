@@ -113,6 +113,38 @@ fn a_store_is_not_idle_during_a_bulk_commit() {
     assert!(core.is_idle(), "it wrote nothing");
 }
 
+#[test]
+fn a_commit_for_which_another_has_found_room_meanwhile_needs_no_space() {
+    let (_, core) = open();
+    let checkpoints = core.counters.checkpoints.get();
+    let (ask, other) = (Ask::new(1 << 20, false), Ask::new(2 << 20, false));
+    let mut attempts = 0;
+    core.with_room(&ask, || {
+        attempts += 1;
+        let refused = core.check_room(&ask);
+        core.with_room(&other, || core.check_room(&other))?;
+        refused
+    })
+    .unwrap();
+    assert_eq!(attempts, 2, "the first one found no room");
+    assert_eq!(core.counters.checkpoints.get(), checkpoints);
+}
+
+#[test]
+fn not_every_delete_counts_the_buffers() {
+    let (_, core) = open();
+    let mut attempts = 0;
+    for bytes in 1..=1_000 {
+        let ask = Ask::new(bytes, true);
+        core.with_room(&ask, || {
+            attempts += 1;
+            core.check_room(&ask)
+        })
+        .unwrap();
+    }
+    assert!(attempts <= 1_010, "{attempts} attempts of 1,000 deletes");
+}
+
 /// A change set without changes that calls a closure.
 struct Watched<'a>(&'a dyn Fn());
 

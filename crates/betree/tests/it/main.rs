@@ -11,6 +11,7 @@ mod bulk;
 mod close;
 mod compact;
 mod crossed;
+mod crowd;
 mod examples;
 mod handles;
 mod histories;
