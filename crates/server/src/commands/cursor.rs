@@ -95,7 +95,7 @@ pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
 }
 
 /// The cursor id in a value of any type that MongoDB accepts for ids.
-pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
+pub(crate) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int64(id) => Some(id),
         RawBsonRef::Int32(id) => Some(i64::from(id)),

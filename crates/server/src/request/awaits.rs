@@ -9,6 +9,7 @@ use stdx::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Request;
+use crate::commands::cursor::cursor_id;
 
 /// Default limit of the wait, without `maxTimeMS`.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -40,6 +41,23 @@ impl Awaits {
     /// Whether the command must answer without waiting again.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// The cursor of a request that waits. However the request ends, it is not reserved any more.
+pub(crate) struct Reserved<'r>(&'r Request);
+
+impl Reserved<'_> {
+    pub(crate) fn of(request: &Request) -> Reserved<'_> {
+        Reserved(request)
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = cursor_id(self.0.target()) {
+            self.0.server.store.release_cursor(id);
+        }
     }
 }
 
