@@ -95,7 +95,7 @@ pub(super) fn at_time(request: &Call<'_>, reply: &mut Builder) {
 }
 
 /// The cursor id in a value of any type that MongoDB accepts for ids.
-pub(crate) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
+pub(super) fn cursor_id(value: RawBsonRef<'_>) -> Option<i64> {
     match value {
         RawBsonRef::Int64(id) => Some(id),
         RawBsonRef::Int32(id) => Some(i64::from(id)),
@@ -182,7 +182,7 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         store.get_more(&op, &wanted)
     })?;
     answer(request, reply, "nextBatch", &batch);
-    request.awaits.set(batch.awaits);
+    request.awaits.set(id, batch.awaits);
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod bulk_write;
 mod concerns;
 mod content;
 mod current_op;
-pub(crate) mod cursor;
+mod cursor;
 mod ddl;
 mod delete;
 mod diagnose;

@@ -1,7 +1,7 @@
 //! The wait of a `getMore` for the data of its cursor. Between two runs of the command it holds no
 //! thread and no place of the pool.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use docdb::Awaiting;
@@ -9,7 +9,6 @@ use stdx::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 
 use super::Request;
-use crate::commands::cursor::cursor_id;
 
 /// Default limit of the wait, without `maxTimeMS`.
 const LIMIT: Duration = Duration::from_secs(1);
@@ -18,13 +17,16 @@ const LIMIT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Awaits {
     next: Mutex<Option<Awaiting>>,
+    /// The cursor that it waits for.
+    cursor: AtomicI64,
     waited: AtomicBool,
     over: AtomicBool,
 }
 
 impl Awaits {
-    /// Set the wait after which the command runs again, if any.
-    pub(crate) fn set(&self, next: Option<Awaiting>) {
+    /// Set the wait for data of a cursor after which the command runs again, if any.
+    pub(crate) fn set(&self, cursor: i64, next: Option<Awaiting>) {
+        self.cursor.store(cursor, Ordering::Relaxed);
         *self.next.lock() = next;
     }
 
@@ -55,9 +57,8 @@ impl Reserved<'_> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        if let Some(id) = cursor_id(self.0.target()) {
-            self.0.server.store.release_cursor(id);
-        }
+        let cursor = self.0.awaits.cursor.load(Ordering::Relaxed);
+        self.0.server.store.release_cursor(cursor);
     }
 }
 

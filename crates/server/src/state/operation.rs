@@ -133,8 +133,8 @@ impl Operation {
         self.interrupted.notify_one();
     }
 
-    /// The time by which it must end, if its client set a limit. The limit of a `getMore` is that of
-    /// its wait for data.
+    /// The time by which it must end, if its client set a limit. The limit of a `getMore` is that
+    /// of its wait for data.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let limit = self.generic.max_time?;
         (self.command.kind != Kind::GetMore).then(|| self.started + limit)

@@ -12,8 +12,8 @@ use crate::find::FindRequest;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// Entries and bytes that are read from the engine at once, and one entry more: enough to spread the
-/// cost of a snapshot and a seek over small ones.
+/// Entries and bytes that are read from the engine at once, and one entry more: enough to spread
+/// the cost of a snapshot and a seek over small ones.
 const CHUNK: (usize, usize) = (64, 1 << 20);
 
 /// The visible entries of the oplog, read in chunks.
