@@ -116,8 +116,11 @@ impl PipelineHost<'_, '_> {
         self.sources.save();
         self.view.renew()?;
         let (store, op) = (self.view.store(), self.view.op());
-        let mut sources = self.sources.iter();
-        sources.try_for_each(|source| check_alive(store, op, &source.collection, &source.executor))
+        let mut sources = self.sources.iter_mut();
+        sources.try_for_each(|source| {
+            check_alive(store, op, &source.collection, &source.executor)?;
+            source.executor.check_position(self.view)
+        })
     }
 
     fn report_of(&self, ns: &Namespace, statistics: &Statistics) -> Result<Vec<Document>> {

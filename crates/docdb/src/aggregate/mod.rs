@@ -76,8 +76,9 @@ impl Cursor for PipelineCursor {
         let mut filled = Collector::new(request.wanted(), self.pending.take());
         let ended = with_view(store, op, &mut |view| {
             // Checked after the snapshot was opened: up to then the indexes were maintained.
-            for source in self.sources.iter() {
+            for source in self.sources.iter_mut() {
                 check_alive(store, op, &source.collection, &source.executor)?;
+                source.executor.check_position(view)?;
             }
             self.fill(&mut filled, view, None)
                 .map_err(|error| error.within("Executor error during getMore"))

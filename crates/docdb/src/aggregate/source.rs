@@ -162,6 +162,12 @@ impl Sources {
         all.filter(|source| source.wanted.strong_count() != 0)
     }
 
+    /// The same, to be changed.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Source> {
+        let all = self.by_number.values_mut();
+        all.filter(|source| source.wanted.strong_count() != 0)
+    }
+
     /// Release the current view of the store.
     pub(super) fn save(&mut self) {
         for source in self.by_number.values_mut() {

@@ -166,6 +166,7 @@ fn take(
                 executor.save();
                 view.renew()?;
                 check_alive(view.store(), op, collection, executor)?;
+                executor.check_position(view)?;
             }
         }
     }

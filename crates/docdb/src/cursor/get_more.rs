@@ -21,7 +21,8 @@ pub struct GetMore {
     /// Maximum number of documents in the batch (default: as many as fit into 16 MiB).
     pub batch_size: Option<u64>,
     /// Whether the operation waits if there is no data (see [`Batch::awaits`]). The cursor is then
-    /// reserved for it, and another call with `waited` must follow.
+    /// reserved for it, and another call with `waited` must follow, or
+    /// [`Store::release_cursor`].
     pub waits: bool,
     /// Whether the operation has waited for the cursor.
     pub waited: bool,

@@ -118,6 +118,11 @@ impl Store {
         self.cursors().registry.kill(ids, may)
     }
 
+    /// End the wait of an operation for the data of a cursor: others may use it again.
+    pub fn release_cursor(&self, id: i64) {
+        self.cursors().registry.release(id, stdx::time::now());
+    }
+
     /// Close a cursor that the caller opened itself.
     pub fn end_cursor(&self, id: i64) {
         self.cursors().registry.kill(&[id], &|_, _| true);

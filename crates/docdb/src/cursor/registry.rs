@@ -212,6 +212,21 @@ impl<T> Registry<T> {
         })
     }
 
+    /// Make a cursor idle that is still reserved, as its operation has ended.
+    pub(crate) fn release(&self, id: i64, now: Instant) {
+        let mut state = self.state.lock();
+        let Some(entry) = state.entries.get_mut(&id) else {
+            return;
+        };
+        entry.slot = match mem::replace(&mut entry.slot, Slot::Leased) {
+            Slot::Reserved(cursor) => {
+                entry.used = now;
+                Slot::Idle(cursor)
+            }
+            other => other,
+        };
+    }
+
     /// The time of the held snapshot that a cursor reads.
     pub(crate) fn time(&self, id: i64) -> Option<Timestamp> {
         self.state.lock().entries.get(&id)?.registration.at
@@ -370,7 +385,7 @@ impl<T> Lease<'_, T> {
     }
 
     /// As [`Lease::give_back`], but the cursor stays in use by this operation, which waits for its
-    /// data: a lease of one that waited must follow.
+    /// data: a lease of one that waited must follow, or [`Registry::release`].
     pub(crate) fn reserve(self, now: Instant, left: Option<Duration>) {
         self.put(Slot::Reserved, now, left);
     }
@@ -516,6 +531,9 @@ mod tests {
         assert_eq!(registry.reap(now + IDLE_LIMIT, IDLE_LIMIT), 0);
         assert_eq!(lease(false).err().unwrap().code, Code(12051));
         lease(true).unwrap().give_back(now, None);
+        assert_eq!(registry.idle(now).len(), 1);
+        lease(false).unwrap().reserve(now, None);
+        registry.release(id, now);
         assert_eq!(registry.idle(now).len(), 1);
         lease(false).unwrap().reserve(now, None);
         assert_eq!(registry.kill(&[id], &|_, _| true).killed, [id]);

@@ -189,7 +189,12 @@ impl Store {
         Ok(all)
     }
 
-    fn visit_oplog(
+    /// Call `visit` with the entries with later times than `after`, which follows, until it returns
+    /// false or no further one is visible.
+    ///
+    /// # Errors
+    /// As [`OplogReader::visit`].
+    pub(crate) fn visit_oplog(
         &self,
         after: &mut Timestamp,
         visit: impl FnMut(&RawDocument) -> Result<bool>,

@@ -4,11 +4,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
+use bson::Timestamp;
 use kv::ErrorKind;
 use query::Result;
 
-use crate::oplog::Limits;
 use crate::oplog::segment::{self, Segment};
+use crate::oplog::{Limits, Log};
 use crate::store::Store;
 
 impl Store {
@@ -28,17 +29,8 @@ impl Store {
             let segments = oplog.segments();
             (segments.to_make(), segments.unfinished(visible))
         };
-        if (to_make.is_some() || !unfinished.is_empty())
-            && let Some(_turn) = self.turns().take_soon(&|| self.check_not_closed())?
-        {
-            if let Some(number) = to_make {
-                let made = Segment::create(self.engine(), number)?;
-                oplog.segments().made(made);
-            }
-            for (segment, last) in unfinished {
-                segment.finish(self.engine(), last)?;
-            }
-        }
+        // On a full disk this fails until old segments are removed.
+        let prepared = self.prepare_segments(oplog, to_make, unfinished);
         let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
         loop {
             let oldest = oplog.segments().remove_oldest(visible, now);
@@ -51,6 +43,29 @@ impl Store {
             removed.push_back(oldest.number());
         }
         self.drop_segments(&mut removed);
+        prepared
+    }
+
+    /// Make the next segment, and store the totals of those that get no more entries.
+    fn prepare_segments(
+        &self,
+        oplog: &Log,
+        to_make: Option<u64>,
+        unfinished: Vec<(Arc<Segment>, Timestamp)>,
+    ) -> Result<()> {
+        if to_make.is_none() && unfinished.is_empty() {
+            return Ok(());
+        }
+        let Some(_turn) = self.turns().take_soon(&|| self.check_not_closed())? else {
+            return Ok(());
+        };
+        if let Some(number) = to_make {
+            let made = Segment::create(self.engine(), number)?;
+            oplog.segments().made(made);
+        }
+        for (segment, last) in unfinished {
+            segment.finish(self.engine(), last)?;
+        }
         Ok(())
     }
 

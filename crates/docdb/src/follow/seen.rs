@@ -11,16 +11,31 @@ use kv::{Cursor, Direction, KeyRange, Snapshot, TreeId};
 
 use crate::collection::OPLOG;
 use crate::error;
+use crate::oplog::segment;
 use crate::oplog::segments::Placed;
-use crate::oplog::{Log, segment};
 use crate::store::Store;
+
+const ZERO: Timestamp = Timestamp {
+    time: 0,
+    increment: 0,
+};
 
 /// A snapshot in which the oplog is one tree.
 pub(crate) struct Seen<'s> {
     snapshot: Box<dyn Snapshot + 's>,
-    log: &'s Log,
     /// The visible time before the snapshot was opened, which thus has all entries up to then.
     until: Timestamp,
+    /// The segments when it was opened, the oldest first: it has the trees of all of them. One that
+    /// is removed later must not be passed over.
+    segments: Vec<Placed>,
+}
+
+impl Seen<'_> {
+    /// The segment whose period has a time.
+    fn placed(&self, time: Timestamp) -> Option<&Placed> {
+        let after = self.segments.partition_point(|placed| placed.first <= time);
+        self.segments.get(after.checked_sub(1)?)
+    }
 }
 
 impl Store {
@@ -33,11 +48,16 @@ impl Store {
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         Ok(match seen {
             None => snapshot,
-            Some((log, until)) => Box::new(Seen {
-                snapshot,
-                log,
-                until,
-            }),
+            Some((log, until)) => {
+                // After the snapshot was opened: the tree of a segment that is listed now was not
+                // dropped before it. One without entries up to `until` may be newer.
+                let segments = log.segments().between(ZERO, until);
+                Box::new(Seen {
+                    snapshot,
+                    until,
+                    segments,
+                })
+            }
         })
     }
 }
@@ -51,8 +71,7 @@ impl Snapshot for Seen<'_> {
         let Some(time) = segment::time_of(key).filter(|time| *time <= self.until) else {
             return Ok(false);
         };
-        let placed = self.log.segments().between(time, time);
-        match placed.first() {
+        match self.placed(time) {
             Some(placed) => self.snapshot.get_into(placed.segment.tree(), key, value),
             None => Ok(false),
         }
@@ -90,16 +109,9 @@ impl Snapshot for Seen<'_> {
             Bound::Excluded(end) if end <= until.as_slice() => Bound::Excluded(end.to_vec()),
             _ => Bound::Included(until.to_vec()),
         };
-        // Taken after the snapshot was opened: the tree of a segment that is listed now was not
-        // dropped before it. One without entries up to `until` may be newer than the snapshot.
-        let zero = Timestamp {
-            time: 0,
-            increment: 0,
-        };
-        let segments = self.log.segments().between(zero, self.until);
         let mut cursor = Concatenated {
             snapshot: self.snapshot.as_ref(),
-            segments,
+            segments: &self.segments,
             start: range.start.map(<[u8]>::to_vec),
             end,
             direction,
@@ -123,7 +135,7 @@ impl Snapshot for Seen<'_> {
 struct Concatenated<'c> {
     snapshot: &'c dyn Snapshot,
     /// The oldest first.
-    segments: Vec<Placed>,
+    segments: &'c [Placed],
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
     direction: Direction,

@@ -214,11 +214,12 @@ impl Segments {
     /// Take the oldest segment out if it is not to be kept at the second `now`, with this visible
     /// time (N4). Its tree is still to be dropped.
     pub(crate) fn remove_oldest(&mut self, visible: Timestamp, now: u32) -> Option<Arc<Segment>> {
-        let [oldest, second, ..] = self.placed.as_slice() else {
+        let [_, second, ..] = self.placed.as_slice() else {
             return None;
         };
-        let total: u64 = self.placed.iter().map(|p| p.segment.bytes()).sum();
-        let fits = total - oldest.segment.bytes() < self.limits.bytes;
+        // Open transactions still put entries into both.
+        let kept: u64 = self.placed.iter().skip(1).map(|p| p.segment.bytes()).sum();
+        let fits = kept < self.limits.bytes;
         // The entries of the oldest segment are older than the first of the second one.
         let age = u64::from(now.saturating_sub(second.first.time));
         let last = slots::before(second.first);

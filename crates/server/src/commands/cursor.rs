@@ -182,7 +182,7 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         store.get_more(&op, &wanted)
     })?;
     answer(request, reply, "nextBatch", &batch);
-    request.awaits.set(batch.awaits);
+    request.awaits.set(id, batch.awaits);
     Ok(())
 }
 

@@ -14,8 +14,9 @@ use super::{inline, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
+use crate::request::Request;
+use crate::request::awaits::{self, Reserved};
 use crate::request::failure::{self, Situation};
-use crate::request::{Request, awaits};
 use crate::server::Server;
 use crate::state::failpoint::Fault;
 
@@ -113,11 +114,15 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     if request.command.kind == Kind::GetMore {
         request.server.metrics.ops.getmore.one();
     }
+    let mut reserved = None;
     loop {
         let reply = execute_once(request).await?;
         match request.awaits.take() {
             None => return Ok(reply),
-            Some(awaiting) => awaits::wait(request, awaiting).await,
+            Some(awaiting) => {
+                reserved.get_or_insert_with(|| Reserved::of(request));
+                awaits::wait(request, awaiting).await;
+            }
         }
     }
 }

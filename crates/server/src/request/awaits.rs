@@ -1,7 +1,7 @@
 //! The wait of a `getMore` for the data of its cursor. Between two runs of the command it holds no
 //! thread and no place of the pool.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use docdb::Awaiting;
@@ -17,13 +17,16 @@ const LIMIT: Duration = Duration::from_secs(1);
 #[derive(Default)]
 pub(crate) struct Awaits {
     next: Mutex<Option<Awaiting>>,
+    /// The cursor that it waits for.
+    cursor: AtomicI64,
     waited: AtomicBool,
     over: AtomicBool,
 }
 
 impl Awaits {
-    /// Set the wait after which the command runs again, if any.
-    pub(crate) fn set(&self, next: Option<Awaiting>) {
+    /// Set the wait for data of a cursor after which the command runs again, if any.
+    pub(crate) fn set(&self, cursor: i64, next: Option<Awaiting>) {
+        self.cursor.store(cursor, Ordering::Relaxed);
         *self.next.lock() = next;
     }
 
@@ -40,6 +43,22 @@ impl Awaits {
     /// Whether the command must answer without waiting again.
     pub(crate) fn is_over(&self) -> bool {
         self.over.load(Ordering::Relaxed)
+    }
+}
+
+/// The cursor of a request that waits. However the request ends, it is not reserved any more.
+pub(crate) struct Reserved<'r>(&'r Request);
+
+impl Reserved<'_> {
+    pub(crate) fn of(request: &Request) -> Reserved<'_> {
+        Reserved(request)
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        let cursor = self.0.awaits.cursor.load(Ordering::Relaxed);
+        self.0.server.store.release_cursor(cursor);
     }
 }
 

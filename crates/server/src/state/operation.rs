@@ -14,7 +14,7 @@ use wire::Message;
 
 use super::Client;
 use crate::arguments::{Arguments, Generic, Parsed, type_name};
-use crate::command::{CONTINUES, Command, WRITES};
+use crate::command::{CONTINUES, Command, Kind, WRITES};
 
 /// The owner of the sessions of unauthenticated clients.
 pub(crate) const NO_USER: [u8; 32] = [0; 32];
@@ -133,9 +133,11 @@ impl Operation {
         self.interrupted.notify_one();
     }
 
-    /// The time by which it must end, if its client set a limit.
+    /// The time by which it must end, if its client set a limit. The limit of a `getMore` is that
+    /// of its wait for data.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.generic.max_time.map(|limit| self.started + limit)
+        let limit = self.generic.max_time?;
+        (self.command.kind != Kind::GetMore).then(|| self.started + limit)
     }
 
     /// The user, as owner of cursors.

@@ -196,3 +196,66 @@ fn who_may_not_read_may_not_follow() {
         }
     }
 }
+
+/// The time of a `getMore` limits its wait, not the reading of what is there.
+#[test]
+fn a_stream_advances_over_a_backlog_in_batches_of_little_time() {
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, 0);
+    let opened = client.ok("test", watch(doc! {}));
+    let backlog: Vec<Document> = (1..5_000).map(|id| doc! {"_id": id}).collect();
+    client.ok("test", doc! {"insert": "c", "documents": backlog});
+    let chosen = doc! {"$match": {"$expr": {"$eq": [{"$mod": ["$documentKey._id", 1_000]}, 999]}}};
+    let mut resume = watch(doc! {"resumeAfter": token(&opened)});
+    resume.insert("cursor", doc! {"batchSize": 0});
+    let stages = resume.get_array_mut("pipeline").unwrap();
+    stages.push(chosen.into());
+    let resumed = client.ok("test", resume);
+    let mut next = more(id(&resumed));
+    next.insert("maxTimeMS", 1);
+    let reply = client.ok("test", next);
+    assert_eq!(inserted(&reply), [999, 1_999, 2_999, 3_999, 4_999]);
+}
+
+#[test]
+fn a_stream_reads_no_snapshot() {
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, 0);
+    let mut snapshot = watch(doc! {});
+    snapshot.insert("readConcern", doc! {"level": "snapshot"});
+    assert_eq!(client.fails("test", snapshot).0, 72);
+}
+
+/// A cursor whose operation fails after its wait can be used again.
+#[test]
+fn a_cursor_is_free_after_a_wait_that_ends_in_a_refusal() {
+    let site = Site::with(|config| {
+        config.oplog_bytes = Some(64 << 20);
+        config.authorization = true;
+    });
+    let root = doc! {"createUser": "root", "pwd": "secret", "roles": ["root"]};
+    site.client().ok("admin", root);
+    let mut admin = as_user(&site, "admin", "root");
+    let roles = ["readWriteAnyDatabase"];
+    let user = doc! {"createUser": "reader", "pwd": "secret", "roles": roles};
+    admin.ok("admin", user);
+    insert(&mut admin, 0);
+    let mut reader = as_user(&site, "admin", "reader");
+    let opened = reader.ok("test", watch(doc! {}));
+    reader.send("test", more(id(&opened)), 0);
+    let waits = doc! {"currentOp": 1, "op": "getmore"};
+    await_so("it waits", || {
+        let reply = admin.ok("admin", waits.clone());
+        reply.get_array("inprog").unwrap().len() == 1
+    });
+    let change = |verb: &str| doc! {verb: "reader", "roles": roles};
+    admin.ok("admin", change("revokeRolesFromUser"));
+    insert(&mut admin, 1);
+    let (_, refused) = reader.receive().unwrap();
+    assert_eq!(refused.get_i32("code").unwrap(), UNAUTHORIZED);
+    admin.ok("admin", change("grantRolesToUser"));
+    let reply = reader.ok("test", more(id(&opened)));
+    assert!(inserted(&reply).contains(&1), "{reply}");
+}

@@ -252,6 +252,12 @@ impl Store {
                 "$changeStream cannot be used in a transaction",
             ));
         }
+        if op.held.is_some() {
+            return Err(Error::new(
+                Code::INVALID_OPTIONS,
+                "$changeStream cannot be used with the read concern snapshot",
+            ));
+        }
         if let Some(Named::View(_)) = self.named(op, ns)? {
             return Err(store::is_view(ns));
         }

@@ -12,9 +12,9 @@ use crate::find::FindRequest;
 use crate::store::Store;
 use crate::txn::Op;
 
-/// Entries that are read from the engine at once: enough to spread the cost of a snapshot and a
-/// seek over small ones. One entry has at most 16 MiB, but in a row such entries are rare.
-const CHUNK: usize = 64;
+/// Entries and bytes that are read from the engine at once, and one entry more: enough to spread
+/// the cost of a snapshot and a seek over small ones.
+const CHUNK: (usize, usize) = (64, 1 << 20);
 
 /// The visible entries of the oplog, read in chunks.
 pub(super) struct Tail<'s> {
@@ -46,7 +46,13 @@ impl<'s> Tail<'s> {
 
     /// Read the next chunk.
     fn read(&mut self) -> Result<()> {
-        let entries = self.store.oplog_after(self.last, CHUNK)?;
+        let (mut entries, mut left) = (Vec::new(), CHUNK.1);
+        let mut after = self.last;
+        self.store.visit_oplog(&mut after, |entry| {
+            left = left.saturating_sub(entry.as_bytes().len());
+            entries.push(entry.to_owned());
+            Ok(entries.len() < CHUNK.0 && 0 < left)
+        })?;
         self.ended = entries.is_empty();
         for entry in entries {
             let time = time_of(&entry)?;
