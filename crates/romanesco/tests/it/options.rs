@@ -302,8 +302,8 @@ fn mistakes_in_the_file_are_named_with_their_line() {
         ("[limits]\nmem = \"lots\"\n", ["line 2", "lots"]),
         ("[run\n", ["line 1", "lab.toml"]),
         (
-            "[[target]]\nengine=\"null\"\n[[target]]\nengine=\"null\"\n",
-            ["null", "another name"],
+            "[[target]]\nengine=\"null\"\nname=\"a\"\n[[target]]\nengine=\"memory\"\nname=\"a\"\n",
+            ["\"a\"", "another name"],
         ),
     ] {
         fs::write(place.path("lab.toml"), text).unwrap();
