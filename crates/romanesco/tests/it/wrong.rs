@@ -24,10 +24,6 @@ fn unknown_names_are_answered_with_the_nearest() {
         "run iibench-classic -t lmdb:tress=1 --out o",
         &["tress", "trees"],
     );
-    refused(
-        "run iibench-classic -t null,null --out o",
-        &["null", "--repeats"],
-    );
     refused("run --out o", &["lab run iibench-classic"]);
 }
 
