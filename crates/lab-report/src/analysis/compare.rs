@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::difference::{forbidding, notable};
 use super::metric::{Better, METRICS, Metric};
 use super::side::Side;
-use super::verdict::{Family, Terms, Verdict, floor, judge, single_repeat, word};
+use super::verdict::{Family, Judgement, Terms, Verdict, floor, judge, single_repeat, word};
 use crate::error::{Error, Result, unknown};
 use crate::record::{RunRecord, SCHEMA};
 
@@ -399,12 +399,14 @@ fn pair(step: &str, labels: [String; 2], sides: &[Side; 2], judge: Judge<'_>) ->
     }
 }
 
-fn row(metric: &Metric, new: &Side, base: &Side, terms: Terms) -> Option<ComparisonRow> {
-    let found = judge(&new.sample(metric.name), &base.sample(metric.name), terms);
-    if found.new.is_none() && found.base.is_none() {
-        return None;
-    }
-    Some(ComparisonRow {
+/// The row of a judgement, with this verdict.
+pub(super) fn stated(
+    metric: &Metric,
+    found: &Judgement,
+    terms: Terms,
+    verdict: Option<Verdict>,
+) -> ComparisonRow {
+    ComparisonRow {
         metric: metric.name.to_owned(),
         unit: metric.unit.to_owned(),
         better: metric.better,
@@ -416,8 +418,17 @@ fn row(metric: &Metric, new: &Side, base: &Side, terms: Terms) -> Option<Compari
         within_run: found.single,
         p_value: found.p_value,
         floor: terms.floor,
-        verdict: word(metric, &found),
-    })
+        verdict,
+    }
+}
+
+fn row(metric: &Metric, new: &Side, base: &Side, terms: Terms) -> Option<ComparisonRow> {
+    let found = judge(&new.sample(metric.name), &base.sample(metric.name), terms);
+    if found.new.is_none() && found.base.is_none() {
+        return None;
+    }
+    let verdict = word(metric, &found);
+    Some(stated(metric, &found, terms, verdict))
 }
 
 #[cfg(test)]

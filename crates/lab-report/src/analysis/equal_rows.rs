@@ -7,7 +7,7 @@
 //! - E2. The verdict is that of the module `verdict` on these rates, disturbed repeats included.
 
 use super::clock::Clock;
-use super::compare::ComparisonRow;
+use super::compare::{ComparisonRow, stated};
 use super::metric::Metric;
 use super::side::Side;
 use super::statistic::median;
@@ -87,24 +87,11 @@ impl<'a> EqualRows<'a> {
         let disturbed = [target, base]
             .iter()
             .any(|t| Side::of(self.run, t, self.step).disturbed.is_some());
-        let verdict = word(&metric, &found);
-        Some(ComparisonRow {
-            metric: metric.name.to_owned(),
-            unit: metric.unit.to_owned(),
-            better: metric.better,
-            base: found.base,
-            value: found.new,
-            ratio: found.ratio,
-            low: found.low,
-            high: found.high,
-            within_run: found.single,
-            p_value: found.p_value,
-            floor: terms.floor,
-            verdict: match disturbed {
-                true => verdict.map(|_| Verdict::Inconclusive),
-                false => verdict,
-            },
-        })
+        let verdict = word(&metric, &found).map(|verdict| match disturbed {
+            true => Verdict::Inconclusive,
+            false => verdict,
+        });
+        Some(stated(&metric, &found, terms, verdict))
     }
 }
 
