@@ -4,10 +4,22 @@ use bson::{Bson, Document, doc};
 
 use crate::auth::as_user;
 use crate::client::{Client, Site, await_so, batch};
-use crate::oplog::with_oplog;
+use crate::oplog::{SIZE, with_oplog};
 
 const CHANGE_STREAM_HISTORY_LOST: i32 = 286;
 const UNAUTHORIZED: i32 = 13;
+
+/// A server with an oplog and authorization, and a client with all privileges.
+fn with_users() -> (Site, Client) {
+    let site = Site::with(|config| {
+        config.oplog_bytes = Some(SIZE);
+        config.authorization = true;
+    });
+    let root = doc! {"createUser": "root", "pwd": "secret", "roles": ["root"]};
+    site.client().ok("admin", root);
+    let admin = as_user(&site, "admin", "root");
+    (site, admin)
+}
 
 fn watch(options: Document) -> Document {
     doc! {"aggregate": "c", "pipeline": [{"$changeStream": options}], "cursor": {}}
@@ -66,7 +78,7 @@ fn a_stream_waits_and_is_resumed_after_a_restart() {
     insert(&mut client, 2);
     drop((client, reader));
     let folder = site.stop();
-    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(64 << 20)).unwrap();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
     let mut client = site.client();
     insert(&mut client, 3);
     let resumed = client.ok("test", watch(doc! {"resumeAfter": token(&reply)}));
@@ -79,7 +91,7 @@ fn a_stream_waits_and_is_resumed_after_a_restart() {
     let site = Site::try_in(folder, |_| {}).unwrap();
     insert(&mut site.client(), 4);
     let folder = site.stop();
-    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(64 << 20)).unwrap();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
     let resume = watch(doc! {"resumeAfter": token(&whole)});
     let (code, _) = site.client().fails("test", resume);
     assert_eq!(code, CHANGE_STREAM_HISTORY_LOST);
@@ -131,13 +143,7 @@ fn an_error_after_which_a_stream_can_be_resumed_has_the_label() {
 /// A stream shows the documents of all that it follows: each kind needs the privileges on it.
 #[test]
 fn who_may_not_read_may_not_follow() {
-    let site = Site::with(|config| {
-        config.oplog_bytes = Some(64 << 20);
-        config.authorization = true;
-    });
-    let root = doc! {"createUser": "root", "pwd": "secret", "roles": ["root"]};
-    site.client().ok("admin", root);
-    let mut admin = as_user(&site, "admin", "root");
+    let (site, mut admin) = with_users();
     let stream = |options: Document, of: Bson| {
         doc! {"aggregate": of, "pipeline": [{"$changeStream": options}], "cursor": {}}
     };
@@ -231,13 +237,7 @@ fn a_stream_reads_no_snapshot() {
 /// A cursor whose operation fails after its wait can be used again.
 #[test]
 fn a_cursor_is_free_after_a_wait_that_ends_in_a_refusal() {
-    let site = Site::with(|config| {
-        config.oplog_bytes = Some(64 << 20);
-        config.authorization = true;
-    });
-    let root = doc! {"createUser": "root", "pwd": "secret", "roles": ["root"]};
-    site.client().ok("admin", root);
-    let mut admin = as_user(&site, "admin", "root");
+    let (site, mut admin) = with_users();
     let roles = ["readWriteAnyDatabase"];
     let user = doc! {"createUser": "reader", "pwd": "secret", "roles": roles};
     admin.ok("admin", user);

@@ -4,7 +4,7 @@ use bson::{Bson, Document, Timestamp, doc};
 
 use crate::client::{Client, Site, await_so, batch};
 
-const SIZE: u64 = 64 << 20;
+pub(crate) const SIZE: u64 = 64 << 20;
 
 /// A server with an oplog.
 pub(crate) fn with_oplog() -> Site {
