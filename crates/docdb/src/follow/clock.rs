@@ -24,13 +24,6 @@ impl Store {
         Some(self.oplog()?.segments().last())
     }
 
-    /// The time of the first oplog entry that is kept, or an earlier one; `None` without an oplog.
-    #[must_use]
-    pub fn oplog_first(&self) -> Option<Timestamp> {
-        let segments = self.oplog()?.segments();
-        segments.all().first().map(|placed| placed.first)
-    }
-
     /// Put an oplog entry that changes nothing, with a note; does nothing without an oplog.
     ///
     /// # Errors

@@ -20,8 +20,8 @@ use stdx::sync::{Condvar, Mutex, MutexGuard};
 use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Session, chain};
 use super::pending::Pending;
 use super::segment::{self, Segment};
-use super::segments::{self, Limits, Segments};
-use super::slots::{Oldest, Slot, Slots};
+use super::segments::{Limits, Segments};
+use super::slots::{Oldest, Slot, Slots, next};
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
@@ -368,7 +368,7 @@ fn after(last: Timestamp, now: u32) -> Timestamp {
             increment: 1,
         };
     }
-    segments::next(last)
+    next(last)
 }
 
 #[cfg(test)]

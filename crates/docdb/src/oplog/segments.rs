@@ -18,7 +18,7 @@ use query::Result;
 
 use super::entry::OpTime;
 use super::segment::{self, Segment};
-use super::slots;
+use super::slots::{self, next};
 
 /// How much of the oplog is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,16 +248,5 @@ impl Segments {
                 self.pins.remove(&after);
             }
         }
-    }
-}
-
-/// The time after another.
-pub(crate) fn next(time: Timestamp) -> Timestamp {
-    match time.increment.checked_add(1) {
-        Some(increment) => Timestamp { increment, ..time },
-        None => Timestamp {
-            time: time.time.saturating_add(1),
-            increment: 1,
-        },
     }
 }

@@ -157,13 +157,26 @@ impl Drop for Slot<'_> {
     }
 }
 
-/// The time before another.
+/// The time before another; none is before the first.
 pub(crate) fn before(time: Timestamp) -> Timestamp {
-    match time.increment.checked_sub(1) {
+    match (time.increment.checked_sub(1), time.time.checked_sub(1)) {
+        (Some(increment), _) => Timestamp { increment, ..time },
+        (None, Some(second)) => Timestamp {
+            time: second,
+            increment: u32::MAX,
+        },
+        (None, None) => time,
+    }
+}
+
+/// The time to issue after another; a second begins with the increment 1.
+#[must_use]
+pub fn next(time: Timestamp) -> Timestamp {
+    match time.increment.checked_add(1) {
         Some(increment) => Timestamp { increment, ..time },
         None => Timestamp {
-            time: time.time.saturating_sub(1),
-            increment: u32::MAX,
+            time: time.time.saturating_add(1),
+            increment: 1,
         },
     }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bson::{DateTime, Timestamp};
 use docdb::Store;
+use docdb::oplog::slots::next;
 use query::Result;
 use stdx::sync::Mutex;
 
@@ -87,7 +88,7 @@ impl Clock {
         let oplog = store.oplog_last();
         if let Some(last) = oplog.filter(|last| first <= *last) {
             // Entries were put while the store was opened.
-            first = after(last);
+            first = next(last);
         }
         let mut times = Times {
             cluster: first,
@@ -119,7 +120,7 @@ impl Clock {
                 increment: 1,
             }
         } else {
-            after(last)
+            next(last)
         };
         times.cluster = next;
         times.operation = next;
@@ -178,17 +179,6 @@ impl Clock {
             times.cluster = times.cluster.max(aside);
             times.aside = None;
         }
-    }
-}
-
-/// The time after another.
-fn after(time: Timestamp) -> Timestamp {
-    match time.increment.checked_add(1) {
-        Some(increment) => Timestamp { increment, ..time },
-        None => Timestamp {
-            time: time.time.saturating_add(1),
-            increment: 1,
-        },
     }
 }
 

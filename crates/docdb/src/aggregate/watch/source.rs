@@ -7,8 +7,9 @@ use bson::{RawBson, RawDocument, RawDocumentBuf, Timestamp, Uuid, rawdoc};
 use query::{Code, Error, Namespace, Result};
 
 use crate::change::event::Documents;
-use crate::change::stream::Entries;
+use crate::change::stream::{Entries, lost};
 use crate::find::FindRequest;
+use crate::oplog::slots::before;
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -146,20 +147,6 @@ impl Documents for Current<'_> {
     }
 }
 
-/// The last time before a time.
-fn before(time: Timestamp) -> Timestamp {
-    match time.increment.checked_sub(1) {
-        Some(increment) => Timestamp { increment, ..time },
-        None => Timestamp {
-            time: time.time.saturating_sub(1),
-            increment: match time.time {
-                0 => 0,
-                _ => u32::MAX,
-            },
-        },
-    }
-}
-
 fn time_of(entry: &RawDocument) -> Result<Timestamp> {
     Ok(entry.get_timestamp("ts")?)
 }
@@ -167,12 +154,4 @@ fn time_of(entry: &RawDocument) -> Result<Timestamp> {
 /// Whether the entries that were asked for were removed.
 fn is_lost(error: &Error) -> bool {
     error.code == Code::CAPPED_POSITION_LOST
-}
-
-fn lost() -> Error {
-    Error::new(
-        Code::CHANGE_STREAM_HISTORY_LOST,
-        "Resume of change stream was not possible, as the resume point may no longer be in the \
-         oplog.",
-    )
 }

@@ -277,7 +277,8 @@ impl Stream {
     }
 }
 
-fn lost() -> Error {
+/// The error of a stream whose position is before the entries that are kept (S3).
+pub(crate) fn lost() -> Error {
     Error::new(
         Code::CHANGE_STREAM_HISTORY_LOST,
         "Resume of change stream was not possible, as the resume point may no longer be in the \
