@@ -304,12 +304,11 @@ pub(crate) fn numbers(engine: &dyn Engine) -> Result<Vec<u64>> {
     }
 }
 
-/// Remove all segments of an engine, the oldest first.
+/// Remove all segments among the trees of an engine, the oldest first.
 ///
 /// # Errors
 /// Errors of the engine.
-pub(crate) fn discard(engine: &dyn Engine) -> Result<()> {
-    let trees = engine.trees().map_err(error::engine)?;
+pub(crate) fn discard(engine: &dyn Engine, trees: &[String]) -> Result<()> {
     let mut named: Vec<&String> = trees.iter().filter(|t| t.starts_with(PREFIX)).collect();
     named.sort_unstable_by_key(|name| (name.len(), *name));
     for name in named {

@@ -37,17 +37,21 @@ impl Store {
         options: Options,
         parts: super::Parts,
     ) -> Result<(Store, Vec<Namespace>)> {
-        let used = !engine.trees().map_err(error::engine)?.is_empty();
+        let before = engine.trees().map_err(error::engine)?;
         let trees = Trees {
             catalog: ensure(engine.as_ref(), catalog::TREE)?,
             counts: ensure(engine.as_ref(), COUNTS)?,
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(engine.as_ref(), options.oplog_limits, used)?),
+            true => Some(Log::open(
+                engine.as_ref(),
+                options.oplog_limits,
+                !before.is_empty(),
+            )?),
             false => {
                 // What is changed from now on would be missing in it.
-                segment::discard(engine.as_ref())?;
+                segment::discard(engine.as_ref(), &before)?;
                 None
             }
         };
