@@ -1,10 +1,9 @@
 //! Targets that ran out of time before they had done all operations: their numbers are those of the
 //! operations done, which are easier if a store slows down as it grows.
 
-use crate::analysis::Clock;
+use crate::analysis::EqualRows;
 use crate::format;
 use crate::record::{Ended, Main};
-use crate::report::compare::times;
 use crate::report::model::{CellView, StepView, View};
 
 use super::contest::ranking;
@@ -67,29 +66,21 @@ pub(crate) fn sentence(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Strin
     text
 }
 
-/// The fastest other target, over the rows that both have written.
+/// The times of it and the fastest other target over the rows that both wrote in all repeats. Their
+/// ratio is the headline's matter, which has an interval.
 fn over_the_same_rows(view: &View<'_>, step: &StepView<'_>, cut: &Cut) -> Option<String> {
     if step.queries() {
         return None;
     }
     let ranked = ranking(view, step);
     let (other, _) = ranked.into_iter().find(|r| r.0 != cut.target)?;
-    let shown = step.shown();
-    let clock = |target: usize| {
-        let cell = shown.iter().find(|c| c.target == target)?;
-        Some(Clock::of(&cell.record.series))
-    };
-    let rows = cut.done as f64;
-    let (theirs, own) = (clock(other)?.at(rows)?, clock(cut.target)?.at(rows)?);
-    (theirs > 0.0).then(|| {
-        format!(
-            "Over the first {} rows {} took {} s and {} {} s: {}\u{d7} the rate.",
-            format::count(cut.done),
-            view.name(other),
-            format::number(theirs),
-            view.name(cut.target),
-            format::number(own),
-            times(own / theirs)
-        )
-    })
+    let (other, own) = (view.name(other), view.name(cut.target));
+    let equal = EqualRows::of(view.run, &step.plan.name, &[other, own])?;
+    let took = |name| Some(format::number(equal.rows as f64 / equal.rate(name)?));
+    Some(format!(
+        "Over the first {} rows {other} took {} s and {own} {} s.",
+        format::count(equal.rows),
+        took(other)?,
+        took(own)?
+    ))
 }
