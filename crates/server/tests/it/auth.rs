@@ -585,6 +585,7 @@ fn class(name: &str) -> Option<u8> {
         | "validate"
         | "compact"
         | "fsync"
+        | "createBackup"
         | "fsyncUnlock"
         | "top"
         | "reIndex"

@@ -130,6 +130,7 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "features"
         | "profile"
         | "fsync"
+        | "createBackup"
         | "fsyncUnlock"
         | "top"
         | "setDefaultRWConcern"
