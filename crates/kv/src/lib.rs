@@ -23,6 +23,7 @@
 mod capabilities;
 mod codec;
 mod compact;
+mod encryption;
 mod engine;
 mod factory;
 pub mod identity;
@@ -35,6 +36,7 @@ mod tree;
 pub use capabilities::{Capabilities, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};
+pub use encryption::Encryption;
 pub use engine::{Cursor, Engine, Snapshot, Transaction};
 pub use factory::Factory;
 #[doc(inline)]

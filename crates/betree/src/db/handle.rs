@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crypt::MasterKey;
 use stdx::sync::Mutex;
 use vfs::{Held, RealVfs, Vfs};
 
@@ -13,6 +14,7 @@ use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use super::tree_handle::Tree;
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Encryption;
 use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
@@ -228,6 +230,28 @@ impl Db {
     /// `Invalid` for a dropped tree; `Closed`; if `exact`, `Corrupt`, `Io`, `Conflict`.
     pub fn tree_stats(&self, tree: TreeId, exact: bool) -> Result<TreeStats> {
         self.core.tree_stats(tree, exact)
+    }
+
+    /// The keys of the store by name, if it is encrypted.
+    #[must_use]
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.core.keys.as_ref().map(|keys| keys.encryption())
+    }
+
+    /// Wrap the data keys of an encrypted store with another master key, if one is given, and with
+    /// `data` use a new data key for everything written from now on; old data keep theirs until
+    /// merges rewrite them. The time does not depend on the size of the store.
+    ///
+    /// # Errors
+    /// `Invalid`: the store is not encrypted. `Full`. After `Io` the master key may be either: open
+    /// the store with the new one, and if that is refused, with the old one.
+    pub fn rotate_keys(&self, master: Option<&MasterKey>, data: bool) -> Result<()> {
+        self.core.health.check_writable()?;
+        let Some(keys) = &self.core.keys else {
+            let message = "the store is not encrypted, so it has no keys to rotate";
+            return Err(Error::invalid(message).with_path(&self.core.directory));
+        };
+        keys.rotate(&*self.core.vfs, &self.core.directory, master, data)
     }
 
     /// Check the whole store while it works: every structural law at one moment, then every byte

@@ -23,10 +23,11 @@ use vfs::{File, Open, Site};
 use super::Look;
 use super::look::{BucketLook, TreeLook};
 use crate::checkpoint::{
-    BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage,
+    BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage, seal_image,
 };
 use crate::db::{Core, DATA_FILE, Reader};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::{KEY_FILE, Keys};
 use crate::run::{Run, RunMeta};
 use crate::types::{Extent, RunId, Seq, UNIT};
 
@@ -43,6 +44,8 @@ struct Plan {
     superblock: Superblock,
     image: Vec<u8>,
     place: ImagePlace,
+    /// The keys of an encrypted copy.
+    keys: Option<Keys>,
 }
 
 impl Core {
@@ -73,6 +76,10 @@ impl Core {
         }
         // I2. What cannot be removed is not taken for a store either.
         let _ = self.vfs.remove(Site("backup.remove"), &part);
+        if plan.keys.is_some() {
+            let keys = directory.join(KEY_FILE);
+            let _ = self.vfs.remove(Site("backup.remove_keys"), &keys);
+        }
         result
     }
 
@@ -101,11 +108,11 @@ impl Core {
         for (_, frozen) in unflushed {
             assert!(through < *frozen, "I1: all up to the cut is in runs");
         }
-        Ok(self.lay_out(&look, through))
+        self.lay_out(&look, through)
     }
 
     /// Place the runs of `look` one after another, and their image behind them.
-    fn lay_out(&self, look: &Look, through: Seq) -> Plan {
+    fn lay_out(&self, look: &Look, through: Seq) -> Result<Plan> {
         let mut metas: BTreeMap<RunId, RunMeta> = BTreeMap::new();
         let mut runs = Vec::new();
         let mut end = DATA_START;
@@ -139,15 +146,22 @@ impl Core {
             runs: metas.into_values().collect(),
             trees: look.trees.iter().map(tree_image).collect(),
         };
-        let bytes = image.encode();
+        let store = self.vfs.unique();
+        // Its runs are copied as they are, so it needs their keys.
+        let keys = self.keys.as_ref().map(|keys| keys.for_copy(store));
+        let bytes = match &keys {
+            None => image.encode(),
+            Some(keys) => seal_image(&image.encode(), keys)?,
+        };
         let place = ImagePlace::of(&bytes, end);
-        let superblock = Superblock::of(self.vfs.unique(), &image, place);
-        Plan {
+        let superblock = Superblock::of(store, &image, place);
+        Ok(Plan {
             runs,
             superblock,
             image: bytes,
             place,
-        }
+            keys,
+        })
     }
 
     fn copy(&self, plan: &Plan, part: &Path, watch: Watch<'_>) -> Result<bool> {
@@ -172,7 +186,11 @@ impl Core {
         file.write_at(Site("backup.image"), &plan.image, done)
             .and_then(|()| file.sync(Site("backup.sync")))
             .map_err(io("write the image of the copy"))?;
-        let slots = plan.superblock.encode().repeat(4);
+        if let Some(keys) = &plan.keys {
+            let directory = part.parent().unwrap_or(Path::new(""));
+            keys.write(&*self.vfs, directory)?;
+        }
+        let slots = plan.superblock.slot(plan.keys.as_ref())?.repeat(4);
         assert_eq!(
             slots.len() as u64,
             DATA_START,

@@ -12,6 +12,7 @@ use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 use super::format::{ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress};
+use super::frame;
 use super::survey::{Found, Reader};
 
 /// Called for each record.
@@ -96,7 +97,20 @@ impl<'a> Chain<'a> {
                 self.stop(found, offset, Flaw::Short);
                 return Ok(true);
             };
-            let stored = bytes.get(GROUP_HEADER..).unwrap_or_default();
+            let decrypted;
+            let stored = match &found.opener {
+                None => bytes.get(GROUP_HEADER..).unwrap_or_default(),
+                Some(opener) => match frame::decrypt(opener, self.store, &group, bytes) {
+                    Ok(records) => {
+                        decrypted = records;
+                        &decrypted
+                    }
+                    Err(flaw) => {
+                        self.stop(found, offset + GROUP_HEADER as u64, flaw);
+                        return Ok(true);
+                    }
+                },
+            };
             let outcome = if group.raw == 0 {
                 self.records(&group, stored, seed, limit, replay)?
             } else {
