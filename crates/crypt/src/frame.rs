@@ -9,11 +9,20 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Tag, UnboundKey};
 use ring::hkdf::{HKDF_SHA256, Salt};
 
 use crate::error::KeyError;
-use crate::keyring::KeyId;
 use crate::random;
 
 /// Bytes of the tag of a frame.
 pub const TAG_LEN: usize = 16;
+
+/// The number of a data key, from 1 on; never given twice in a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub u32);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
 
 /// What a key is for. Keys of two kinds differ although data key and salt are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,7 +158,7 @@ impl Sealer {
         })
     }
 
-    /// A sealer for a temporary file under a key that nobody else has, and the opener for it.
+    /// A sealer for a temporary file under a key that no other file has, and the opener for it.
     ///
     /// # Errors
     /// `Random`.

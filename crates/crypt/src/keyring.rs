@@ -11,8 +11,8 @@
 //! 68  count * (id 4, encrypted key 32, tag 16), ids ascending; the last is the newest
 //! end hash     8   XXH3-64 of all before
 //! ```
-//! The hash tells damage from a wrong key. A key is wrapped as one frame whose nonce is its place
-//! in the list, with owner and id as associated data; each encoding has a new salt.
+//! The hash distinguishes damage from a wrong key. A key is wrapped as one frame whose nonce is its
+//! place in the list, with owner and id as associated data; each encoding has a new salt.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use stdx::hash;
 use zeroize::Zeroizing;
 
 use crate::error::KeyError;
-use crate::frame::{Kind, Nonce, Opener, Seal, Sealer, TAG_LEN};
+use crate::frame::{KeyId, Kind, Nonce, Opener, Seal, Sealer, TAG_LEN};
 use crate::master::MasterKey;
 use crate::random;
 
@@ -31,16 +31,6 @@ const ENTRY_LEN: usize = 4 + 32 + TAG_LEN;
 
 /// The most data keys of a store, which bounds what is read of a key file.
 const KEYS_MAX: usize = 1024;
-
-/// The number of a data key, from 1 on; never given twice in a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct KeyId(pub u32);
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
 
 /// The data keys of a store.
 #[derive(Clone)]

@@ -34,8 +34,8 @@ mod master;
 mod temporary;
 
 pub use error::KeyError;
-pub use frame::{Kind, Nonce, Opener, Seal, Sealer, TAG_LEN, Unauthentic};
-pub use keyring::{KeyId, KeyRing};
+pub use frame::{KeyId, Kind, Nonce, Opener, Seal, Sealer, TAG_LEN, Unauthentic};
+pub use keyring::KeyRing;
 pub use master::MasterKey;
 pub use temporary::{TemporaryReader, TemporaryWriter};
 

@@ -85,8 +85,8 @@ fn hkdf_has_the_values_of_its_rfc() {
         .unwrap()
         .fill(&mut out)
         .unwrap();
-    let expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b8871858\
-                    65";
+    let expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf\
+                    34007208d5b887185865";
     assert_eq!(out.to_vec(), bytes(expected));
 }
 
@@ -100,10 +100,10 @@ fn a_frame_opens_as_itself_only() {
     let tag = sealer.encrypt(nonce, b"tree 3", &mut sealed);
     assert_ne!(sealed, b"the text of a frame");
     let seal = sealer.seal();
-    let try_open = |kind, seal: &Seal, nonce, associated: &[u8], sealed: &[u8], tag: &[u8; 16]| {
+    let try_open = |kind, seal: &Seal, nonce, bound: &[u8], sealed: &[u8], tag: &[u8; 16]| {
         let mut bytes = sealed.to_vec();
         let opener = ring.opener(kind, seal).unwrap();
-        let opened = opener.decrypt(nonce, associated, &mut bytes, tag);
+        let opened = opener.decrypt(nonce, bound, &mut bytes, tag);
         opened.map(|()| bytes)
     };
     let opened = try_open(Kind::Run, &seal, nonce, b"tree 3", &sealed, &tag);

@@ -29,6 +29,7 @@ use super::image::Image;
 use super::sealed;
 use super::superblock::{self, DATA_START, ImagePlace, Superblock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 use crate::space::{Epoch, Owner, Space};
 use crate::types::{Extent, UNIT};
@@ -201,22 +202,7 @@ pub(crate) fn read_image(
     if bytes.last_chunk() != Some(&place.hash.to_le_bytes()) {
         return Err(differs("checksum"));
     }
-    let image = match keys {
-        None => Image::decode(&bytes),
-        Some(keys) => sealed::open_image(&mut bytes, keys).and_then(Image::decode),
-    };
-    let image = image.map_err(context)?;
-    if let Some(run) = image
-        .runs
-        .iter()
-        .find(|run| run.seal.is_some() != keys.is_some())
-    {
-        let message = format!(
-            "run {} is not encrypted as the store is: restore a backup",
-            run.id.0
-        );
-        return Err(context(Error::corrupt(message)));
-    }
+    let image = decode_image(&mut bytes, keys).map_err(context)?;
     if image.number != superblock.number {
         return Err(differs("number"));
     }
@@ -227,6 +213,22 @@ pub(crate) fn read_image(
         return Err(differs("set of numbers to give next"));
     }
     Ok(image)
+}
+
+/// The image in `bytes`, encrypted or not as its store and its runs are.
+fn decode_image(bytes: &mut [u8], keys: Option<&Keys>) -> Result<Image> {
+    let image = match keys {
+        None => Image::decode(bytes),
+        Some(keys) => sealed::open_image(bytes, keys).and_then(Image::decode),
+    }?;
+    let mut runs = image.runs.iter();
+    match runs.find(|run| run.seal.is_some() != keys.is_some()) {
+        None => Ok(image),
+        Some(run) => Err(Error::corrupt(format!(
+            "run {} is not encrypted as the store is: restore a backup",
+            run.id.0
+        ))),
+    }
 }
 
 /// The allocator as the newest checkpoint leaves it.

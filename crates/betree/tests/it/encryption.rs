@@ -152,7 +152,9 @@ fn closed(key: Option<MasterKey>, log: bool) -> SimVfs {
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
     let fill = |from: u64| {
         let mut batch = Batch::new();
-        (from..from + 500).for_each(|number| batch.put(tree, &self::key(number), &value(number)));
+        for number in from..from + 500 {
+            batch.put(tree, &self::key(number), &value(number));
+        }
         let level = if log {
             Durability::Sync
         } else {
@@ -248,8 +250,8 @@ fn a_key_file_of_another_store_is_refused_by_name() {
 
 #[test]
 fn a_data_file_that_comes_back_finds_its_keys() {
-    // keys: I2. The data file is moved away, and the store opened, which makes a new one; the old data file
-    // does not belong to the new key file's store, but its keys must not be lost.
+    // keys: I2. The data file is moved away, and the store opened, which makes a new one. The old
+    // one does not belong to the new key file's store, but its keys must not be lost.
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
     let with = || options(Some(master(1)), false);

@@ -3,7 +3,8 @@
 //! The file never has a name (`O_TMPFILE`) where the file system supports that. Elsewhere it is
 //! created under a random, unused name (`O_EXCL`, which follows no symbolic link) and unlinked at
 //! once. No file is thus left behind, however the process ends, and no other user can open the file
-//! or replace it. On an engine that encrypts its files, the file is encrypted, too. A record is its length (4 bytes, little-endian) followed by its bytes.
+//! or replace it. On an engine that encrypts its files, the file is encrypted, too. A record is its
+//! length (4 bytes, little-endian) followed by its bytes.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

@@ -35,9 +35,8 @@ impl Image {
         let version = reader.u32().map_err(corrupt)?;
         if version != VERSION && version != SEALED_VERSION {
             return Err(Error::invalid(format!(
-                "the image of the catalog has version {version} and this program reads {VERSION} and \
-                 {SEALED_VERSION}: \
-                 open the store with the program that wrote it"
+                "the image of the catalog has version {version} and this program reads {VERSION} \
+                 and {SEALED_VERSION}: open the store with the program that wrote it"
             )));
         }
         let image = decode_body(&mut reader, version).map_err(corrupt)?;
