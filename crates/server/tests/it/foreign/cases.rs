@@ -138,6 +138,7 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "getLog"
         | "logRotate"
         | "rotateCertificates"
+        | "rotateMasterKey"
         | "getParameter"
         | "setParameter"
         | "configureFailPoint"
