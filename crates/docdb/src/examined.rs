@@ -123,6 +123,11 @@ impl Examined {
         self.progress.stage()
     }
 
+    /// Set the current stage, for an operation that counts its own progress.
+    pub fn set_stage(&self, what: &'static str, done: u64, total: u64) {
+        self.progress.set(Stage { what, done, total });
+    }
+
     pub(crate) fn progress(&self) -> &Progress {
         &self.progress
     }

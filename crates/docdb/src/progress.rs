@@ -7,7 +7,7 @@ use stdx::sync::Mutex;
 pub struct Stage {
     /// Description, in MongoDB's words.
     pub what: &'static str,
-    /// Number of documents or entries done.
+    /// Number of documents, entries or bytes done.
     pub done: u64,
     /// Total number when the stage began.
     pub total: u64,
@@ -22,6 +22,11 @@ impl Progress {
     pub(crate) fn begin(&self, what: &'static str, total: u64) {
         let done = 0;
         *self.0.lock() = Some(Stage { what, done, total });
+    }
+
+    /// Set the stage, begun or not.
+    pub(crate) fn set(&self, stage: Stage) {
+        *self.0.lock() = Some(stage);
     }
 
     /// Add to the number done.

@@ -55,6 +55,9 @@ pub struct Options {
     pub oplog: bool,
     /// How much of the oplog is kept at first ([`Store::set_oplog_limits`]).
     pub oplog_limits: Limits,
+    /// Whether a stored oplog is that of another store, of which this one is a copy (default
+    /// false): it is removed at opening.
+    pub foreign_oplog: bool,
     /// Interval of the passes that make segments of the oplog and remove old ones; `None` disables
     /// them (default 100 ms).
     pub oplog_period: Option<Duration>,
@@ -73,6 +76,7 @@ impl Default for Options {
             session_timeout: Duration::from_secs(30 * 60),
             oplog: false,
             oplog_limits: Limits::default(),
+            foreign_oplog: false,
             oplog_period: Some(Duration::from_millis(100)),
             oplog_noop: None,
         }

@@ -349,7 +349,11 @@ macro_rules! __each_law {
                 empty_store_is_copied [Backup]
                 copy_of_a_copy [Backup]
                 store_goes_on_after_a_copy [Backup]
+                stream_opens_and_equals_the_store [Backup]
+                stream_taken_while_written_is_one_moment [Backup]
+                stream_that_fails_anywhere_harms_nothing [Backup]
                 is_unsupported_without_the_capability [NoBackup]
+                stream_is_unsupported_without_the_capability [NoBackup]
             }
             statistics {
                 fresh_store_tells_of_itself []

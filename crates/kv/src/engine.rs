@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use kv_types::{Batch, Direction, Durability, Error, KeyRange, Result, TreeId, TreeOptions};
 
+use crate::backup::{self, BackupSink};
 use crate::capabilities::Capabilities;
 use crate::compact::{Compaction, Flow, Progress};
 use crate::map::StorageMap;
@@ -122,6 +123,17 @@ pub trait Engine: Send + Sync {
         directory: &Path,
         watch: &mut dyn FnMut(Progress) -> Flow,
     ) -> Result<Compaction>;
+
+    /// Copy the store as of now into `sink`, file by file, while the store is read and written. The
+    /// files, put into a directory, open with the same factory. `staging` is a directory that is
+    /// missing or empty, for an engine that must copy itself there first; afterwards it does not
+    /// exist.
+    ///
+    /// # Errors
+    /// `Unsupported` without the capability `backup`; `Exists` when `staging` is not empty.
+    fn backup_to(&self, staging: &Path, sink: &mut dyn BackupSink) -> Result<Compaction> {
+        backup::staged(&mut |watch| self.backup(staging, watch), staging, sink)
+    }
 
     /// Statistics since the engine was opened. Cheap enough to call once a second.
     ///

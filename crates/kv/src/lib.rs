@@ -20,6 +20,7 @@
 //! The words that engines share, such as [`Durability`] and [`Batch`], come from the crate
 //! `kv-types`. [`memory`] is the reference engine.
 
+mod backup;
 mod capabilities;
 mod codec;
 mod compact;
@@ -32,6 +33,7 @@ mod options;
 mod stats;
 mod tree;
 
+pub use backup::BackupSink;
 pub use capabilities::{Capabilities, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};

@@ -94,6 +94,7 @@ codes! {
     LOG_WRITE_FAILED = 110, "LogWriteFailed";
     WRITE_CONFLICT = 112, "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115, "CommandNotSupported";
+    CONFLICTING_OPERATION_IN_PROGRESS = 117, "ConflictingOperationInProgress";
     DOCUMENT_VALIDATION_FAILURE = 121, "DocumentValidationFailure";
     NOT_A_REPLICA_SET = 123, "NotAReplicaSet";
     INVALID_ROLE_MODIFICATION = 128, "InvalidRoleModification";

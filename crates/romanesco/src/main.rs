@@ -10,6 +10,7 @@ macro_rules! note {
     ($($text:tt)*) => { ::lab::display::note(&format!($($text)*)) };
 }
 
+mod backup;
 mod install;
 mod lab;
 mod serve;
@@ -45,6 +46,9 @@ struct Cli {
 enum Command {
     /// Run the document database server (MongoDB wire protocol)
     Serve(Box<serve::Args>),
+    Backup(backup::Args),
+    VerifyBackup(backup::VerifyArgs),
+    Restore(backup::RestoreArgs),
     /// Print a shell's completions of this command line
     #[command(after_help = "Example: romanesco completions bash > \
 /usr/share/bash-completion/completions/romanesco")]
@@ -91,6 +95,9 @@ fn main() -> ExitCode {
                 ExitCode::from(error.kind().exit_code())
             }
         },
+        Command::Backup(args) => ended("backup", args.run()),
+        Command::VerifyBackup(args) => ended("verify-backup", args.run()),
+        Command::Restore(args) => ended("restore", args.run()),
         Command::Completions { shell } => ended("completions", install::completions(shell)),
         Command::Manual { directory } => ended("manual", install::manual(&directory)),
         Command::Settings { page } => {

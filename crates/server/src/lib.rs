@@ -38,6 +38,7 @@ mod signals;
 mod start;
 mod startup;
 mod state;
+mod store_id;
 mod tls;
 mod version;
 mod watch;

@@ -8,6 +8,7 @@ use bson::{DateTime, Timestamp, doc};
 use docdb::Store;
 use query::meter::{Budget, Processors};
 use query::{Code, Error, Result};
+use stdx::sync::Mutex;
 use tokio::sync::{Semaphore, watch};
 use zeroize::Zeroizing;
 
@@ -80,6 +81,8 @@ pub(crate) struct Server {
     pub(crate) concerns: Concerns,
     /// Blocks writes while `fsync` holds a lock.
     pub(crate) freeze: Freeze,
+    /// Held while a backup is taken: there is one at a time.
+    pub(crate) backing_up: Mutex<()>,
     /// Logical time.
     pub(crate) clock: Arc<Clock>,
     /// The deployment.
@@ -154,6 +157,7 @@ impl Server {
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
             freeze: Freeze::default(),
+            backing_up: Mutex::default(),
             clock: Clock::of(&store)?,
             topology,
             tls,

@@ -27,6 +27,7 @@ use crate::server::{Parts, Server};
 use crate::startup;
 use crate::state::log::Log;
 use crate::state::parameters::Parameters;
+use crate::store_id;
 use crate::watch::Gate;
 
 /// The time between lines of the log about an engine that is being opened, and how much longer the
@@ -202,7 +203,14 @@ impl Start {
             let place = options.temp_dir.display();
             Failure::new(DATA, format!("cannot empty {place}: {error}"))
         })?;
+        // S1.
+        let mark = store_id::restored(&config.db_path).map_err(data)?;
+        let options = Options {
+            foreign_oplog: mark.is_some(),
+            ..options
+        };
         let store = Store::open(engine, options).map_err(data)?;
+        store_id::settle(&store, mark.as_ref(), &config.db_path, &log).map_err(data)?;
         let commands = Commands::of(commands::rows().map(|row| &row.command));
         let parameters =
             Parameters::new(&config).map_err(|error| Failure::new(CONFIGURATION, error.message))?;

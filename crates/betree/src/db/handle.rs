@@ -262,6 +262,17 @@ impl Db {
         self.core.backup(directory.as_ref(), watch)
     }
 
+    /// Copy the store as [`Db::backup`] does, and pass the bytes of the copy's data file
+    /// (`data.betree`) to `receive` instead: in order, with the length of the file, in pieces of at
+    /// most 1 MiB except the last. `receive` returns whether to continue. Returns false if it
+    /// stopped the copy. The receiver must make sure that an incomplete copy is not used.
+    ///
+    /// # Errors
+    /// `Io`, `Closed`.
+    pub fn stream_backup(&self, receive: &mut dyn FnMut(&[u8], u64) -> bool) -> Result<bool> {
+        self.core.stream_backup(receive)
+    }
+
     /// One unit of background work, for a store opened with no threads: false when there is none
     /// now. With threads it helps them.
     ///

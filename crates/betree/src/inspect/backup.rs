@@ -10,6 +10,9 @@
 //! 3. The copy lays the runs end to end, then an image that describes them so, and is synced; then
 //!    the superblock, synced; then the file gets its name. A copy needs no log.
 //!
+//! A copy can also be passed to the caller piece by piece, from the first byte to the last: then
+//! the superblock comes first, and the caller decides when the copy counts as complete.
+//!
 //! - I1. The copy holds exactly the commits up to the cut: the newest at the call or a later one.
 //! - I2. A directory in which this did not end well holds no data file.
 //! - I3. The copy is a store of its own: another identity, so that no log of one serves the other.
@@ -36,6 +39,9 @@ const PIECE: u64 = 1 << 20;
 /// Receives the bytes copied and the total, and returns whether to continue.
 type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
+/// Receives the next bytes of a copy and the total, and returns whether to continue.
+type Receive<'a> = &'a mut dyn FnMut(&[u8], u64) -> bool;
+
 /// The content of a copy.
 struct Plan {
     /// In the order of their offsets in the copy.
@@ -43,6 +49,19 @@ struct Plan {
     superblock: Superblock,
     image: Vec<u8>,
     place: ImagePlace,
+}
+
+impl Plan {
+    /// What is before the data: the superblock in each of its slots.
+    fn slots(&self) -> Vec<u8> {
+        let slots = self.superblock.encode().repeat(4);
+        assert_eq!(
+            slots.len() as u64,
+            DATA_START,
+            "data begin behind the slots"
+        );
+        slots
+    }
 }
 
 impl Core {
@@ -74,6 +93,29 @@ impl Core {
         // I2. What cannot be removed is not taken for a store either.
         let _ = self.vfs.remove(Site("backup.remove"), &part);
         result
+    }
+
+    /// Pass the bytes of the copy's data file to `receive`, in order and with their total. Returns
+    /// false if `receive` stopped it.
+    ///
+    /// # Errors
+    /// `Io`, `Closed`; `Conflict`, when the age limit of snapshots passed during the cut.
+    pub(crate) fn stream_backup(self: &Arc<Self>, receive: Receive<'_>) -> Result<bool> {
+        self.health.check_writable()?;
+        let plan = self.plan_backup()?;
+        let total = plan.place.extent().end();
+        if !receive(&plan.slots(), total) {
+            return Ok(false);
+        }
+        let mut passed = |bytes: &[u8], _| Ok(receive(bytes, total));
+        if !self.read_runs(&plan, &mut passed)? {
+            return Ok(false);
+        }
+        // The file ends with the extent of its image, as that of `copy` does.
+        let mut image = plan.image;
+        let length = usize::try_from(total - plan.place.offset);
+        image.resize(length.expect("the image and its padding are in memory"), 0);
+        Ok(receive(&image, total))
     }
 
     fn plan_backup(self: &Arc<Self>) -> Result<Plan> {
@@ -172,13 +214,7 @@ impl Core {
         file.write_at(Site("backup.image"), &plan.image, done)
             .and_then(|()| file.sync(Site("backup.sync")))
             .map_err(io("write the image of the copy"))?;
-        let slots = plan.superblock.encode().repeat(4);
-        assert_eq!(
-            slots.len() as u64,
-            DATA_START,
-            "data begin behind the slots"
-        );
-        file.write_at(Site("backup.superblock"), &slots, 0)
+        file.write_at(Site("backup.superblock"), &plan.slots(), 0)
             .and_then(|()| file.sync(Site("backup.superblock_sync")))
             .map_err(io("write the superblock of the copy"))?;
         Ok(watch(total, total))
@@ -192,9 +228,27 @@ impl Core {
         done: &mut u64,
         watch: Watch<'_>,
     ) -> Result<bool> {
+        let total = plan.place.extent().end();
+        self.read_runs(plan, &mut |bytes, at| {
+            to.write_at(Site("backup.write"), bytes, at)
+                .map_err(|e| Error::io("write the copy", part, e))?;
+            let len = bytes.len() as u64;
+            to.start_writeback(at, len);
+            *done = at + len;
+            Ok(watch(*done, total))
+        })
+    }
+
+    /// Read the runs in pieces. `take` gets each with its offset in the copy, and returns whether
+    /// to continue.
+    fn read_runs(
+        &self,
+        plan: &Plan,
+        take: &mut dyn FnMut(&[u8], u64) -> Result<bool>,
+    ) -> Result<bool> {
         let from = self.data_path();
         let mut buffer = Vec::new();
-        let total = plan.place.extent().end();
+        let mut done = DATA_START;
         for extent in plan.runs.iter().flat_map(|run| &run.meta().extents) {
             let mut at = extent.offset;
             while at < extent.end() {
@@ -204,18 +258,16 @@ impl Core {
                 self.file
                     .read_at(Site("backup.read"), &mut buffer, at)
                     .map_err(|e| Error::io("copy a run", &from, e))?;
-                to.write_at(Site("backup.write"), &buffer, *done)
-                    .map_err(|e| Error::io("write the copy", part, e))?;
-                to.start_writeback(*done, len);
                 self.counters.copied.add(len);
                 self.counters.copy_reads.add(1);
-                at += len;
-                *done += len;
-                if !watch(*done, total) {
+                if !take(&buffer, done)? {
                     return Ok(false);
                 }
+                at += len;
+                done += len;
             }
         }
+        assert_eq!(done, plan.place.offset, "the image follows the runs");
         Ok(true)
     }
 

@@ -43,6 +43,9 @@ impl Store {
             counts: ensure(engine.as_ref(), COUNTS)?,
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
+        if options.foreign_oplog {
+            segment::discard(engine.as_ref(), &before)?;
+        }
         let oplog = match options.oplog && options.replica_set.is_some() {
             true => Some(Log::open(
                 engine.as_ref(),

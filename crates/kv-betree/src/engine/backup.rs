@@ -1,12 +1,15 @@
 //! Backups: the store copies itself, the adapter adds the identity file.
 //!
+//! A stream has the data file and then the identity file; nothing is staged.
+//!
 //! I1. The identity file is written last. An incomplete copy has none, and cannot be opened.
 
 use std::fs;
 use std::path::Path;
 
-use kv::{Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
+use kv::{BackupSink, Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
+use super::stats::DATA;
 use super::{Betree, ended, named, watching};
 use crate::settings::NAME;
 
@@ -31,4 +34,26 @@ pub(super) fn backup(
         vfs::write_atomic(&path, &text).map_err(|e| fail(&path, e))?;
     }
     Ok(copied)
+}
+
+/// Pass the files of a copy on as they are read.
+pub(super) fn backup_to(engine: &Betree, sink: &mut dyn BackupSink) -> Result<Compaction> {
+    let own = engine.directory.join(identity::FILE);
+    let fail = |e| Error::io("backup", &own, e).with_engine(NAME);
+    let text = fs::read(&own).map_err(fail)?;
+    let mut begun = false;
+    let copied = engine.db.stream_backup(&mut |bytes, length| {
+        if !begun {
+            begun = true;
+            sink.total(length + text.len() as u64);
+            if sink.begin(DATA, length) == Flow::Cancel {
+                return false;
+            }
+        }
+        sink.write(bytes) == Flow::Continue
+    });
+    let complete = copied.map_err(named)?
+        && sink.finish() == Flow::Continue
+        && sink.file(identity::FILE, &text) == Flow::Continue;
+    Ok(ended(complete))
 }

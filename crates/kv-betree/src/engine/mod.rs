@@ -13,8 +13,9 @@ use std::time::Duration;
 
 use betree::Db;
 use kv::{
-    Batch, Capabilities, Compaction, Durability, Engine, EngineStats, Error, Flow, KeyRange,
-    Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions, TreeStats,
+    BackupSink, Batch, Capabilities, Compaction, Durability, Engine, EngineStats, Error, Flow,
+    KeyRange, Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions,
+    TreeStats,
 };
 
 use crate::settings::NAME;
@@ -127,6 +128,10 @@ impl Engine for Betree {
         watch: &mut dyn FnMut(Progress) -> Flow,
     ) -> Result<Compaction> {
         backup::backup(self, directory, watch)
+    }
+
+    fn backup_to(&self, _: &Path, sink: &mut dyn BackupSink) -> Result<Compaction> {
+        backup::backup_to(self, sink)
     }
 
     fn stats(&self) -> Result<EngineStats> {

@@ -1,7 +1,8 @@
 //! Hot backups.
 
 use std::fs;
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
@@ -9,7 +10,7 @@ use crate::bench::Bench;
 use crate::verbs::{
     QUICK, all, all_keys, change, create, fill_keys, fill_numbered, numbered, put, refused,
 };
-use kv::{Batch, Compaction, Engine, ErrorKind, Flow};
+use kv::{BackupSink, Batch, Compaction, Engine, ErrorKind, Flow, Progress};
 
 fn copy(db: &dyn Engine, directory: &Path) {
     let ended = db.backup(directory, &mut |_| Flow::Continue).unwrap();
@@ -96,6 +97,11 @@ pub(crate) fn uncommitted_writes_are_not_copied(lab: &mut Bench<'_>) {
 }
 
 pub(crate) fn copy_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
+    taken_while_written_is_one_moment(lab, copy);
+}
+
+/// Checks a copy that `copy` makes in a directory while another thread commits.
+fn taken_while_written_is_one_moment(lab: &mut Bench<'_>, copy: fn(&dyn Engine, &Path)) {
     let db = lab.open();
     let (t, u) = (create(&*db, "t"), create(&*db, "u"));
     fill_numbered(&*db, t, 2000, b"ballast");
@@ -195,6 +201,135 @@ pub(crate) fn store_goes_on_after_a_copy(lab: &mut Bench<'_>) {
         let found = all(&*other, other.open_tree("t").unwrap()).len();
         assert_eq!(found, usize::from(round) + 1);
     }
+}
+
+/// Puts the files of a stream into a directory, and cancels at a call.
+struct Files {
+    directory: PathBuf,
+    file: Option<fs::File>,
+    /// Bytes that are still expected: in all, and of the file.
+    total: u64,
+    length: u64,
+    /// Calls until one is answered with `Cancel`; `None` for never.
+    left: Option<u64>,
+    calls: u64,
+}
+
+impl Files {
+    fn new(directory: PathBuf, left: Option<u64>) -> Files {
+        Files {
+            directory,
+            file: None,
+            total: 0,
+            length: 0,
+            left,
+            calls: 0,
+        }
+    }
+
+    fn answer(&mut self) -> Flow {
+        assert_ne!(self.left, Some(0), "nothing is sent after a refusal");
+        self.calls += 1;
+        self.left = self.left.map(|left| left - 1);
+        match self.left {
+            Some(0) => Flow::Cancel,
+            _ => Flow::Continue,
+        }
+    }
+}
+
+impl BackupSink for Files {
+    fn preparing(&mut self, _: Progress) -> Flow {
+        self.answer()
+    }
+
+    fn total(&mut self, bytes: u64) {
+        self.total = bytes;
+    }
+
+    fn begin(&mut self, path: &str, length: u64) -> Flow {
+        assert!(self.file.is_none(), "the file before is finished");
+        let path = self.directory.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        self.file = Some(fs::File::create_new(path).unwrap());
+        self.length = length;
+        self.answer()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Flow {
+        self.length -= bytes.len() as u64;
+        self.total -= bytes.len() as u64;
+        self.file.as_mut().unwrap().write_all(bytes).unwrap();
+        self.answer()
+    }
+
+    fn finish(&mut self) -> Flow {
+        assert_eq!(self.length, 0, "the file has the length that was announced");
+        self.file = None;
+        self.answer()
+    }
+}
+
+/// Copy through a stream into `directory`. The number of calls of the sink.
+fn stream(db: &dyn Engine, directory: &Path) -> u64 {
+    let mut files = Files::new(directory.to_owned(), None);
+    let staging = directory.with_extension("staging");
+    let ended = db.backup_to(&staging, &mut files).unwrap();
+    assert_eq!(ended, Compaction::Complete);
+    assert!(files.file.is_none(), "the last file is finished");
+    assert_eq!(files.total, 0, "the total was announced");
+    assert!(!staging.exists(), "nothing is left of the preparation");
+    files.calls
+}
+
+pub(crate) fn stream_opens_and_equals_the_store(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let (t, u) = (create(&*db, "t"), create(&*db, "u"));
+    fill_numbered(&*db, t, 2000, b"value");
+    fill_keys(&*db, u, &["a", "b"]);
+    create(&*db, "empty");
+    let expected = (all(&*db, t), all(&*db, u));
+    stream(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(other.trees().unwrap(), ["empty", "t", "u"]);
+    let t = other.open_tree("t").unwrap();
+    let u = other.open_tree("u").unwrap();
+    assert!((all(&*other, t), all(&*other, u)) == expected);
+}
+
+pub(crate) fn stream_taken_while_written_is_one_moment(lab: &mut Bench<'_>) {
+    taken_while_written_is_one_moment(lab, |db, directory| {
+        stream(db, directory);
+    });
+}
+
+pub(crate) fn stream_that_fails_anywhere_harms_nothing(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    let t = create(&*db, "t");
+    fill_numbered(&*db, t, 2000, b"value");
+    let calls = stream(&*db, &lab.path("whole"));
+    for call in 1..=calls {
+        let mut files = Files::new(lab.path(&format!("part {call}")), Some(call));
+        let staging = lab.path("staging");
+        let ended = db.backup_to(&staging, &mut files).unwrap();
+        let last = call == calls;
+        assert!(ended == Compaction::Cancelled || last, "call {call}");
+        assert!(!staging.exists(), "call {call}: the preparation is left");
+        put(&*db, t, b"n", &call.to_be_bytes());
+    }
+    assert_eq!(all(&*db, t).len(), 2001);
+    stream(&*db, &lab.path("copy"));
+    let other = lab.try_open(&lab.path("copy")).unwrap();
+    assert_eq!(all(&*other, other.open_tree("t").unwrap()).len(), 2001);
+}
+
+pub(crate) fn stream_is_unsupported_without_the_capability(lab: &mut Bench<'_>) {
+    let db = lab.open();
+    create(&*db, "t");
+    let mut files = Files::new(lab.path("copy"), None);
+    let result = db.backup_to(&lab.path("staging"), &mut files);
+    assert_eq!(refused(result), ErrorKind::Unsupported);
+    assert!(!lab.path("staging").exists());
 }
 
 pub(crate) fn is_unsupported_without_the_capability(lab: &mut Bench<'_>) {

@@ -9,6 +9,7 @@ use crate::format;
 use crate::record::RunRecord;
 use crate::record::experiment::compression::{COMPRESSORS, CONSTANT};
 use crate::record::experiment::many_tables::SEEKS;
+use crate::record::ycsb::Core;
 
 /// How a number reads.
 #[derive(Clone, Copy, Debug)]
@@ -273,6 +274,15 @@ fn ends(run: &RunRecord, prefix: &str, of: impl Fn(&str) -> Part) -> Vec<Part> {
     let steps = programs::steps(run, prefix);
     let (first, last) = (steps.first(), steps.last().filter(|_| 1 < steps.len()));
     first.into_iter().chain(last).map(|step| of(step)).collect()
+}
+
+/// The rate of each core workload of YCSB.
+pub(super) fn ycsb(_: &RunRecord) -> Vec<Part> {
+    let rates = Core::ALL.into_iter().map(|core| {
+        let name = core.step().trim_start_matches("workload-").to_uppercase();
+        rate(core.step(), &format!("# requests/s in workload {name}"))
+    });
+    rates.collect()
 }
 
 /// Sizes and rates with each codec, of the least compressible rows.

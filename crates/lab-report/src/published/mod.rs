@@ -165,7 +165,7 @@ struct Subject {
 }
 
 /// Every experiment.
-static SUBJECTS: [Subject; 11] = [
+static SUBJECTS: [Subject; 12] = [
     subject("iibench-classic", Some(classic::beside), answer::classic),
     subject("iibench-steps", None, answer::steps),
     subject("iibench-reads", None, answer::reads),
@@ -179,6 +179,7 @@ static SUBJECTS: [Subject; 11] = [
     subject("tpcc", Some(tpcc::beside), answer::caps),
     subject("linkbench", Some(linkbench::beside), answer::linkbench),
     subject("oltp-read-only", Some(oltp::beside), answer::clients),
+    subject("ycsb", None, answer::ycsb),
     subject(
         "fill-factor",
         Some(fill_factor::beside),

@@ -3,7 +3,7 @@
 
 use super::manifest::Plan;
 use super::operation::Operation;
-use super::work::{Task, Work};
+use super::work::Work;
 
 /// Facts of an experiment that its records do not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const fn mix(name: &'static str, mix: Operation) -> Known {
 }
 
 /// Every experiment.
-const EXPERIMENTS: [Known; 11] = [
+const EXPERIMENTS: [Known; 12] = [
     rows("iibench-classic", false),
     rows("iibench-steps", false),
     rows("iibench-reads", false),
@@ -59,6 +59,7 @@ const EXPERIMENTS: [Known; 11] = [
     mix("tpcc", Operation::TRANSACTION),
     mix("linkbench", Operation::REQUEST),
     mix("oltp-read-only", Operation::TRANSACTION),
+    mix("ycsb", Operation::REQUEST),
     rows("fill-factor", true),
     rows("compression", true),
 ];
@@ -67,8 +68,10 @@ const EXPERIMENTS: [Known; 11] = [
 #[must_use]
 pub fn repeatable(plan: &Plan) -> bool {
     let paced = Known::named(&plan.experiment).is_some_and(|known| !known.own_rates);
-    let repeated =
-        |work: Option<Work>| matches!(work, Some(Work::Load { .. } | Work::Program(Task::Mix)));
+    let repeated = |work: Option<Work>| match work {
+        Some(Work::Program(task)) => task.is_mix(),
+        work => matches!(work, Some(Work::Load { .. })),
+    };
     paced && plan.steps.iter().any(|step| repeated(Work::of(step)))
 }
 

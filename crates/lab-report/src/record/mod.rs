@@ -23,6 +23,7 @@ mod step;
 mod summary;
 mod target;
 mod work;
+pub mod ycsb;
 
 pub use histogram::{decode_histogram, encode_histogram};
 pub use interval::IntervalRow;

@@ -4,7 +4,7 @@
 use super::experiment::Known;
 use super::manifest::StepPlan;
 use super::step::Main;
-use super::work::{Task, Work};
+use super::work::Work;
 
 /// The main operation of a step by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,6 +62,6 @@ impl Operation {
     #[must_use]
     pub fn of_mix(name: &str, step: &StepPlan) -> Option<Operation> {
         let operation = Known::named(name)?.mix?;
-        (Work::of(step) == Some(Work::Program(Task::Mix))).then_some(operation)
+        matches!(Work::of(step), Some(Work::Program(task)) if task.is_mix()).then_some(operation)
     }
 }

@@ -52,9 +52,9 @@ impl Work {
     #[must_use]
     pub fn main(&self) -> Main {
         match self {
-            Work::Query { .. } | Work::Scan | Work::Program(Task::Scan { .. } | Task::Mix) => {
-                Main::Queries
-            }
+            Work::Query { .. }
+            | Work::Scan
+            | Work::Program(Task::Scan { .. } | Task::Mix { .. }) => Main::Queries,
             Work::Load { .. }
             | Work::BuildIndexes
             | Work::Rebuild
@@ -86,17 +86,35 @@ pub enum Task {
         /// The same number of tables as when they were filled.
         tables: u64,
     },
-    /// Transactions of the program's mix, one after the other.
-    Mix,
+    /// Operations of a mix of the program, one after the other.
+    Mix {
+        /// Its position among the program's mixes.
+        #[serde(default, skip_serializing_if = "is_first")]
+        mix: u8,
+    },
 }
 
 impl Task {
+    /// The only mix of a program, or the first.
+    pub const MIX: Task = Task::Mix { mix: 0 };
+
     /// How many tables.
     #[must_use]
     pub fn tables(self) -> u64 {
         match self {
             Task::Fill { tables } | Task::Scan { tables } => tables,
-            Task::Mix => 0,
+            Task::Mix { .. } => 0,
         }
     }
+
+    /// Whether its operations are drawn from a mix.
+    #[must_use]
+    pub fn is_mix(self) -> bool {
+        matches!(self, Task::Mix { .. })
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_first(mix: &u8) -> bool {
+    *mix == 0
 }

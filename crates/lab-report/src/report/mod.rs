@@ -13,6 +13,7 @@ mod compare;
 mod cost;
 mod counters;
 mod data;
+mod kinds;
 mod maps;
 mod matrix;
 mod metrics;

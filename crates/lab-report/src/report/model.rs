@@ -254,6 +254,12 @@ impl<'a> StepView<'a> {
             .filter(|v| v.is_finite())
     }
 
+    /// A workload-specific number of a target over all repeats.
+    pub(crate) fn extra(&self, target: usize, name: &str) -> Option<f64> {
+        let result = self.results.get(target).copied().flatten()?;
+        result.extra.get(name).copied().filter(|v| v.is_finite())
+    }
+
     /// Whether the step measures queries; otherwise it measures rows written.
     pub(crate) fn queries(&self) -> bool {
         self.cells.iter().any(|c| c.summary.main == Main::Queries)

@@ -6,6 +6,7 @@ use crate::record::{Ended, IntervalRow, LoadKind, Operation};
 
 use super::counters;
 use super::data::StepData;
+use super::kinds;
 use super::model::{CellView, StepView, View};
 use super::plots::{self, Figure};
 use super::spread;
@@ -43,6 +44,8 @@ pub(crate) struct StepPart {
     pub(crate) disturbed: String,
     /// Percentiles and variation.
     pub(crate) spread: Option<Table>,
+    /// The kinds of operations of a mix.
+    pub(crate) kinds: Option<Table>,
     /// The engine's counters, one table per target.
     pub(crate) counters: Vec<Table>,
     pub(crate) warnings: Vec<String>,
@@ -92,6 +95,7 @@ pub(crate) fn part(view: &View<'_>, step: &StepView<'_>, index: usize) -> (StepP
         amplification: bars(view, step, &AMPLIFICATION),
         reasons: plots::reasons(view, step),
         spread: spread::table(view, step),
+        kinds: kinds::table(view, step),
         counters: counters::tables(view, step),
         usage: usage::usage(view, step),
         disturbed: disturbed(view, step),

@@ -52,7 +52,7 @@ fn spec(sizes: &Sizes, variant: &str, seed: u64) -> Spec {
 fn steps(sizes: &Sizes, variant: &str) -> Vec<StepPlan> {
     let load = format!("load {} nodes with about nine links each", sizes.rows);
     let mix = |name: &str, about: String, seconds| {
-        step(name, about, Task::Mix, seconds, Setting::default())
+        step(name, about, Task::MIX, seconds, Setting::default())
     };
     let warm = "requests until caches have what they will have".to_owned();
     vec![

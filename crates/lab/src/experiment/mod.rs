@@ -16,6 +16,7 @@ mod settings;
 mod steps;
 mod tour;
 pub(crate) mod tpcc;
+mod ycsb;
 
 pub use plan::plan;
 pub use programmed::{Capped, Crowded, Programmed};
@@ -126,7 +127,7 @@ pub struct Experiment {
 /// Every experiment.
 #[must_use]
 pub fn experiments() -> &'static [Experiment] {
-    const ALL: [Experiment; 11] = [
+    const ALL: [Experiment; 12] = [
         classic::EXPERIMENT,
         steps::EXPERIMENT,
         reads::EXPERIMENT,
@@ -136,6 +137,7 @@ pub fn experiments() -> &'static [Experiment] {
         tpcc::EXPERIMENT,
         linkbench::EXPERIMENT,
         oltp::EXPERIMENT,
+        ycsb::EXPERIMENT,
         fill_factor::EXPERIMENT,
         compression::EXPERIMENT,
     ];
@@ -164,6 +166,7 @@ mod tests {
             ("tpcc", "transactions/s"),
             ("linkbench", "requests/s"),
             ("oltp-read-only", "transactions/s"),
+            ("ycsb", "requests/s"),
         ] {
             let found = experiment(name).unwrap();
             let program = found.program.unwrap();

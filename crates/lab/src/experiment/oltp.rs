@@ -86,7 +86,7 @@ fn by(sizes: &Sizes, _variant: &str, clients: &[u32]) -> Vec<StepPlan> {
             many => format!("read-only transactions by {many} clients"),
         };
         let name = format!("clients-{clients}");
-        steps.push(step(&name, about, Task::Mix, sizes.query_seconds, setting));
+        steps.push(step(&name, about, Task::MIX, sizes.query_seconds, setting));
     }
     steps
 }

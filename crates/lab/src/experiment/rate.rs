@@ -7,14 +7,14 @@
 //! ([`lab_report::analysis::sustained`]).
 //!
 //! The steps that are repeated as open loops are the last load of an experiment with rows, and each
-//! measured mix. Of mixes with equal settings only the last is measured, since those before it warm
-//! the caches.
+//! measured mix. Of equal mixes with equal settings only the last is measured, since those before
+//! it warm the caches.
 
 use std::str::FromStr;
 
 use serde::Deserialize;
 
-use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Task, Work};
+use lab_report::record::{LoadKind, Preset, Setting, Share, StepPlan, Work};
 
 /// Rates of the open loops, as percentages of the closed loop's rate.
 const SHARES: [u8; 5] = [50, 70, 80, 90, 95];
@@ -78,15 +78,15 @@ fn seconds(preset: Preset) -> f64 {
 }
 
 pub(super) fn is_mix(step: &StepPlan) -> bool {
-    matches!(Work::of(step), Some(Work::Program(Task::Mix)))
+    matches!(Work::of(step), Some(Work::Program(task)) if task.is_mix())
 }
 
-/// The mixes that are measured: of mixes with equal settings the last.
+/// The mixes that are measured: of equal mixes with equal settings the last.
 pub(super) fn mixes(steps: &[StepPlan]) -> Vec<&StepPlan> {
     let all: Vec<&StepPlan> = steps.iter().filter(|s| is_mix(s)).collect();
     let last = |(place, step): &(usize, &&StepPlan)| {
         let mut after = all.iter().skip(place + 1);
-        !after.any(|other| other.setting == step.setting)
+        !after.any(|other| other.setting == step.setting && other.work == step.work)
     };
     all.iter()
         .enumerate()
@@ -193,6 +193,17 @@ mod tests {
             // Steps that warm the caches are not repeated.
             ("linkbench", &["requests"]),
             ("oltp-read-only", &["clients-1", "clients-4"]),
+            (
+                "ycsb",
+                &[
+                    "workload-a",
+                    "workload-b",
+                    "workload-c",
+                    "workload-f",
+                    "workload-d",
+                    "workload-e",
+                ],
+            ),
             ("many-tables", &[]),
         ] {
             let (steps, open) = of(name);

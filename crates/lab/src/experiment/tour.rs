@@ -30,6 +30,7 @@ const LEGS: &[Leg] = &[
     leg("tpcc", 0.67, 8.0),
     leg("linkbench", 0.4, 20.0),
     leg("oltp-read-only", 0.25, 6.0),
+    leg("ycsb", 0.4, 6.0),
     leg("fill-factor", 0.25, 6.0),
     leg("compression", 0.3, 6.0),
 ];

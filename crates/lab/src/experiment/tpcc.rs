@@ -80,7 +80,7 @@ fn within(sizes: &Sizes, variant: &str, caps: &[u64]) -> Vec<StepPlan> {
             iops,
             ..Setting::default()
         };
-        step(name, about, Task::Mix, sizes.query_seconds, setting)
+        step(name, about, Task::MIX, sizes.query_seconds, setting)
     };
     let about = "the five transactions, I/O as fast as it goes".to_owned();
     let mut steps = vec![load, mix("no-cap", about, None)];

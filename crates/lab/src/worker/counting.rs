@@ -169,6 +169,16 @@ impl TableClient for Counting<'_> {
         answer
     }
 
+    fn set(&mut self, table: usize, key: &[Value], column: usize, value: &Value) -> Answer<()> {
+        let answer = self.client.set(table, key, column, value);
+        self.note(&answer, |_| Written {
+            rows: 1,
+            bytes: row_bytes(key) + value.len() as u64,
+            ..Written::default()
+        });
+        answer
+    }
+
     fn delete(&mut self, table: usize, old: &[Value]) -> Answer<()> {
         let answer = self.client.delete(table, old);
         self.note(&answer, |tables| {

@@ -77,7 +77,7 @@ impl Running {
             rows_expected: expected,
             ..Integrity::default()
         };
-        let task = self.known.as_ref().map_or(Task::Mix, |(task, _)| *task);
+        let task = self.known.as_ref().map_or(Task::MIX, |(task, _)| *task);
         let tables = database.tables();
         let client = tables.and_then(|t| t.client()).map_err(Refused::Failed);
         match client.and_then(|mut client| self.program.check(task, client.as_mut())) {
@@ -207,6 +207,7 @@ fn run(shared: &Shared<'_>, number: u32, task: Task) -> Result<()> {
     let slot = ClientSlot {
         client: number,
         clients: shared.plan.clients,
+        rows: running.live.rows,
         salt: running.live.rows
             ^ u64::from(shared.plan.clients)
             ^ (u64::from(shared.plan.salt) << 24),

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use kv::{Durability, EngineOptions};
 use lab_report::record::linkbench::Mix;
+use lab_report::record::ycsb::{Core, KINDS, Requests};
 use lab_report::record::{LoadKind, Task, Work};
 
 use super::session::Session;
@@ -11,7 +12,7 @@ use super::step;
 use crate::protocol::{Before, Finished, Open, Step};
 use crate::workload::iibench::RowParams;
 use crate::workload::program::Spec;
-use crate::workload::{linkbench, many_tables, oltp, tpcc};
+use crate::workload::{linkbench, many_tables, oltp, tpcc, ycsb};
 
 fn open(engine: &str, directory: &Path, spec: &Spec) -> Session {
     Session::open(&Open {
@@ -74,7 +75,7 @@ fn load_and_mix(spec: &Spec, operations: u64) -> Vec<Finished> {
         let mut session = open(engine, dir.path(), spec);
         let load = run(&mut session, Task::Fill { tables: 0 }, 0, Before::default());
         assert!(0 < load.live_rows && load.logical_bytes == load.live_bytes);
-        let mixed = run(&mut session, Task::Mix, operations, after(&load));
+        let mixed = run(&mut session, Task::MIX, operations, after(&load));
         assert!(operations <= mixed.queries, "{engine}");
         mixed
     });
@@ -106,6 +107,49 @@ fn linkbench_counts_every_link() {
     }
 }
 
+#[test]
+fn ycsb_runs_its_core_workloads_one_after_the_other() {
+    for requests in [Requests::Zipfian, Requests::Latest] {
+        let spec = Spec::Ycsb(ycsb::Params {
+            seed: 42,
+            records: 700,
+            field_bytes: 20,
+            requests,
+        });
+        for engine in ["memory", "betree"] {
+            let dir = tempfile::tempdir().unwrap();
+            let mut session = open(engine, dir.path(), &spec);
+            let load = run(&mut session, Task::Fill { tables: 0 }, 0, Before::default());
+            assert_eq!(load.live_rows, 700);
+            let mut before = after(&load);
+            for (mix, core) in (0..).zip(Core::ALL) {
+                let done = run(&mut session, Task::Mix { mix }, 400, before);
+                let kinds = KINDS.iter().zip(core.weights());
+                let several = 1 < core.weights().iter().filter(|weight| 0 < **weight).count();
+                for (kind, weight) in kinds.filter(|_| several) {
+                    let count = done.extra[&format!("{kind}_count")];
+                    assert_eq!(0.0 < count, 0 < weight, "{core:?}: {count} of {kind}");
+                }
+                let inserted = done.extra.get("insert_count").copied().unwrap_or(0.0);
+                let more = (done.live_rows - before.rows) as f64;
+                assert!(
+                    (inserted - more).abs() < 0.5,
+                    "{core:?}: {inserted}, {more}"
+                );
+                before = after(&done);
+            }
+            // A new worker knows the numbers of the records from their count.
+            session.database.close().unwrap();
+            if engine == "betree" {
+                let mut session = open(engine, dir.path(), &spec);
+                let mix = 5;
+                let done = run(&mut session, Task::Mix { mix }, 200, before);
+                assert!(before.rows < done.live_rows);
+            }
+        }
+    }
+}
+
 /// If the requested rate cannot be reached, operations are late, and the whole delay counts as
 /// latency.
 #[test]
@@ -118,12 +162,12 @@ fn mixes_count_latency_from_the_intended_start() {
     let dir = tempfile::tempdir().unwrap();
     let mut session = open("memory", dir.path(), &spec);
     let load = run(&mut session, Task::Fill { tables: 0 }, 0, Before::default());
-    let closed = run(&mut session, Task::Mix, 300, after(&load));
+    let closed = run(&mut session, Task::MIX, 300, after(&load));
     let open = LoadKind::Open {
         rate: 1e8,
         poisson: true,
     };
-    let late = run_at(&mut session, Task::Mix, 300, after(&load), open);
+    let late = run_at(&mut session, Task::MIX, 300, after(&load), open);
     assert_eq!(closed.behind, 0);
     assert!(1000 < late.behind, "{} were due", late.behind);
     let histogram = lab_report::record::decode_histogram(&late.histogram).unwrap();

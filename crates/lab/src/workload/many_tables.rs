@@ -111,7 +111,7 @@ impl Program for ManyTables {
                 program: self,
                 at: None,
             }),
-            Task::Fill { .. } | Task::Mix => Box::new(Inserter {
+            Task::Fill { .. } | Task::Mix { .. } => Box::new(Inserter {
                 slot,
                 tables: task.tables(),
                 program: self,

@@ -98,7 +98,7 @@ impl Program for Oltp {
                 table: 0,
                 rows: Vec::new(),
             }),
-            Task::Mix => Box::new(Reader {
+            Task::Mix { .. } => Box::new(Reader {
                 program: self,
                 rng: Rng::new(slot.seed(self.params.seed)),
                 table: 0,
@@ -251,6 +251,6 @@ mod tests {
         assert_eq!(row, program.row(0, 7));
         assert_ne!(row, program.row(1, 7));
         assert!((1..=1000).contains(&row[1].int()));
-        assert_eq!(program.tables(Task::Mix).len(), 2);
+        assert_eq!(program.tables(Task::MIX).len(), 2);
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use stdx::rng::mix64;
 
 use super::table::Table;
-use super::{linkbench, many_tables, oltp, tpcc};
+use super::{linkbench, many_tables, oltp, tpcc, ycsb};
 use crate::workload::tables::{Answer, TableClient};
 
 /// A program with its parameters, as `params` of a plan stores it.
@@ -24,6 +24,8 @@ pub enum Spec {
     Linkbench(linkbench::Params),
     /// The read-only transactions of sysbench.
     Oltp(oltp::Params),
+    /// YCSB's core workloads.
+    Ycsb(ycsb::Params),
 }
 
 impl Spec {
@@ -49,13 +51,14 @@ impl Spec {
             Spec::Tpcc(params) => Box::new(tpcc::Tpcc::new(params)),
             Spec::Linkbench(params) => Box::new(linkbench::Linkbench::new(params)),
             Spec::Oltp(params) => Box::new(oltp::Oltp::new(params)),
+            Spec::Ycsb(params) => Box::new(ycsb::Ycsb::new(params)),
         }
     }
 
     /// Whether the program's operations are transactions of several reads and writes.
     #[must_use]
     pub fn transactions(&self) -> bool {
-        !matches!(self, Spec::ManyTables(_))
+        !matches!(self, Spec::ManyTables(_) | Spec::Ycsb(_))
     }
 
     /// Approximate logical bytes after the load.
@@ -66,6 +69,7 @@ impl Spec {
             Spec::Tpcc(params) => params.data_bytes(),
             Spec::Linkbench(params) => params.data_bytes(),
             Spec::Oltp(params) => params.data_bytes(),
+            Spec::Ycsb(params) => params.data_bytes(),
         }
     }
 }
@@ -77,6 +81,8 @@ pub struct ClientSlot<'a> {
     pub client: u32,
     /// The number of clients.
     pub clients: u32,
+    /// Number of rows when the step begins.
+    pub rows: u64,
     /// Differs between the steps of a run, so that they do not draw the same random numbers.
     pub salt: u64,
     /// Number of units of the step's work that clients have taken.

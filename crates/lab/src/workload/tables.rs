@@ -239,6 +239,30 @@ pub trait TableClient {
     /// `Conflict`, `Failed`.
     fn update(&mut self, table: usize, old: &[Value], new: &[Value]) -> Answer<()>;
 
+    /// Set one column of the row with primary key `key`, which exists, to a value as long as the
+    /// old one. Neither the primary key nor an index has the column. No transaction is open.
+    ///
+    /// A server does this in one statement. An engine reads the row and writes it back, in a
+    /// transaction of its own.
+    ///
+    /// # Errors
+    /// `Conflict`, `Failed`.
+    fn set(&mut self, table: usize, key: &[Value], column: usize, value: &Value) -> Answer<()> {
+        self.begin(Mode::Write)?;
+        let mut old = Row::new();
+        if !self.get(table, key, Lock::Update, &mut old)? {
+            self.abort();
+            return Err(Refused::failed("the row to change does not exist"));
+        }
+        let mut new = old.clone();
+        let place = new.get_mut(column);
+        place
+            .ok_or_else(|| Error::target("there is no such column"))?
+            .clone_from(value);
+        self.update(table, &old, &new)?;
+        self.commit()
+    }
+
     /// Delete the row `old`, as it was read.
     ///
     /// # Errors

@@ -3,7 +3,8 @@
 //! no table is needed.
 
 use stdx::Rng;
-use stdx::rng::mix64;
+
+use super::scatter::Permutation;
 
 /// Draws numbers of `0..n`. The k-th most frequent number has a probability of about 1 / k^theta,
 /// up to a constant factor.
@@ -14,6 +15,7 @@ pub struct Zipf {
     alpha: f64,
     zeta: f64,
     eta: f64,
+    scatter: Permutation,
 }
 
 /// Number of terms of the zeta function that are summed one by one; the sum of the others is
@@ -33,6 +35,7 @@ impl Zipf {
             alpha: 1.0 / (1.0 - theta),
             zeta,
             eta,
+            scatter: Permutation::new(n, 0x5CA7_7E2E_D000),
         }
     }
 
@@ -56,9 +59,9 @@ impl Zipf {
     }
 
     /// Draw a number whose frequency is independent of that of its neighbors: ranks are scattered
-    /// over the numbers.
+    /// over the numbers by a permutation, so that each number has the frequency of one rank.
     pub fn scattered(&self, rng: &mut Rng) -> u64 {
-        mix64(self.rank(rng) ^ 0x5CA7_7E2E_D000) % self.n
+        self.scatter.of(self.rank(rng))
     }
 }
 
@@ -95,6 +98,25 @@ mod tests {
         let of = |k: u64| zeta(k, 0.8) / zeta(1000, 0.8);
         assert!((f64::from(first) / 1e5 - of(1)).abs() < 0.01, "{first}");
         assert!((f64::from(top) / 1e5 - of(100)).abs() < 0.03, "{top}");
+    }
+
+    #[test]
+    fn every_number_can_be_drawn_and_has_the_frequency_of_its_rank() {
+        let n = 200;
+        let zipf = Zipf::new(n, 0.5);
+        let mut rng = Rng::new(7);
+        let mut drawn = vec![0u32; 200];
+        for _ in 0..200_000 {
+            drawn[usize::try_from(zipf.scattered(&mut rng)).unwrap()] += 1;
+        }
+        assert!(drawn.iter().all(|times| 0 < *times), "{drawn:?}");
+        drawn.sort_unstable_by(|a, b| b.cmp(a));
+        let expected = 200_000.0 / zeta(n, 0.5);
+        assert!(
+            (f64::from(drawn[0]) / expected - 1.0).abs() < 0.1,
+            "{}",
+            drawn[0]
+        );
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub(crate) struct Args {
     /// Number of background threads of the engine [default: 2]
     #[arg(long, env = "LAB_THREADS")]
     threads: Option<u32>,
-    /// Arrival rate (open loop): rows, transactions (tpcc, oltp-read-only) or requests (linkbench)
-    /// per second; `max` for a closed loop at full speed; `auto` to search for the highest
+    /// Arrival rate (open loop): rows, transactions (tpcc, oltp-read-only) or requests (linkbench,
+    /// ycsb) per second; `max` for a closed loop at full speed; `auto` to search for the highest
     /// sustained rate [default: max]
     #[arg(long, env = "LAB_RATE")]
     rate: Option<Rate>,
@@ -120,7 +120,8 @@ pub(crate) struct Args {
     #[arg(long, env = "LAB_QUERIES")]
     queries: Option<f64>,
     /// Variant of the workload: spec or percona (tpcc), facebook or callaghan (linkbench),
-    /// thousand, full or disk (many-tables)
+    /// thousand, full or disk (many-tables), zipfian, uniform, latest, hotspot, 100-bytes, 10-kb or
+    /// 100-kb (ycsb)
     #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
     variant: Option<String>,
     /// Price list for the report: a name from `lab list prices` or a TOML file [default: aws-2025]

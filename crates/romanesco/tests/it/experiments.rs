@@ -146,8 +146,23 @@ fn ten_writers_insert_in_memory_and_beyond() {
 }
 
 #[test]
+fn ycsb_runs_each_core_workload_of_each_variant() {
+    for variant in ["zipfian", "100-kb"] {
+        let place = Place::new();
+        let summary = smoke(&place, "ycsb", &format!("--time 0.4 --variant {variant}"));
+        for (letter, kind) in [("a", "update"), ("d", "insert"), ("e", "scan")] {
+            let done = step(&summary, "betree", &format!("workload-{letter}"));
+            let count = done["extra"][format!("{kind}_count")].as_f64();
+            assert!(Some(0.0) < count, "{done:#}");
+        }
+        let report = place.text("run/report.html");
+        assert!(report.contains("Kinds of operations") && report.contains("read modify write"));
+    }
+}
+
+#[test]
 fn the_document_server_runs_them_too() {
-    for experiment in ["tpcc", "linkbench", "oltp-read-only", "many-tables"] {
+    for experiment in ["tpcc", "linkbench", "oltp-read-only", "many-tables", "ycsb"] {
         let place = Place::new();
         let line = format!(
             "run {experiment} -t serve --preset smoke --time 0.4 --settle 0.2 --rows 1000 --out run"

@@ -201,6 +201,22 @@ fn links_are_counted_on_sql_servers() {
 }
 
 #[test]
+fn records_of_ycsb_are_set_field_by_field_on_sql_servers() {
+    for (target, here) in [("mariadb", mariadb()), ("postgres", postgres())] {
+        if here {
+            let place = open_place();
+            let line = format!("ycsb -t {target} --rows 1000 --time 1 --variant 100-kb");
+            let summary = program(&place, &line);
+            for (step, kind) in [("workload-a", "update"), ("workload-e", "scan")] {
+                let done = find(&summary, target, step);
+                let count = done["extra"][format!("{kind}_count")].as_f64();
+                assert!(count > Some(0.0), "{done:#}");
+            }
+        }
+    }
+}
+
+#[test]
 fn tables_without_transactions_are_filled_and_scanned_but_have_no_transactions() {
     if mariadb() {
         let place = Place::new();

@@ -55,7 +55,8 @@ pub(crate) enum Wanted {
 /// The action that includes all actions.
 const ANY: &str = "anyAction";
 
-/// Every action that MongoDB's manual lists for this kind of deployment.
+/// Every action that MongoDB's manual lists for this kind of deployment, and Percona Server's of
+/// backups.
 const ACTIONS: &[&str] = &[
     "addShard",
     ANY,
@@ -166,6 +167,7 @@ const ACTIONS: &[&str] = &[
     "shutdown",
     "splitChunk",
     "splitVector",
+    "startBackup",
     "storageDetails",
     "top",
     "touch",

@@ -141,6 +141,7 @@ const HOST: &[&str] = &[
     "rotateCertificates",
     "setParameter",
     "shutdown",
+    "startBackup",
     "unlock",
 ];
 
@@ -179,6 +180,7 @@ const BACKUP_OF_CLUSTER: &[&str] = &[
     "getParameter",
     "listDatabases",
     "serverStatus",
+    "startBackup",
 ];
 
 /// A role of any database.

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod apply_ops;
+mod backup;
 mod brief;
 mod build;
 mod bulk_write;
@@ -53,6 +54,7 @@ use crate::row::Row;
 const FAMILIES: &[&[Row]] = &[
     aggregate::ROWS,
     apply_ops::ROWS,
+    backup::ROWS,
     build::ROWS,
     bulk_write::ROWS,
     concerns::ROWS,

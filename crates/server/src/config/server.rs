@@ -32,6 +32,9 @@ pub struct Config {
     pub commit_interval_ms: u64,
     /// `storage.syncPeriodSecs` (default 60): the time between checkpoints of the engine.
     pub checkpoint_seconds: u64,
+    /// `backup.rootDir`: directory below which clients may have backups written (default: anywhere
+    /// outside of `db_path`).
+    pub backup_root: Option<PathBuf>,
     /// `net.port` (default 27017); 0 takes a free one.
     pub port: u16,
     /// `net.prometheus.port`: port of the Prometheus endpoint; 0 takes a free one (default: no
@@ -127,6 +130,7 @@ impl Default for Config {
             engine_options: Vec::new(),
             commit_interval_ms: 100,
             checkpoint_seconds: 60,
+            backup_root: None,
             port: 27_017,
             prometheus_port: None,
             prometheus_ip: "127.0.0.1".to_owned(),

@@ -88,6 +88,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Accepted for compatibility; does nothing",
         |config, value| folders(config, "storage.directoryForIndexes", value),
     ),
+    Setting::used(
+        "backup.rootDir",
+        "Directory below which createBackup may write; it must exist",
+        |config, value| {
+            let root = PathBuf::from(value);
+            if !root.is_absolute() {
+                return Err("must be an absolute path".to_owned());
+            }
+            config.backup_root = Some(root);
+            Ok(())
+        },
+    )
+    .default("anywhere outside of the data directory")
+    .flags(&[Flag::value("backupRootDir", "DIR")]),
     Setting::used("net.port", "TCP port to listen on", |config, value| {
         config.port = within(value, 0, 65_535)?;
         Ok(())

@@ -8,6 +8,7 @@
 mod apply_ops;
 mod auth;
 mod awaiting;
+mod backup;
 mod bulk;
 mod certificates;
 mod change_streams;

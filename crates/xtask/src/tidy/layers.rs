@@ -59,11 +59,12 @@ const PLACES: &[Place] = &[
     place("query", 3, &["pcre", "stdx"]),
     place("wire", 3, &["stdx"]),
     place("repl", 3, &[]),
+    place("backup", 3, ADAPTER),
     place("docdb", 3, &["kv", "query", "stdx"]),
     place(
         "server",
         4,
-        &["docdb", "kv", "query", "stdx", "vfs", "wire"],
+        &["backup", "docdb", "kv", "query", "stdx", "vfs", "wire"],
     ),
     place("lab-report", 4, &["kv", "stdx", "vfs"]),
     place("lab-host", 4, &["kv", "lab-report", "stdx", "vfs"]),
@@ -92,6 +93,7 @@ const PLACES: &[Place] = &[
         "romanesco",
         5,
         &[
+            "backup",
             "betree",
             "docdb",
             "kv",

@@ -9,7 +9,6 @@
 
 mod payload;
 mod row;
-mod scatter;
 mod shape;
 
 pub use payload::Payload;

@@ -4,8 +4,8 @@ use stdx::rng::mix64;
 
 use super::RowParams;
 use super::payload::Payload;
-use super::scatter;
 use super::shape::Shape;
+use crate::workload::scatter;
 
 const REGISTERS: u64 = 1000;
 const CUSTOMERS: u64 = 100_000;

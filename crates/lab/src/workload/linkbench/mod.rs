@@ -208,7 +208,7 @@ impl Program for Linkbench {
     fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
             Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self, slot)),
-            Task::Mix => Box::new(requests::Requester::new(self, slot)),
+            Task::Mix { .. } => Box::new(requests::Requester::new(self, slot)),
         }
     }
 

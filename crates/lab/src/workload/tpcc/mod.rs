@@ -112,7 +112,7 @@ impl Program for Tpcc {
     fn client<'a>(&'a self, task: Task, slot: ClientSlot<'a>) -> Box<dyn Client + 'a> {
         match task {
             Task::Fill { .. } | Task::Scan { .. } => Box::new(load::Loader::new(self.params, slot)),
-            Task::Mix => Box::new(transactions::Terminal::new(self.params, slot)),
+            Task::Mix { .. } => Box::new(transactions::Terminal::new(self.params, slot)),
         }
     }
 

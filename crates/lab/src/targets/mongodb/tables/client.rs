@@ -224,6 +224,16 @@ impl TableClient for Client<'_> {
         self.hit(done.matched_count)
     }
 
+    fn set(&mut self, which: usize, key: &[Value], column: usize, value: &Value) -> Answer<()> {
+        let made = Arc::clone(&self.made);
+        let made = nth(&made, which, "table")?;
+        let name = nth(&made.table.columns, column, "column")?.name;
+        let filter = doc! { "_id": document::id(&made.table, key) };
+        let change = doc! { "$set": { name: document::bson(value) } };
+        let done = within!(self, made.rows.update_one(filter, change))?;
+        self.hit(done.matched_count)
+    }
+
     fn delete(&mut self, which: usize, old: &[Value]) -> Answer<()> {
         let made = Arc::clone(&self.made);
         let made = nth(&made, which, "table")?;

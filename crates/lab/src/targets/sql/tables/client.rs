@@ -233,6 +233,14 @@ impl TableClient for Client {
         self.one(&known.update(&changed), values)
     }
 
+    fn set(&mut self, table: usize, key: &[Value], column: usize, value: &Value) -> Answer<()> {
+        let known = Arc::clone(&self.known);
+        let known = nth(&known, table, "table")?;
+        let mut values = vec![value.clone()];
+        values.extend_from_slice(key);
+        self.one(&known.update(&[column]), values)
+    }
+
     fn delete(&mut self, table: usize, old: &[Value]) -> Answer<()> {
         let known = Arc::clone(&self.known);
         let known = nth(&known, table, "table")?;

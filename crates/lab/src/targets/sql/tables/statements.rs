@@ -9,8 +9,9 @@ use crate::workload::tables::By;
 /// Prefix of table names. Since these tables are dropped, it must be unlikely to be used by others.
 const PREFIX: &str = "romanesco_lab_";
 
-/// Maximum length of a text or bytes column whose length is declared.
-const DECLARED_MAX: u32 = 16_000;
+/// Maximum length of a bytes column whose length is declared: MySQL refuses a table whose declared
+/// lengths add up to more than 65,535 bytes.
+const DECLARED_MAX: u32 = 4000;
 
 /// A declared table, with its SQL.
 #[derive(Clone, Debug)]

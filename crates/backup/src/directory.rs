@@ -1,0 +1,124 @@
+//! A backup as a directory. Its directories are for their owner only, and so are its files.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use kv::{Error, ErrorKind, Result};
+
+use crate::manifest;
+use crate::name;
+use crate::target::{Output, Target, give_name, taken};
+
+/// The folder of the files.
+pub(crate) const FILES: &str = "files";
+
+/// The folder in which an engine prepares a copy.
+const STAGING: &str = "staging";
+
+pub(crate) struct DirectoryTarget {
+    root: PathBuf,
+    /// Whether this backup created the directory.
+    created: bool,
+    /// The directories with files, to be synced.
+    folders: Vec<PathBuf>,
+    output: Option<Output>,
+}
+
+/// Create one directory, for its owner only.
+pub(crate) fn create_folder(path: &Path) -> std::io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)
+}
+
+impl DirectoryTarget {
+    pub(crate) fn create(root: &Path) -> Result<DirectoryTarget> {
+        let fail = |e| Error::io("create the backup", root, e);
+        let created = match root.symlink_metadata() {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+                create_folder(root).map_err(fail)?;
+                true
+            }
+            Err(e) => return Err(fail(e)),
+            // B2. Also for a symbolic link, which is no directory.
+            Ok(found) if !found.is_dir() || !vfs::is_empty(root).map_err(fail)? => {
+                let message = "the place of the backup is not an empty directory; name a new one";
+                return Err(Error::new(ErrorKind::Exists, message).with_path(root));
+            }
+            Ok(_) => false,
+        };
+        let files = root.join(FILES);
+        // Of two backups into one empty directory, one fails here.
+        create_folder(&files).map_err(|e| taken(&files, e))?;
+        Ok(DirectoryTarget {
+            root: root.to_owned(),
+            created,
+            folders: vec![files],
+            output: None,
+        })
+    }
+
+    /// Create the folders above a file.
+    fn folders_of(&mut self, path: &Path) -> Result<()> {
+        let Some(folder) = path.parent() else {
+            return Ok(());
+        };
+        if self.folders.iter().any(|known| known == folder) {
+            return Ok(());
+        }
+        self.folders_of(folder)?;
+        create_folder(folder).map_err(|e| taken(folder, e))?;
+        self.folders.push(folder.to_owned());
+        Ok(())
+    }
+}
+
+impl Target for DirectoryTarget {
+    fn staging(&self) -> PathBuf {
+        self.root.join(STAGING)
+    }
+
+    fn begin(&mut self, name: &str, size: Option<u64>) -> Result<()> {
+        let path = name::below(&self.root.join(FILES), name);
+        self.folders_of(&path)?;
+        let mut output = Output::create(&path)?;
+        output.reserve(size.unwrap_or(0))?;
+        self.output = Some(output);
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let output = self.output.as_mut();
+        output.expect("a file was begun").write(bytes)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let output = self.output.take();
+        output.expect("a file was begun").sync()
+    }
+
+    fn seal(&mut self, bytes: &[u8]) -> Result<()> {
+        let parent = self.root.parent().unwrap_or(Path::new("."));
+        let above = [self.root.as_path(), parent];
+        for folder in self.folders.iter().rev().map(PathBuf::as_path).chain(above) {
+            vfs::sync_dir(folder).map_err(|e| Error::io("sync the backup", folder, e))?;
+        }
+        let path = self.root.join(manifest::FILE);
+        let part = path.with_extension("incomplete");
+        let mut output = Output::create(&part)?;
+        output.write(bytes)?;
+        output.sync()?;
+        give_name(&part, &path)
+    }
+
+    fn discard(&mut self) {
+        self.output = None;
+        // What cannot be removed has no manifest and is no backup (B1).
+        let part = self.root.join(manifest::FILE).with_extension("incomplete");
+        let _ = fs::remove_file(part);
+        let _ = fs::remove_dir_all(self.root.join(STAGING));
+        let _ = fs::remove_dir_all(self.root.join(FILES));
+        if self.created {
+            let _ = fs::remove_dir(&self.root);
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Restoring a backup into a new directory.
+//!
+//! - R1. The backup is verified before anything is written, and again while it is copied.
+//! - R2. The directory gets its name when it is complete and durable. A restore that ends early
+//!   leaves a directory `NAME.restoring`, which no engine opens: the identity file of the store,
+//!   without which engines refuse a directory, is written last.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use kv::identity::{self, Identity};
+use kv::{Error, ErrorKind, Flow, Progress, Result};
+use vfs::DirLock;
+
+use crate::directory::create_folder;
+use crate::manifest::{FileEntry, Manifest};
+use crate::mark::{self, Mark};
+use crate::name;
+use crate::source::Source;
+use crate::target::Output;
+use crate::verify::{self, Stop, cancelled, read_file};
+
+/// The folder of the store in the directory of an unfinished restore.
+const STORE: &str = "store";
+
+/// Restore `source` to the directory `target`, which is missing or empty. `accept` refuses a store
+/// that cannot be opened. `watch` is called at least once for every 1 MiB, first of the check, then
+/// of the copy. Returns `None` if it cancelled.
+///
+/// # Errors
+/// `Corrupt`, naming the files, for a damaged backup; `Exists` for a target that is not empty;
+/// those of `accept`; `Full`, `Io`.
+pub fn restore(
+    source: &Source,
+    target: &Path,
+    accept: &dyn Fn(&Identity) -> Result<()>,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<Option<Manifest>> {
+    accept(&source.manifest()?.identity)?;
+    let place = Unfinished::locate(target)?;
+    let Some(report) = verify::verify(source, watch)? else {
+        return Ok(None);
+    };
+    if !report.findings.is_empty() {
+        let found: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
+        let message = format!("the backup is damaged: {}", found.join("; "));
+        return Err(Error::corrupt(message).with_path(source.path()));
+    }
+    let lock = place.begin()?;
+    let copied = copy(source, &report.manifest, &place.store(), watch);
+    let done = copied.and_then(|complete| {
+        if complete {
+            place.finish()?;
+        }
+        Ok(complete)
+    });
+    // R2. What is left has no identity file, or is in no place where a server looks.
+    let _ = fs::remove_dir_all(&place.work);
+    drop(lock);
+    done.map(|complete| complete.then_some(report.manifest))
+}
+
+/// The directory of a restore that is not finished.
+struct Unfinished {
+    target: PathBuf,
+    work: PathBuf,
+}
+
+impl Unfinished {
+    /// Check that `target` can be created.
+    fn locate(target: &Path) -> Result<Unfinished> {
+        let fail = |e| Error::io("restore", target, e);
+        let exists = |message: &str| {
+            let error = Error::new(ErrorKind::Exists, message);
+            Err(error.with_path(target))
+        };
+        match target.symlink_metadata() {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(fail(e)),
+            Ok(found) if !found.is_dir() => {
+                return exists("the target exists and is no directory; name a new one");
+            }
+            Ok(_) if !vfs::is_empty(target).map_err(fail)? => {
+                return exists(
+                    "the target is not empty; a restore overwrites nothing, name a new \
+                     directory",
+                );
+            }
+            Ok(found) => {
+                let parent = fs::metadata(target.join("..")).map_err(fail)?;
+                if found.dev() != parent.dev() {
+                    let message = "the target is a mount point; name a new directory below it";
+                    return Err(Error::invalid(message).with_path(target));
+                }
+            }
+        }
+        let Some(name) = target.file_name() else {
+            return Err(Error::invalid("the target has no name").with_path(target));
+        };
+        let parent = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let parent = parent.canonicalize().map_err(fail)?;
+        let mut work = name.to_owned();
+        work.push(".restoring");
+        Ok(Unfinished {
+            target: parent.join(name),
+            work: parent.join(work),
+        })
+    }
+
+    fn store(&self) -> PathBuf {
+        self.work.join(STORE)
+    }
+
+    /// Create the working directory, and remove what a restore that was killed left in it.
+    fn begin(&self) -> Result<DirLock> {
+        let fail = |e| Error::io("restore", &self.work, e);
+        match create_folder(&self.work) {
+            // A symbolic link is none.
+            Err(_)
+                if self
+                    .work
+                    .symlink_metadata()
+                    .is_ok_and(|found| found.is_dir()) => {}
+            created => created.map_err(fail)?,
+        }
+        let lock = DirLock::acquire(&self.work).map_err(|e| {
+            let message = "another restore to this target is running";
+            match e.kind() {
+                io::ErrorKind::WouldBlock => {
+                    Error::new(ErrorKind::Exists, message).with_path(&self.work)
+                }
+                _ => fail(e),
+            }
+        })?;
+        match fs::remove_dir_all(self.store()) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.map_err(fail)?,
+        }
+        create_folder(&self.store()).map_err(fail)?;
+        Ok(lock)
+    }
+
+    /// Give the complete store its name.
+    fn finish(&self) -> Result<()> {
+        let fail = |e: io::Error| Error::io("name the restored store", &self.target, e);
+        // An empty directory of this name is replaced; one that was filled meanwhile is an error.
+        fs::rename(self.store(), &self.target).map_err(fail)?;
+        let parent = self.target.parent().unwrap_or(Path::new("/"));
+        vfs::sync_dir(parent).map_err(fail)
+    }
+}
+
+/// Copy all files into `directory`; returns false if `watch` cancelled.
+fn copy(
+    source: &Source,
+    manifest: &Manifest,
+    directory: &Path,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<bool> {
+    let mut progress = Progress {
+        done_bytes: 0,
+        total_bytes: manifest.files.iter().map(|file| file.size).sum(),
+    };
+    let mut folders = vec![directory.to_owned()];
+    // R2. The identity file is the last one.
+    let (last, files): (Vec<_>, Vec<_>) = manifest
+        .files
+        .iter()
+        .partition(|file| file.path == identity::FILE);
+    if last.is_empty() {
+        let message = format!("the backup has no file {}", identity::FILE);
+        return Err(Error::corrupt(message).with_path(source.path()));
+    }
+    let mut tick = |bytes: usize| {
+        progress.done_bytes += bytes as u64;
+        watch(progress)
+    };
+    for file in files {
+        if !copy_file(source, manifest, file, directory, &mut folders, &mut tick)? {
+            return Ok(false);
+        }
+    }
+    let mut mark = Output::create(&directory.join(mark::FILE))?;
+    mark.write(&Mark::of(manifest).encode())?;
+    mark.sync()?;
+    sync_all(&folders)?;
+    for file in last {
+        if !copy_file(source, manifest, file, directory, &mut folders, &mut tick)? {
+            return Ok(false);
+        }
+    }
+    sync_all(&folders)?;
+    match identity::read(directory)? {
+        Some(found) if found == manifest.identity => Ok(true),
+        _ => {
+            let message = "the identity file of the backup is not that of its manifest";
+            Err(Error::corrupt(message).with_path(source.path()))
+        }
+    }
+}
+
+fn sync_all(folders: &[PathBuf]) -> Result<()> {
+    for folder in folders.iter().rev() {
+        vfs::sync_dir(folder).map_err(|e| Error::io("sync the restored store", folder, e))?;
+    }
+    Ok(())
+}
+
+fn copy_file(
+    source: &Source,
+    manifest: &Manifest,
+    file: &FileEntry,
+    directory: &Path,
+    folders: &mut Vec<PathBuf>,
+    tick: &mut dyn FnMut(usize) -> Flow,
+) -> Result<bool> {
+    let path = name::below(directory, &file.path);
+    let mut missing = Vec::new();
+    for above in path.ancestors().skip(1) {
+        if folders.iter().any(|known| known == above) {
+            break;
+        }
+        missing.push(above.to_owned());
+    }
+    for folder in missing.into_iter().rev() {
+        create_folder(&folder).map_err(|e| Error::io("restore", &folder, e))?;
+        folders.push(folder);
+    }
+    let mut output = Output::create(&path)?;
+    output.reserve(file.size)?;
+    let mut failed = None;
+    let read = read_file(source, manifest.codec, file, &mut |bytes| {
+        if let Err(error) = output.write(bytes) {
+            failed = Some(error);
+            return Err(cancelled());
+        }
+        match tick(bytes.len()) {
+            Flow::Continue => Ok(()),
+            Flow::Cancel => Err(cancelled()),
+        }
+    });
+    match (failed, read) {
+        (Some(error), _) | (None, Err(Stop::Failed(error))) => Err(error),
+        (None, Err(Stop::Cancelled)) => Ok(false),
+        (None, Ok(None)) => output.sync().map(|()| true),
+        // R1. It was right when it was verified.
+        (None, Ok(Some(problem))) => {
+            let message = format!(
+                "the backup changed while it was restored: {}: {problem}",
+                file.path
+            );
+            Err(Error::corrupt(message).with_path(source.path()))
+        }
+    }
+}

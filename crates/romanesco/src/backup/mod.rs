@@ -1,0 +1,70 @@
+//! `romanesco backup`, `verify-backup` and `restore`.
+
+mod local;
+mod progress;
+mod remote;
+mod restore;
+mod verify;
+
+use std::path::PathBuf;
+
+use backup::{ARCHIVE_SUFFIX, Codec, Place};
+use stdx::ByteSize;
+
+pub(crate) use restore::Args as RestoreArgs;
+pub(crate) use verify::Args as VerifyArgs;
+
+/// Back a store up, of a server at work or one that is not open
+#[derive(clap::Args)]
+#[command(after_help = "Example: romanesco backup --uri mongodb://127.0.0.1:27017 /backup/monday")]
+pub(crate) struct Args {
+    /// Address of a server, which writes the backup on its own machine
+    #[arg(
+        long,
+        env = "ROMANESCO_URI",
+        hide_env_values = true,
+        required_unless_present = "dbpath",
+        conflicts_with = "dbpath"
+    )]
+    uri: Option<String>,
+    /// Data directory of a store that no process has open
+    #[arg(long, value_name = "DIR")]
+    dbpath: Option<PathBuf>,
+    /// Compression of the files: none, lz4 or zstd
+    #[arg(long, value_name = "NAME", default_value_t)]
+    compression: Codec,
+    /// Bytes per second that are copied at most, such as 100M
+    #[arg(long, value_name = "SIZE")]
+    throttle: Option<ByteSize>,
+    /// New or empty directory, or a new file whose name ends with .tar
+    place: PathBuf,
+}
+
+impl Args {
+    /// Take the backup.
+    ///
+    /// # Errors
+    /// What failed, for the user.
+    pub(crate) fn run(&self) -> Result<(), String> {
+        // The server has another working directory.
+        let path = std::path::absolute(&self.place)
+            .map_err(|error| format!("{}: {error}", self.place.display()))?;
+        let archive = path.to_string_lossy().ends_with(ARCHIVE_SUFFIX);
+        let place = match archive {
+            true => Place::Archive(path),
+            false => Place::Directory(path),
+        };
+        match (&self.uri, &self.dbpath) {
+            (Some(uri), _) => remote::take(self, uri, &place),
+            (None, Some(dbpath)) => local::take(self, dbpath, &place),
+            (None, None) => Err("name a server by --uri or a data directory by --dbpath".into()),
+        }
+    }
+}
+
+/// Print what a backup holds.
+fn summary(place: &Place, files: u64, bytes: u64, stored: u64) {
+    let path = place.path().display();
+    let (bytes, stored) = (ByteSize(bytes), ByteSize(stored));
+    say!("{path}: {files} files, {bytes} of data in {stored}");
+}

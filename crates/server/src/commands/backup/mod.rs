@@ -1,0 +1,146 @@
+//! `createBackup`: a backup of the store at work, into a directory or an archive of this machine.
+//!
+//! The command is Percona Server's, with `compression` and `throttle` added. It takes turns on the
+//! processors like other long operations, and ends when it is killed or its client is gone; what it
+//! wrote is then removed. Writes wait only for the cut (see `Engine::backup_to`).
+
+mod place;
+
+use std::time::Duration;
+
+use backup::{Clock, Codec, Facts, Manifest, Monotonic, OperationTime, Place, Throttle};
+use kv::{ErrorKind, Flow, Progress};
+use query::{Code, Error, Result, meter};
+use wire::Builder;
+
+use crate::access::Privilege;
+use crate::command::{ABANDON, ADMIN, Lane};
+use crate::long::long;
+use crate::request::Call;
+use crate::row::Row;
+use crate::version::ROMANESCO;
+
+pub(super) const ROWS: &[Row] = &[Row::new(
+    "createBackup",
+    create,
+    "Back the store up to a directory or an archive on the server's machine",
+)
+.lane(Lane::Storage)
+.flags(ADMIN | ABANDON)
+.fields(&["backupDir", "archive", "compression", "throttle"])
+.privilege(Privilege::Cluster("startBackup"))];
+
+/// How `currentOp` describes it.
+const STAGE: &str = "Backup: copying files";
+
+/// The name in the store's properties of its identifier.
+const STORE_ID: &str = crate::store_id::PROPERTY;
+
+/// The clock of the throttle: a wait holds no time slice.
+#[derive(Default)]
+struct Resting(Monotonic);
+
+impl Clock for Resting {
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        meter::rest();
+        self.0.sleep(duration);
+    }
+}
+
+fn create(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
+    let arguments = call.arguments();
+    let codec = arguments.string("compression")?.unwrap_or("none");
+    let codec: Codec = codec.parse().map_err(Error::bad_value)?;
+    let throttle = match arguments.long("throttle")? {
+        None => None,
+        Some(rate) => match u64::try_from(rate) {
+            Ok(rate @ 1..) => Some(Throttle::new(rate, Box::new(Resting::default()))),
+            _ => {
+                let message = "throttle is a number of bytes per second, at least 1";
+                return Err(Error::bad_value(message));
+            }
+        },
+    };
+    let place = place::asked(arguments, &call.server.config)?;
+    let Some(_alone) = call.server.backing_up.try_lock_for(Duration::ZERO) else {
+        let message = "another backup is being taken; wait for it or end it with killOp";
+        return Err(Error::new(Code::CONFLICTING_OPERATION_IN_PROGRESS, message));
+    };
+    let manifest = take(call, &place, codec, throttle)?;
+    describe(&place, &manifest, reply);
+    Ok(())
+}
+
+fn take(
+    call: &Call<'_>,
+    place: &Place,
+    codec: Codec,
+    throttle: Option<Throttle>,
+) -> Result<Manifest> {
+    let store = &call.server.store;
+    let facts = Facts {
+        product: ROMANESCO.to_owned(),
+        store: store
+            .property(STORE_ID)?
+            .map(|id| crate::store_id::text(&id)),
+        operation_time: store.oplog_visible().map(|time| OperationTime {
+            seconds: time.time,
+            increment: time.increment,
+        }),
+    };
+    let mut stopped = None;
+    let mut before = 0;
+    let mut watch = |progress: Progress| {
+        call.examined
+            .set_stage(STAGE, progress.done_bytes, progress.total_bytes);
+        let bytes = usize::try_from(progress.done_bytes - before).unwrap_or(usize::MAX);
+        before = progress.done_bytes;
+        match call.op().check().and_then(|()| meter::read(bytes)) {
+            Ok(()) => Flow::Continue,
+            Err(error) => {
+                stopped = Some(error);
+                Flow::Cancel
+            }
+        }
+    };
+    let taken = backup::take(store.engine(), place, codec, throttle, facts, &mut watch);
+    match (taken, stopped) {
+        (Ok(Some(manifest)), _) => Ok(manifest),
+        (_, Some(stopped)) => Err(stopped),
+        (Ok(None), None) => Err(Error::new(Code::INTERRUPTED, "the backup was cancelled")),
+        (Err(error), None) => Err(failure(&error)),
+    }
+}
+
+/// The client error for an error of a backup.
+fn failure(error: &kv::Error) -> Error {
+    let code = match error.kind() {
+        ErrorKind::Exists | ErrorKind::Invalid => Code::BAD_VALUE,
+        ErrorKind::NotFound => Code::NON_EXISTENT_PATH,
+        ErrorKind::Full => Code::OUT_OF_DISK_SPACE,
+        ErrorKind::Unsupported => Code::COMMAND_NOT_SUPPORTED,
+        ErrorKind::Closed => Code::INTERRUPTED_AT_SHUTDOWN,
+        _ => Code::OPERATION_FAILED,
+    };
+    Error::new(code, format!("the backup failed: {error}"))
+}
+
+/// The reply: what was written.
+fn describe(place: &Place, manifest: &Manifest, reply: &mut Builder) {
+    let sum = |size: fn(&backup::FileEntry) -> u64| {
+        let sizes = manifest.files.iter().map(size);
+        long(sizes.sum::<u64>())
+    };
+    reply.open_document("backup");
+    reply.string("path", &place.path().to_string_lossy());
+    reply.string("engine", &manifest.engine);
+    reply.string("compression", &manifest.codec.to_string());
+    reply.long("files", long(manifest.files.len()));
+    reply.long("bytes", sum(|file| file.size));
+    reply.long("storedBytes", sum(|file| file.stored_size));
+    reply.close();
+}

@@ -1,0 +1,147 @@
+//! Where a client may have a backup written.
+//!
+//! A user with this privilege must gain no other: not to change files of the server, nor to read
+//! the backup as another user of the machine.
+//!
+//! - L1. The place is an absolute path without `..`. Its parent exists, and its symbolic links are
+//!   resolved before the path is judged.
+//! - L2. It is outside of the data directory, does not contain it, and is below `backup.rootDir` if
+//!   that is set.
+//! - L3. Only new files are created, under names that are fixed or end with `.tar`, readable by the
+//!   server's user alone (the crate `backup` keeps this).
+
+use std::path::{Component, Path, PathBuf};
+
+use backup::{ARCHIVE_SUFFIX, Place};
+use query::{Code, Error, Result};
+
+use crate::arguments::Arguments;
+use crate::config::Config;
+
+/// The place that the arguments name.
+///
+/// # Errors
+/// `BadValue` for a place that is not allowed; `NonExistentPath` for one without a parent.
+pub(super) fn asked(arguments: &Arguments<'_>, config: &Config) -> Result<Place> {
+    let directory = arguments.string("backupDir")?;
+    let archive = arguments.string("archive")?;
+    let root = config.backup_root.as_deref();
+    let checked = |path: &str| allowed(Path::new(path), &config.db_path, root);
+    match (directory, archive) {
+        (Some(path), None) => Ok(Place::Directory(checked(path)?)),
+        (None, Some(path)) if path.ends_with(ARCHIVE_SUFFIX) => Ok(Place::Archive(checked(path)?)),
+        (None, Some(_)) => Err(refused("the name of an archive must end with .tar")),
+        _ => Err(refused("createBackup needs either backupDir or archive")),
+    }
+}
+
+fn refused(message: impl Into<String>) -> Error {
+    Error::bad_value(message)
+}
+
+/// Check a place (L1, L2); returns it with the links of its parent resolved.
+fn allowed(path: &Path, db_path: &Path, root: Option<&Path>) -> Result<PathBuf> {
+    if !path.is_absolute() {
+        // Percona Server's words.
+        return Err(refused("Destination path must be absolute"));
+    }
+    // `components` leaves out what changes nothing, such as `.` and a slash at the end.
+    let above = path.components().any(|part| part == Component::ParentDir);
+    let (Some(parent), Some(name), false) = (path.parent(), path.file_name(), above) else {
+        return Err(refused(
+            "Destination path must name a file or directory, without ..",
+        ));
+    };
+    let parent = parent.canonicalize().map_err(|error| {
+        let message = format!("the parent directory {}: {error}", parent.display());
+        Error::new(Code::NON_EXISTENT_PATH, message)
+    })?;
+    let path = parent.join(name);
+    // An engine in memory may have no directory.
+    let data = db_path
+        .canonicalize()
+        .unwrap_or_else(|_| db_path.to_owned());
+    if path.starts_with(&data) || data.starts_with(&path) {
+        let message = "Destination path must be outside of the data directory (storage.dbPath)";
+        return Err(refused(message));
+    }
+    if let Some(root) = root {
+        let real = root.canonicalize().map_err(|error| {
+            let message = format!("backup.rootDir {}: {error}", root.display());
+            Error::new(Code::NON_EXISTENT_PATH, message)
+        })?;
+        if !path.starts_with(&real) || path == real {
+            let root = root.display();
+            let message = format!("Destination path must be below {root} (backup.rootDir)");
+            return Err(refused(message));
+        }
+    }
+    Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn places_are_outside_of_the_data_and_below_the_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["db/inner", "root/in", "other"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        symlink(at("db"), at("root/link")).unwrap();
+        symlink(at("other"), at("root/out")).unwrap();
+        symlink(at("root/in"), at("other/in")).unwrap();
+        let (db, root) = (at("db"), at("root"));
+        let code = |name: &str, root: Option<&Path>| {
+            let checked = allowed(&at(name), &db, root);
+            checked.err().map_or(Code::OK, |error| error.code)
+        };
+        let bad = Code::BAD_VALUE;
+        for (name, expected) in [
+            ("other/new", Code::OK),
+            ("other/./new/", Code::OK),
+            ("other", Code::OK),
+            ("dbx", Code::OK),
+            // L2.
+            ("db", bad),
+            ("db/new", bad),
+            ("db/inner/new", bad),
+            ("root/link/new", bad),
+            ("root/link/inner/new", bad),
+            // L1.
+            ("other/../db/new", bad),
+            ("other/..", bad),
+            ("missing/new", Code::NON_EXISTENT_PATH),
+        ] {
+            assert_eq!(code(name, None), expected, "L1, L2: {name}");
+        }
+        let parent = folder.path().canonicalize().unwrap();
+        assert!(
+            allowed(&parent, &db, None).is_err(),
+            "L2: it contains the data"
+        );
+        assert!(allowed(Path::new("/"), &db, None).is_err());
+        for relative in ["", "new", "./new", "../new"] {
+            let error = allowed(Path::new(relative), &db, None).unwrap_err();
+            assert_eq!(error.message, "Destination path must be absolute");
+        }
+        for (name, expected) in [
+            ("root/new", Code::OK),
+            ("root/in/new", Code::OK),
+            ("other/in/new", Code::OK),
+            ("root", bad),
+            ("other/new", bad),
+            ("root/out/new", bad),
+            ("rootx", bad),
+        ] {
+            assert_eq!(code(name, Some(&root)), expected, "L2: {name}");
+        }
+        let missing = at("missing");
+        assert_eq!(code("other/new", Some(&missing)), Code::NON_EXISTENT_PATH);
+    }
+}
