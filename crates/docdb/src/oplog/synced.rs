@@ -56,3 +56,56 @@ impl Synced {
         segment::number(until) <= self.until.load(Ordering::Acquire)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use query::{Code, Error};
+
+    use super::*;
+
+    fn at(increment: u32) -> Timestamp {
+        Timestamp { time: 1, increment }
+    }
+
+    /// D1.
+    #[test]
+    fn a_sync_counts_for_what_was_visible_when_it_began() {
+        let synced = Synced::default();
+        let never = || -> Result<Timestamp> { panic!("nothing is to be synced") };
+        let failing = || Err(Error::new(Code::INTERNAL_ERROR, "no disk"));
+        synced.reach(at(5), failing).unwrap_err();
+        synced.reach(at(5), || Ok(at(6))).unwrap();
+        synced.reach(at(6), never).unwrap();
+        synced.reach(at(7), failing).unwrap_err();
+        // One that began before does not take it back.
+        synced.note(at(2));
+        synced.reach(at(6), never).unwrap();
+    }
+
+    /// D2: callers that wait for a sync are answered by the next one together.
+    #[test]
+    fn those_who_wait_share_a_sync() {
+        let synced = Arc::new(Synced::default());
+        let count = Arc::new(AtomicU64::new(0));
+        let leads = synced.leads.lock();
+        let caller = |_| {
+            let (synced, count) = (Arc::clone(&synced), Arc::clone(&count));
+            let body = move || {
+                let sync = || {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    Ok(at(9))
+                };
+                synced.reach(at(9), sync).unwrap();
+            };
+            stdx::sync::spawn("caller", body).unwrap()
+        };
+        let threads: Vec<_> = (0..8).map(caller).collect();
+        drop(leads);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(count.load(Ordering::Relaxed), 1);
+    }
+}
