@@ -124,6 +124,12 @@ impl Store {
         let Some((cursor, documents, ended)) = done else {
             return Ok(None);
         };
+        if request.tailable
+            && !documents.is_empty()
+            && let Some(collection) = &was
+        {
+            self.confirm(collection)?;
+        }
         let id = if ended {
             0
         } else {
