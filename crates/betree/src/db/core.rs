@@ -30,7 +30,7 @@ use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
 use crate::work::{
-    Ceiling, Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Refused, Sharing, Timers,
+    Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Refused, Sharing, Timers,
 };
 
 /// The name of the data file.
@@ -77,7 +77,6 @@ pub(crate) struct Core {
     pub(crate) wake: Wake,
     pub(crate) timers: Timers,
     pub(crate) refused: Refused,
-    pub(crate) ceiling: Ceiling,
     pub(crate) tuning: Tuning,
     next_run: AtomicU64,
 }
@@ -126,7 +125,6 @@ impl Core {
             wake: Wake::default(),
             timers: Timers::default(),
             refused: Refused::default(),
-            ceiling: Ceiling::default(),
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,

@@ -175,6 +175,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     let last = core.checkpoints.superblock();
     let _ = checkpoint::keep_reserve(&*core.file, &path, &core.space, &last);
     core.log = open_log(&core, store, log_from)?;
+    core.keep_replayed()?;
     Ok(core)
 }
 
