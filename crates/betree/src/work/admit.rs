@@ -239,7 +239,7 @@ impl Core {
 
     /// Flush what is buffered: tombstones free what they hide only when they are merged. For puts,
     /// which may be tried again and again on a disk that stays full, not more often than
-    /// [`PATIENCE`]. When that is of no use, background work is told to merge what frees space.
+    /// [`PATIENCE`]. When that is of no use, background work merges what frees space.
     fn make_way_by_flush(&self, ask: &Ask) -> Result<bool> {
         let may = ask.deletes || due(&self.timers.pressed, self.vfs.now(), PATIENCE);
         if may && self.flush_for_space()? {
