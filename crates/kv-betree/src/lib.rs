@@ -28,7 +28,9 @@ pub fn open_with(
     options: &EngineOptions,
 ) -> Result<Box<dyn Engine>> {
     factory::Betree.check_own(options)?;
-    engine::open(vfs, directory, settings::read(options)?)
+    let master = settings::master(options)?;
+    let options = settings::read(options)?.with_encryption(master);
+    engine::open(vfs, directory, options)
 }
 
 /// The factory of this engine.

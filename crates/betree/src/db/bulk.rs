@@ -137,8 +137,15 @@ impl Core {
         let held_off = self.log.is_none().then(|| self.checkpoints.hold());
         let turn = Turn::take(self);
         self.health.check_writable()?;
-        self.check_room(ask)?;
+        if !ask.may_be_more() {
+            self.check_room(ask)?;
+        }
         check(turn.last)?;
+        if ask.may_be_more() {
+            // Before any of it is in the log.
+            self.measure(changes, ask)?;
+            self.check_room(ask)?;
+        }
         let (chunks, position) = self.log_chunks(changes, ask, turn.last)?;
         if self.log.is_none() {
             // Nothing was logged, and how much it is was not known before.
@@ -155,6 +162,24 @@ impl Core {
         drop(turn);
         drop(held_off);
         self.make_durable(position, durability)
+    }
+
+    /// Find out how much `changes` are, and how many buckets they go to if that matters.
+    fn measure(&self, changes: &dyn Changes, ask: &Ask) -> Result<()> {
+        let (mut bytes, mut buckets) = (0, 0);
+        Chunks::each(changes, self.tuning.chunk, &mut |batch, _| {
+            bytes += batch.payload().len();
+            if ask.is_alone() {
+                // One that two chunks go to counts twice.
+                buckets += Plan::new(self, batch.ops(), batch.len())?.buckets();
+            }
+            Ok(())
+        })?;
+        ask.is_really(bytes);
+        if ask.is_alone() {
+            ask.touches(buckets);
+        }
+        Ok(())
     }
 
     /// Log all chunks; returns their number and the position of the last.

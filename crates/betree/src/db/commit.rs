@@ -52,7 +52,10 @@ impl Core {
             return self.commit(batch, durability, &mut |_| Ok(())).map(|_| ());
         }
         check_sizes(batch)?;
-        let ask = Ask::new(batch.payload().len(), mostly_deletes(batch));
+        let ask = match batch.counts().range_deletes {
+            0 => Ask::new(batch.payload().len(), mostly_deletes(batch)),
+            _ => Ask::at_least(batch.payload().len(), mostly_deletes(batch)),
+        };
         self.wait_for_room(batch.payload().len(), mostly_deletes(batch))?;
         // What fails for lack of space has failed before anything was applied.
         self.with_room(&ask, || {
@@ -84,10 +87,13 @@ impl Core {
         let (seq, position) = self.with_room(&ask, || {
             let mut committer = self.committer();
             self.health.check_writable()?;
-            self.check_room(&ask)?;
             if !plan.is_current(self)? && !planted(Plant::StalePlan) {
                 plan = Plan::new(self, batch.ops(), batch.len())?;
             }
+            if ask.is_alone() {
+                ask.touches(plan.buckets());
+            }
+            self.check_room(&ask)?;
             check(&committer)?;
             let position = self.enter(&mut committer, batch, &plan)?;
             Ok((committer.last, position))

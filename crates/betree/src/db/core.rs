@@ -6,7 +6,7 @@
 //! are leaves: nothing is locked under them. No lock but the checkpoint's and the turn is held
 //! across input or output; the log has its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,13 +22,15 @@ use super::memory::Memory;
 use super::recent::Recent;
 use super::snapshots::{Horizon, Snapshots};
 use super::tuning::Tuning;
+use crate::checkpoint::DataFile;
+use crate::keys::Keys;
 use crate::log::Log;
 use crate::options::Options;
 use crate::run::RunStore;
 use crate::space::Space;
 use crate::types::{RunId, Seq};
 use crate::work::{
-    Ceiling, Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Refused, Sharing, Timers,
+    Checkpoints, Crowd, FlushQueue, Fullest, Merges, Pinned, Refused, Sharing, Timers,
 };
 
 /// The name of the data file.
@@ -47,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
+    /// The keys of an encrypted store.
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The data file, behind `gate`.
     pub(crate) file: Arc<dyn File>,
     pub(crate) gate: Arc<Gate>,
@@ -73,7 +77,6 @@ pub(crate) struct Core {
     pub(crate) wake: Wake,
     pub(crate) timers: Timers,
     pub(crate) refused: Refused,
-    pub(crate) ceiling: Ceiling,
     pub(crate) tuning: Tuning,
     next_run: AtomicU64,
 }
@@ -83,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The data file.
     pub(crate) gate: Arc<Gate>,
     pub(crate) space: Arc<Space>,
@@ -121,10 +125,10 @@ impl Core {
             wake: Wake::default(),
             timers: Timers::default(),
             refused: Refused::default(),
-            ceiling: Ceiling::default(),
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,
+            keys: parts.keys,
             file: Arc::<Gate>::clone(&parts.gate),
             gate: parts.gate,
             space: parts.space,
@@ -151,6 +155,15 @@ impl Core {
     /// The versions that flushes and merges must currently keep.
     pub(crate) fn horizon(&self) -> Horizon {
         self.snapshots.horizon(self.vfs.now())
+    }
+
+    /// The data file at `path`, as checkpoints see it.
+    pub(crate) fn data_file<'a>(&'a self, path: &'a Path) -> DataFile<'a> {
+        DataFile {
+            file: &*self.file,
+            path,
+            keys: self.keys.as_deref(),
+        }
     }
 
     /// The data file.

@@ -1,6 +1,7 @@
 //! Where the operations of a commit go: worked out before the commit lock is taken, checked under
 //! it. Operations are grouped by bucket, so that each buffer is locked once for each commit.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::core::Core;
@@ -65,6 +66,12 @@ impl<'b> Plan<'b> {
         }
         plan.group();
         Ok(plan)
+    }
+
+    /// Number of buckets that it writes to.
+    pub(crate) fn buckets(&self) -> usize {
+        let slots: BTreeSet<u32> = self.steps.iter().map(|step| step.slot).collect();
+        slots.len()
     }
 
     /// The index of the target for `tree`; most operations have the same target as the previous

@@ -5,9 +5,11 @@
 //! recovery uses. Each opening on a full disk takes at least one; they are made again, or come back
 //! as segments are released, with the next checkpoint that finds space.
 //!
-//! A running log on a full disk may use a few more of them, so that deletes can be logged until the
+//! A running log on a full disk may use more of them, so that commits can be logged until the
 //! segments before are released: without that a log whose only segment is full could not continue.
-//! Released segments of their length fill the reserve up first.
+//! Deletes may use all but one: without them nothing becomes better. What was used comes back,
+//! because released segments of that length fill the reserve up, after one spare segment with which
+//! a log of such segments can continue without it.
 //!
 //! - I1. Files of the reserve are spares like others after a crash: recovery knows them by length.
 
@@ -16,13 +18,20 @@ use crate::error::{Error, ErrorKind, Result};
 use super::format::BLOCK;
 use super::options::LogOptions;
 use super::segment::{Place, Segment, Spare, spare_path};
+use super::state::State;
 use super::{Log, sites};
 
 /// How many openings in a row may find the disk full.
 const OPENINGS: usize = 4;
 
-/// Files of the reserve: those for openings, one that any commit may use, and one for deletes.
-pub(super) const FILES: usize = OPENINGS + 2;
+/// How many files of the reserve any commit may use.
+const FOR_ALL: usize = 2;
+
+/// How many deletes leave.
+const LEAST: usize = 1;
+
+/// Files of the reserve.
+pub(super) const FILES: usize = OPENINGS + FOR_ALL;
 
 /// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies.
 const SIZE: u64 = 1 << 20;
@@ -59,9 +68,9 @@ impl Log {
         }
     }
 
-    /// Make the next segment from a file of the reserve, for a record of about `bytes`. False if
-    /// the record does not fit, or if there are no more than openings need, and without `deletes`
-    /// one.
+    /// Make the next segment from a file of the reserve, for a record of about `bytes`, unless
+    /// there is one. False if the record does not fit, or if there are no more files than openings
+    /// need; with `deletes`, one opening.
     ///
     /// # Errors
     /// As making a segment; `Closed`.
@@ -72,8 +81,13 @@ impl Log {
             self.moved.wait(&mut state);
             state.check()?;
         }
-        let least = OPENINGS + usize::from(!deletes);
-        let fits = bytes + 4 * BLOCK <= self.options.reserve();
+        let needed = bytes.saturating_add(4 * BLOCK);
+        if state.ahead.front().is_some_and(|next| needed <= next.size) {
+            // Another thread was faster.
+            return Ok(true);
+        }
+        let least = if deletes { LEAST } else { OPENINGS };
+        let fits = state.ahead.is_empty() && needed <= self.options.reserve();
         if !fits || state.reserve.len() <= least {
             return Ok(false);
         }
@@ -84,9 +98,17 @@ impl Log {
         Ok(true)
     }
 
-    /// Whether a released segment of `size` bytes belongs to the reserve, which has `files`.
-    pub(super) fn lacks_reserve(&self, files: usize, size: u64) -> bool {
+    /// Whether a file of `size` bytes completes the reserve, which has `files`.
+    pub(super) fn is_of_reserve(&self, files: usize, size: u64) -> bool {
         files < FILES && size == self.options.reserve()
+    }
+
+    /// Whether a released segment of `size` bytes belongs to the reserve: the first one with which
+    /// the log could continue becomes a spare segment instead.
+    pub(super) fn lacks_reserve(&self, state: &State, size: u64) -> bool {
+        let files = state.reserve.len();
+        let continues = state.spares.is_empty() && size == state.usual;
+        self.is_of_reserve(files, size) && (files < LEAST || !continues)
     }
 }
 

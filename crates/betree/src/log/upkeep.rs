@@ -12,7 +12,7 @@ use crate::types::Seq;
 
 use super::Log;
 use super::format::BLOCK;
-use super::segment::{Place, Segment, Spare, segment_path};
+use super::segment::{Segment, Spare, segment_path};
 use super::state::{HURRY, State};
 
 /// Number of spare segments kept for reuse: as many as a checkpoint releases at once with default
@@ -46,7 +46,7 @@ impl Log {
             state.released = gone
                 .last
                 .map_or(state.released, |last| last.max(state.released));
-            let reserved = self.lacks_reserve(state.reserve.len(), gone.size);
+            let reserved = self.lacks_reserve(&state, gone.size);
             let keep = gone.size <= state.usual && state.spares.len() < SPARES;
             drop(state);
             if reserved {
@@ -155,7 +155,7 @@ impl Log {
         let made = if large && state.active.is_empty() {
             self.prepare(&mut state, self.options.first, ahead)
         } else {
-            MutexGuard::unlocked(&mut state, || remove_all(&self.place(), &ahead))
+            MutexGuard::unlocked(&mut state, || self.clear_away(&ahead))
         };
         // Other threads may have begun to append and to write.
         let still = state.active.is_empty() && !state.writing && state.sealed.is_empty();
@@ -233,9 +233,8 @@ impl Log {
         let zeros = state.syncs_matter();
         state.preparing = true;
         let made = MutexGuard::unlocked(state, || {
-            let place = self.place();
-            remove_all(&place, short)?;
-            place.prepare(number, size, spare, zeros)
+            self.clear_away(short)?;
+            self.place().prepare(number, size, spare, zeros)
         });
         state.preparing = false;
         let made = made.map(|segment| state.ahead.push_back(Arc::new(segment)));
@@ -247,11 +246,20 @@ impl Log {
         }
         made
     }
-}
 
-/// Remove segments that were created ahead and are empty.
-fn remove_all(place: &Place<'_>, segments: &VecDeque<Arc<Segment>>) -> Result<()> {
-    segments.iter().try_for_each(|s| place.remove(&s.path))
+    /// Remove segments that were created ahead and are empty; those drawn from the reserve go back.
+    fn clear_away(&self, segments: &VecDeque<Arc<Segment>>) -> Result<()> {
+        for segment in segments {
+            let files = self.state.lock().reserve.len();
+            if self.is_of_reserve(files, segment.size) {
+                let spare = self.place().recycle(segment.number, segment.size)?;
+                self.state.lock().reserve.push(spare);
+            } else {
+                self.place().remove(&segment.path)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Whether a segment should be created ahead: one when an eighth of the active segment is used, two

@@ -45,6 +45,7 @@
 //! that change the file's length (`grow`, `set_reserve`, `cut`), and held across that I/O: of two
 //! that ran at once, one could count as granted what the other has cut.
 
+mod ceiling;
 mod holes;
 mod lowest;
 mod pending;
@@ -58,6 +59,7 @@ use std::io;
 
 use stdx::sync::Mutex;
 
+use self::ceiling::Ceiling;
 use self::holes::Holes;
 use self::pending::Pending;
 pub(crate) use self::rebuild::Owner;
@@ -88,6 +90,8 @@ pub(crate) struct Space {
     /// Held while the file's length changes.
     length: Mutex<()>,
     state: Mutex<State>,
+    /// Raised under `state`.
+    ceiling: Ceiling,
 }
 
 #[derive(Debug)]
@@ -125,6 +129,7 @@ impl Space {
                 kept: 0,
                 epoch: Epoch(1),
             }),
+            ceiling: Ceiling::default(),
         }
     }
 
@@ -138,7 +143,15 @@ impl Space {
     /// The same for a checkpoint: what the file system has granted goes first, then the reserve,
     /// and only a request longer than that grows the file.
     pub(crate) fn allocate_reserved(&self, len: u64) -> Extent {
-        self.change(|state| state.allocate_reserved(round_up(len)))
+        self.change(|state| {
+            let kept = state.kept;
+            let extent = state.allocate_reserved(round_up(len));
+            if state.kept < kept {
+                // The image has outgrown its reserve, and goes first: commits must ask again.
+                self.ceiling.forget();
+            }
+            extent
+        })
     }
 
     /// Free extents, or whole units of them, that no image has ever referred to.

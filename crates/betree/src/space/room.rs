@@ -19,7 +19,7 @@
 
 use std::io;
 
-use super::{Space, State, round_up};
+use super::{Ceiling, Space, State, round_up};
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
@@ -54,11 +54,11 @@ impl Space {
     }
 
     /// Keep `kept` bytes of the room for flushes, in place of those kept so far, if the room has
-    /// `margin` bytes beyond them.
+    /// `margin` bytes beyond them: that suffices for `ceiling` buffered bytes.
     ///
     /// # Errors
     /// The length that the file must have for it; nothing has changed then.
-    pub(crate) fn keep(&self, kept: u64, margin: u64) -> Result<(), u64> {
+    pub(crate) fn keep(&self, kept: u64, margin: u64, ceiling: usize) -> Result<(), u64> {
         let kept = round_up(kept);
         self.change(|state| {
             let least = kept.saturating_add(round_up(margin));
@@ -67,13 +67,29 @@ impl Space {
                 return Err(state.length_for(least - room));
             }
             state.kept = kept;
+            self.ceiling.raise(ceiling);
             Ok(())
         })
     }
 
-    /// Keep `bytes` less for flushes.
+    /// Keep `kept` bytes, or all the room there is if that is less: it is not known for how much
+    /// that suffices.
+    pub(crate) fn keep_what_there_is(&self, kept: u64) {
+        self.change(|state| {
+            state.kept = round_up(kept).min(state.room() / UNIT * UNIT);
+            self.ceiling.forget();
+        });
+    }
+
+    /// Keep `bytes`, rounded down to whole units, less for flushes.
     pub(crate) fn keep_less(&self, bytes: u64) {
-        self.change(|state| state.kept = state.kept.saturating_sub(bytes));
+        let units = bytes / UNIT * UNIT;
+        self.change(|state| state.kept = state.kept.saturating_sub(units));
+    }
+
+    /// For how many buffered bytes that suffices.
+    pub(crate) fn ceiling(&self) -> &Ceiling {
+        &self.ceiling
     }
 
     /// Free extents as [`Space::discard`], which were taken for `purpose`.

@@ -338,9 +338,9 @@ fn what_is_kept_for_flushes_is_left_by_others() {
     let space = Space::new(START);
     let all = START + 20 * UNIT;
     space.back(all, |_, _| Ok(())).unwrap();
-    assert_eq!(space.keep(16 * UNIT, 5 * UNIT), Err(all + UNIT));
+    assert_eq!(space.keep(16 * UNIT, 5 * UNIT, 100), Err(all + UNIT));
     assert_eq!(space.kept(), 0);
-    space.keep(16 * UNIT - 100, 4 * UNIT).unwrap();
+    space.keep(16 * UNIT - 100, 4 * UNIT, 100).unwrap();
     assert_eq!(space.kept(), 16 * UNIT, "whole units");
 
     let other = |units| space.take(Purpose::Other, units * UNIT);
@@ -365,6 +365,20 @@ fn what_is_kept_for_flushes_is_left_by_others() {
 }
 
 #[test]
+fn an_image_that_outgrows_its_reserve_lets_commits_ask_again() {
+    let space = Space::new(START);
+    space.back(START + 8 * UNIT, |_, _| Ok(())).unwrap();
+    space.set_reserve(UNIT, |_, _| Ok(())).unwrap();
+    space.keep(6 * UNIT, UNIT, 100).unwrap();
+    space.allocate_reserved(UNIT);
+    assert_eq!(space.kept(), 6 * UNIT, "the rest goes first");
+    assert_eq!(space.ceiling().get(), 100);
+    space.allocate_reserved(3 * UNIT);
+    assert!(space.kept() < 6 * UNIT);
+    assert_eq!(space.ceiling().get(), 0, "it does not suffice any more");
+}
+
+#[test]
 fn what_is_free_in_pieces_is_given_out_in_pieces() {
     let space = Space::new(START);
     space.back(START + 12 * UNIT, |_, _| Ok(())).unwrap();
@@ -373,7 +387,7 @@ fn what_is_free_in_pieces_is_given_out_in_pieces() {
         .collect();
     assert_eq!(space.take_part(Purpose::Flush, UNIT), None);
     space.discard(&[all[0], all[2]]);
-    space.keep(UNIT, 0).unwrap();
+    space.keep(UNIT, 0, 100).unwrap();
     let long = space.take(Purpose::Other, 5 * UNIT);
     assert_eq!(long, Err(START + 17 * UNIT), "none is that long");
     let first = space.take_part(Purpose::Other, 5 * UNIT);

@@ -52,6 +52,9 @@ pub(crate) struct State {
     /// Whether a merge failed because of damaged bytes: merges are then not retried until the store
     /// is opened again.
     pub(crate) broken: bool,
+    /// A number that grows with each merge that lacked room, if the last one of this bucket did;
+    /// else 0.
+    pub(crate) lacked: u64,
     /// Whether the tree was dropped and has no readers: results of work in progress are then
     /// discarded.
     pub(crate) dropped: bool,
@@ -144,6 +147,7 @@ impl Bucket {
             flushing: false,
             merging: false,
             broken: false,
+            lacked: 0,
             dropped: false,
         };
         Bucket {

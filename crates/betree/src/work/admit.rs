@@ -18,12 +18,13 @@
 //! use a part of the log's reserve.
 //!
 //! What is kept suffices for a flush of as many bytes as the ceiling, in all buckets; both are
-//! raised under the commit lock, where commits look. A commit is tried at most [`TRIES`] times.
+//! raised in one step under the commit lock, where commits look. What takes of the kept room more
+//! than its bytes, or adds buffers, lowers the ceiling. A commit is tried at most [`TRIES`] times.
 
 use std::cell::Cell;
 
-use stdx::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
+use super::room::PATIENCE;
+use super::step::due;
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
@@ -48,16 +49,9 @@ const PER_BUFFER: u64 = UNIT;
 /// Bytes of the margin besides those for the buckets.
 const MARGIN_MIN: u64 = 64 << 10;
 
-/// Part of the used bytes that the margin holds for a merge, at most a bucket.
+/// Part of the used bytes that the margin holds for a merge, at most a bucket and a quarter, which
+/// is how long a base may grow before it is cut.
 const MERGE_PART: u64 = 8;
-
-/// Up to how many buffered bytes room for a flush is kept.
-#[derive(Default)]
-pub(crate) struct Ceiling {
-    bytes: AtomicUsize,
-    /// Whether the last commit that asked for a step found no room for it.
-    low: AtomicBool,
-}
 
 /// What a commit asks for.
 pub(crate) struct Ask {
@@ -66,6 +60,14 @@ pub(crate) struct Ask {
     bytes: Cell<usize>,
     /// Whether it deletes at least as much as it puts.
     deletes: bool,
+    /// Whether it may turn out to be more.
+    more: bool,
+    /// Maximum number of buckets that it writes to, as far as that is known.
+    touches: Cell<u64>,
+    /// Whether it asks for its own buffers only: there is no room for one in each bucket.
+    alone: Cell<bool>,
+    /// The length that the file must have for that, if it must grow.
+    length: Cell<Option<u64>>,
     /// Whether the last attempt was refused for lack of kept room, and not by the log.
     lacked: Cell<bool>,
 }
@@ -86,45 +88,40 @@ impl Ask {
         Ask {
             bytes: Cell::new(bytes),
             deletes,
+            more: false,
+            touches: Cell::new(u64::MAX),
+            alone: Cell::new(false),
+            length: Cell::new(None),
             lacked: Cell::new(false),
         }
+    }
+
+    /// Room for `bytes`, and for what range deletes turn out to be.
+    pub(crate) fn at_least(bytes: usize, deletes: bool) -> Ask {
+        Ask {
+            more: true,
+            ..Ask::new(bytes, deletes)
+        }
+    }
+
+    /// Whether it may turn out to be more than it asked for so far.
+    pub(crate) fn may_be_more(&self) -> bool {
+        self.more
     }
 
     /// It turned out to be `bytes`.
     pub(crate) fn is_really(&self, bytes: usize) {
         self.bytes.set(bytes.max(self.bytes.get()));
     }
-}
 
-impl Ceiling {
-    /// Record that a flush has freed `bytes`.
-    pub(crate) fn lower(&self, bytes: usize) {
-        let less = |ceiling: usize| Some(ceiling.saturating_sub(bytes));
-        let done = self
-            .bytes
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        debug_assert!(done.is_ok(), "it is always changed");
+    /// It writes to at most this many buckets.
+    pub(crate) fn touches(&self, buckets: usize) {
+        self.touches.set(buckets as u64);
     }
 
-    /// Record that what is kept is not known to suffice any more: the next commit counts.
-    pub(crate) fn forget(&self) {
-        self.bytes.store(0, Ordering::Relaxed);
-    }
-
-    fn raise(&self, to: usize) {
-        self.bytes.store(to, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    fn is_low(&self) -> bool {
-        self.low.load(Ordering::Relaxed)
-    }
-
-    fn set_low(&self, low: bool) {
-        self.low.store(low, Ordering::Relaxed);
+    /// Whether the number of buckets that it writes to matters.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.alone.get()
     }
 }
 
@@ -146,7 +143,9 @@ impl Core {
     /// `Full`: [`Core::with_room`] looks for room.
     #[inline]
     pub(crate) fn check_room(&self, ask: &Ask) -> Result<()> {
-        let fits = self.fits(ask) || planted(Plant::CommitsNeedNoRoom);
+        let fits = self.fits(ask)
+            || ask.is_alone() && self.keep_for(ask)
+            || planted(Plant::CommitsNeedNoRoom);
         ask.lacked.set(!fits);
         match fits {
             true => Ok(()),
@@ -156,7 +155,7 @@ impl Core {
 
     #[inline]
     fn fits(&self, ask: &Ask) -> bool {
-        self.with(ask) <= self.ceiling.get()
+        self.with(ask) <= self.space.ceiling().get()
     }
 
     /// About what will be buffered with a commit: twice its bytes, for slots and unused memory, of
@@ -192,11 +191,11 @@ impl Core {
         self.health.check_writable()?;
         // As the attempt found it, under the lock: another commit may have made room since.
         let lacks_room = ask.lacked.replace(false);
-        if lacks_room && self.keep_room(ask)? || self.free_space()? {
+        if lacks_room && (self.keep_room(ask)? || self.may_ask_alone(ask)?) || self.free_space()? {
             return Ok(true);
         }
         if lacks_room {
-            return Ok(ask.deletes && self.flush_for_space()?);
+            return self.make_way_by_flush(ask);
         }
         let Some(log) = &self.log else {
             return Ok(false);
@@ -207,6 +206,50 @@ impl Core {
         log.draw_reserve(ask.bytes.get() as u64, ask.deletes)
     }
 
+    /// Whether a commit that deletes should be tried with room for its own buffers only, or for the
+    /// file to be grown for them: a store of many small buckets may not have room for a buffer in
+    /// each.
+    fn may_ask_alone(&self, ask: &Ask) -> Result<bool> {
+        if !ask.deletes {
+            return Ok(false);
+        }
+        if !ask.alone.replace(true) {
+            return Ok(true);
+        }
+        let Some(length) = ask.length.take() else {
+            return Ok(false);
+        };
+        match self.runs.grow(length) {
+            Err(error) if error.kind() == ErrorKind::Full => Ok(false),
+            grown => grown.map(|()| true),
+        }
+    }
+
+    /// Keep room for one commit, under the commit lock and before it is applied: the next one must
+    /// ask again.
+    #[cold]
+    fn keep_for(&self, ask: &Ask) -> bool {
+        let buffers = self.count_buffers();
+        let more = ask.touches.get().min(buffers.next - buffers.now);
+        let needed = cost(self.with(ask), buffers.now + more);
+        let kept = self.space.keep(needed, self.merge_room(), 0);
+        ask.length.set(kept.err());
+        kept.is_ok()
+    }
+
+    /// Flush what is buffered: tombstones free what they hide only when they are merged. For puts,
+    /// which may be tried again and again on a disk that stays full, not more often than
+    /// [`PATIENCE`]. When that is of no use, background work merges what frees space.
+    fn make_way_by_flush(&self, ask: &Ask) -> Result<bool> {
+        let may = ask.deletes || due(&self.timers.pressed, self.vfs.now(), PATIENCE);
+        if may && self.flush_for_space()? {
+            return Ok(true);
+        }
+        self.refused.commit.note(self.vfs.now());
+        self.wake.work();
+        Ok(false)
+    }
+
     /// Raise the ceiling for a commit, if there is room for a step and the margin, so that the next
     /// ones need not ask; else by what it needs. False if there is no room for that.
     ///
@@ -214,27 +257,23 @@ impl Core {
     /// they may use.
     fn keep_room(&self, ask: &Ask) -> Result<bool> {
         let step = STEP_MIN.max(self.tuning.buffers / STEP_PART);
-        if !ask.deletes || !self.ceiling.is_low() {
+        if !ask.deletes || !self.space.ceiling().is_low() {
             let raised = self.raise_ceiling(ask, step, true)?;
-            self.ceiling.set_low(!raised);
+            self.space.ceiling().set_low(!raised);
             if raised {
+                self.refused.commit.forget();
                 return Ok(true);
             }
         }
-        self.raise_ceiling(ask, 0, !ask.deletes)
+        let raised = self.raise_ceiling(ask, 0, !ask.deletes)?;
+        if raised && !ask.deletes {
+            self.refused.commit.forget();
+        }
+        Ok(raised)
     }
 
     /// Raise it by `step` more than the commit needs, if there is room, and a margin beyond it.
     fn raise_ceiling(&self, ask: &Ask, step: usize, margin: bool) -> Result<bool> {
-        let buffers = self.count_buffers();
-        let merge = self
-            .options
-            .bucket()
-            .min(self.space.used_bytes() / MERGE_PART);
-        let margin = match margin {
-            true => MARGIN_MIN + buffers.buckets * PER_BUFFER + merge,
-            false => 0,
-        };
         for _ in 0..TRIES {
             let missing = {
                 // Not during a bulk commit, which has asked for all that it needs.
@@ -243,12 +282,18 @@ impl Core {
                     // Another commit has raised it.
                     return Ok(true);
                 }
+                // Counted under the lock: what freezes or splits meanwhile would lower nothing.
+                let buffers = self.count_buffers();
+                let margin = match margin {
+                    true => self.margin(&buffers),
+                    false => self.merge_room(),
+                };
                 let ceiling = self.with(ask).saturating_add(step);
-                match self.space.keep(cost(ceiling, buffers.next), margin) {
-                    Ok(()) => {
-                        self.ceiling.raise(ceiling);
-                        return Ok(true);
-                    }
+                match self
+                    .space
+                    .keep(cost(ceiling, buffers.next), margin, ceiling)
+                {
+                    Ok(()) => return Ok(true),
                     Err(length) => length,
                 }
             };
@@ -258,6 +303,40 @@ impl Core {
             }
         }
         Ok(false)
+    }
+
+    /// What puts must find beyond the kept room: a tombstone in each bucket, and a merge.
+    fn margin(&self, buffers: &Buffers) -> u64 {
+        MARGIN_MIN + buffers.buckets * PER_BUFFER + self.merge_room()
+    }
+
+    /// What deletes leave: without room for a merge nothing that they hide would be freed.
+    fn merge_room(&self) -> u64 {
+        let bucket = self.options.bucket() / 4 * 5;
+        bucket.min(self.space.used_bytes() / MERGE_PART)
+    }
+
+    /// Keep room for what a replay has buffered, before merges can take it: all there is, if that
+    /// is less.
+    ///
+    /// # Errors
+    /// The device's, but `Full`.
+    pub(crate) fn keep_replayed(&self) -> Result<()> {
+        let buffered = self.memory.buffered();
+        if buffered == 0 {
+            return Ok(());
+        }
+        let needed = cost(buffered, self.count_buffers().next);
+        while let Err(length) = self.space.keep(needed, 0, buffered) {
+            match self.runs.grow(length) {
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    self.space.keep_what_there_is(needed);
+                    return Ok(());
+                }
+                grown => grown?,
+            }
+        }
+        Ok(())
     }
 
     fn count_buffers(&self) -> Buffers {
@@ -291,32 +370,44 @@ impl Core {
     /// Account for a flush that has written runs of `drawn` bytes for a buffer of `bytes`, under
     /// the commit lock.
     pub(crate) fn settle_room(&self, bytes: usize, drawn: u64) {
-        match flush_bytes(bytes).checked_sub(drawn) {
-            Some(unused) => {
-                self.ceiling.lower(bytes);
-                self.space.keep_less(unused);
-            }
-            // Small runs take what is kept for the next buffers of their buckets.
-            None => self.ceiling.forget(),
-        }
+        let needed = flush_bytes(bytes);
+        // Small runs take what is kept for the next buffers of their buckets.
+        self.lower_ceiling(bytes, drawn.saturating_sub(needed));
+        self.space.keep_less(needed.saturating_sub(drawn));
+    }
+
+    /// Account for `buffers` more buffers than were counted, under the commit lock.
+    pub(crate) fn more_buffers(&self, buffers: usize) {
+        self.lower_ceiling(0, PER_BUFFER.saturating_mul(buffers as u64));
+    }
+
+    /// Lower the ceiling by `bytes`, and by as much as `room` bytes of what is kept suffice for.
+    fn lower_ceiling(&self, bytes: usize, room: u64) {
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        self.space.ceiling().lower(bytes.saturating_add(room));
+    }
+
+    /// Let commits ask again, because what is kept did not suffice for a flush.
+    pub(crate) fn forget_ceiling(&self) {
+        let _committer = self.commit.lock();
+        self.space.ceiling().forget();
     }
 
     /// Keep no more room than a flush of what is buffered now needs: others lack it, and the next
     /// commit asks again. False if no more is kept.
     pub(crate) fn release_excess(&self) -> bool {
-        let needed = self.count_buffers();
         let committer = self.commit.lock();
         if committer.bulk {
             // It has asked for what it will buffer.
             return false;
         }
-        let least = cost(self.memory.buffered(), needed.now);
-        let kept = self.space.kept();
-        if kept <= least {
+        let least = cost(self.memory.buffered(), self.count_buffers().now);
+        let excess = self.space.kept().saturating_sub(least);
+        if excess < UNIT {
             return false;
         }
-        self.ceiling.forget();
-        self.space.keep_less(kept - least);
+        self.space.ceiling().forget();
+        self.space.keep_less(excess);
         true
     }
 }

@@ -32,32 +32,32 @@ impl Core {
     /// # Errors
     /// The device's; the buffer then waits again.
     pub(crate) fn flush_one(&self) -> Result<bool> {
-        let Some(taken) = self.queue.take() else {
+        let Some(mut taken) = self.queue.take() else {
             return Ok(false);
         };
         let start = self.vfs.now();
-        let mut drawn = 0;
-        for bucket in &taken.buckets {
+        for index in 0..taken.buckets.len() {
+            let bucket = taken.buckets.get(index).expect("an index of it");
             match self.flush_into(&taken, bucket) {
-                Ok(bytes) => drawn += bytes,
+                Ok(bytes) => taken.job.drawn += bytes,
                 Err(error) => {
-                    self.ceiling.forget();
+                    self.forget_ceiling();
                     self.queue.put_back(taken);
                     return Err(error);
                 }
             }
         }
         let took = self.vfs.now().saturating_sub(start);
-        self.finish_flush(taken, took, drawn);
+        self.finish_flush(taken, took);
         Ok(true)
     }
 
-    /// End a flush that has written runs of `drawn` bytes of the file.
-    fn finish_flush(&self, taken: Taken, took: Duration, drawn: u64) {
+    /// End a flush that has written all its runs.
+    fn finish_flush(&self, taken: Taken, took: Duration) {
         let drift = if planted(Plant::CounterDrift) { 8 } else { 0 };
         {
             let _committer = self.commit.lock();
-            self.settle_room(taken.job.bytes, drawn);
+            self.settle_room(taken.job.bytes, taken.job.drawn);
             self.memory.flushed(taken.job.bytes - drift, took);
         }
         let (through, bytes) = (taken.job.through, taken.job.bytes);

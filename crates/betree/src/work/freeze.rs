@@ -59,6 +59,7 @@ impl Core {
             hi: bucket.hi.clone(),
             through,
             bytes,
+            drawn: 0,
         })
     }
 

@@ -127,6 +127,8 @@ pub(crate) struct Merges {
     pub(super) empties: Empties,
     /// Commits and their waits at the last check whether the store is idle.
     pub(super) seen: AtomicU64,
+    /// Number of merges that lacked room.
+    lacked: AtomicU64,
 }
 
 impl Merges {
@@ -142,6 +144,7 @@ impl Merges {
             leftovers: Leftovers::new(),
             empties: Empties::new(),
             seen: AtomicU64::new(0),
+            lacked: AtomicU64::new(0),
         }
     }
 
@@ -237,7 +240,7 @@ impl Core {
         }
         match result {
             Err(error) => {
-                self.end_merge(&job.bucket, error.kind() == ErrorKind::Corrupt);
+                self.end_merge(&job.bucket, error.kind());
                 job.give_up();
                 return Err(error);
             }
@@ -266,11 +269,15 @@ impl Core {
         }
     }
 
-    fn end_merge(&self, bucket: &Bucket, broken: bool) {
+    /// End a merge that failed.
+    fn end_merge(&self, bucket: &Bucket, why: ErrorKind) {
         let mut state = bucket.state();
         assert!(state.merging, "what ends was begun");
         state.merging = false;
-        state.broken |= broken;
+        state.broken |= why == ErrorKind::Corrupt;
+        if why == ErrorKind::Full {
+            state.lacked = 1 + self.merges.lacked.fetch_add(1, Ordering::Relaxed);
+        }
         drop(state);
         self.merges.over(1);
     }
@@ -293,7 +300,7 @@ impl Core {
         match self.open_merge(&tree, &bucket, deltas, base) {
             Ok(job) => Ok(Some(job)),
             Err(error) => {
-                self.end_merge(&bucket, error.kind() == ErrorKind::Corrupt);
+                self.end_merge(&bucket, error.kind());
                 Err(error)
             }
         }
@@ -441,6 +448,7 @@ impl Core {
             .cloned()
             .collect();
         state.merging = false;
+        state.lacked = 0;
         self.merges.base_came(&job.outputs);
         let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {

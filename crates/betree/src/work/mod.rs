@@ -4,6 +4,8 @@
 //! none, by the caller of [`crate::Db::step`], so that a simulation decides the order.
 
 mod admit;
+#[cfg(test)]
+mod admit_tests;
 mod checkpoint;
 mod empties;
 mod flush;
@@ -33,7 +35,7 @@ mod threads;
 #[cfg(test)]
 mod wait_tests;
 
-pub(crate) use admit::{Ask, Ceiling};
+pub(crate) use admit::Ask;
 pub(crate) use checkpoint::Checkpoints;
 pub(crate) use freeze::Fullest;
 pub(crate) use merge::Merges;

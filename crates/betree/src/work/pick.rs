@@ -53,6 +53,8 @@ struct Worth {
     forced: bool,
     /// Bytes that it reads.
     bytes: f64,
+    /// When the bucket's merge last lacked room, as a number; 0 if it did not.
+    lacked: u64,
 }
 
 impl Core {
@@ -105,7 +107,8 @@ impl Core {
     }
 
     /// The buckets most worth merging, the best last: as many as one search serves for, at most a
-    /// fraction of all buckets, and together at most a fraction of a bucket's size.
+    /// fraction of all buckets, and together at most a fraction of a bucket's size. Those whose
+    /// merges lacked room come after the others, in turn, so that they do not hide smaller ones.
     fn find_merges(&self, paced: bool) -> Vec<(Arc<Tree>, Arc<Bucket>)> {
         let trees = self.catalog.all();
         let mut all = Vec::new();
@@ -124,7 +127,10 @@ impl Core {
         if !owed && 0 == self.merges.open() {
             self.forgive();
         }
-        all.sort_unstable_by(|(a, ..), (b, ..)| b.score.total_cmp(&a.score));
+        all.sort_unstable_by(|(a, ..), (b, ..)| {
+            let turn = a.lacked.cmp(&b.lacked);
+            turn.then_with(|| b.score.total_cmp(&a.score))
+        });
         all.truncate(all.len().div_ceil(SHARE));
         let mut bytes = 0.0;
         let most = self.options.bucket() as f64 / 4.0;
@@ -186,6 +192,7 @@ impl Core {
             score: score + first,
             forced,
             bytes: all,
+            lacked: state.lacked,
         })
     }
 

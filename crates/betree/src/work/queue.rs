@@ -25,6 +25,8 @@ pub(crate) struct Job {
     pub(crate) through: Seq,
     /// Its memory, as counted when it was frozen.
     pub(crate) bytes: usize,
+    /// Bytes of the file that its runs take, those of earlier attempts included.
+    pub(crate) drawn: u64,
 }
 
 /// A job that a thread has taken, with its marked buckets (I2).

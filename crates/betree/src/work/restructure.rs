@@ -41,10 +41,9 @@ impl Core {
         );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         debug_assert_eq!(state.active.entries(), 0, "all of it is shared");
-        if !state.frozen.is_empty() {
-            // Their flushes write a run for each part.
-            self.ceiling.forget();
-        }
+        // Each part may get a buffer of its own, and flushes of those that are shared write a run
+        // for each part.
+        self.more_buffers((1 + state.frozen.len()) * (parts.len() - 1));
         for run in &state.deltas {
             if planted(Plant::SharingForgotten) {
                 break;

@@ -39,6 +39,8 @@ pub(crate) struct Refusal {
 pub(crate) struct Refused {
     pub(super) flush: Refusal,
     pub(super) checkpoint: Refusal,
+    /// Commits, until puts are let in again: what frees space is then merged as in an idle store.
+    pub(super) commit: Refusal,
 }
 
 impl Refusal {

@@ -35,6 +35,8 @@ pub(crate) struct Timers {
     asked_idle: AtomicU64,
     idle: AtomicU64,
     pub(super) looked: AtomicU64,
+    /// The last flush for a put that found no room.
+    pub(super) pressed: AtomicU64,
     /// The search for the most crowded bucket.
     pub(super) crowd: AtomicU64,
 }
@@ -119,7 +121,8 @@ impl Core {
     }
 
     fn merge_step(&self) -> Result<bool> {
-        let idle = self.idle_for_a_while();
+        // A store whose commits are refused does not look idle while they are tried again.
+        let idle = self.idle_for_a_while() || self.refused.commit.stands();
         let zeal = if idle { Zeal::Idle } else { Zeal::Paced };
         let merged = self.merge_slice(|| self.pick_merge(zeal));
         Ok(self.or_free(merged)? || idle && self.tidy_after_changes())

@@ -17,6 +17,10 @@ const SECRETS: &[&str] = &[
     "speculativeAuthenticate",
 ];
 
+/// The argument whose value is documents to be stored: files that are not encrypted must not have
+/// what encrypted ones do, so only their number is shown.
+const DOCUMENTS: &str = "documents";
+
 /// Whether a command contains a password or a proof of one.
 pub(crate) fn is_secret(commands: &Commands, body: &RawDocument) -> bool {
     let mut names = body.iter().map_while(Result::ok).map(|(name, _)| name);
@@ -51,10 +55,15 @@ fn masked(operation: &Operation) -> Document {
             break;
         }
         let secret = SECRETS.contains(&name);
+        let documents = value.as_array().filter(|_| name == DOCUMENTS);
         let name = brief.name(name);
-        let value = match secret {
-            true => "###".into(),
-            false => brief.value(value, 1),
+        let value = match (secret, documents) {
+            (true, _) => "###".into(),
+            (false, Some(documents)) => {
+                let count = documents.into_iter().count();
+                format!("{count} documents").into()
+            }
+            (false, None) => brief.value(value, 1),
         };
         shown.insert(name, value);
     }

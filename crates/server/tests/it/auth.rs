@@ -601,6 +601,7 @@ fn class(name: &str) -> Option<u8> {
         | "getLog"
         | "logRotate"
         | "rotateCertificates"
+        | "rotateMasterKey"
         | "getParameter"
         | "setParameter"
         | "configureFailPoint"

@@ -7,6 +7,7 @@ mod fault;
 mod group;
 mod order;
 mod place;
+mod sealed;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use stdx::rng::{Rng, mix64};
 use crate::error::Result;
 use crate::types::Seq;
 
-use super::{Log, LogOptions};
+use super::{Log, LogOptions, reserve};
 use disk::Disk;
 
 const STORE: u128 = 0x1234_5678_9ABC_DEF0_0FED_CBA9_8765_4321;
@@ -32,6 +33,7 @@ fn small() -> LogOptions {
         compress: false,
         group_delay: Duration::ZERO,
         direct: false,
+        keys: None,
     }
 }
 
@@ -220,4 +222,74 @@ fn a_creation_that_did_not_finish_is_cleared_and_a_log_with_records_is_not() {
     fill(&log, 1, 1, true);
     let error = create(&disk).err().unwrap();
     assert_eq!(error.kind(), crate::ErrorKind::Exists);
+}
+
+/// A log on a full disk that has written `filled` bytes, with what a checkpoint keeps in reserve.
+fn on_a_full_disk() -> (Disk, Log) {
+    let disk = Disk::default();
+    let log = create(&disk).unwrap();
+    log.keep_reserve();
+    disk.space(Some(0));
+    (disk, log)
+}
+
+/// Append records of `bytes` until there is no space for another.
+fn append_until_full(log: &Log, bytes: usize) {
+    for _ in 0..1000 {
+        match append(log, &vec![1; bytes]) {
+            Ok(_) => {}
+            Err(error) => {
+                assert_eq!(error.kind(), crate::ErrorKind::Full);
+                return;
+            }
+        }
+    }
+    panic!("the disk is not full");
+}
+
+#[test]
+fn a_log_on_a_full_disk_continues_with_what_it_releases() {
+    let (_, log) = on_a_full_disk();
+    let files = || log.state.lock().reserve.len();
+    let mut reserves = Vec::new();
+    for _ in 0..20 {
+        append_until_full(&log, 3000);
+        log.sync().unwrap();
+        log.release_before(Seq(log.appended().0 + 1)).unwrap();
+        reserves.push(files());
+        let continues = append(&log, &[1; 3000]).is_ok();
+        assert!(
+            continues || log.draw_reserve(3000, false).unwrap(),
+            "any commit: {reserves:?}"
+        );
+    }
+    assert!(reserve::FILES - 2 <= files(), "{reserves:?}");
+}
+
+#[test]
+fn a_file_drawn_from_the_reserve_comes_back_when_a_larger_record_needs_more() {
+    let (_, log) = on_a_full_disk();
+    append_until_full(&log, 3000);
+    let files = log.state.lock().reserve.len();
+    assert!(log.draw_reserve(3000, true).unwrap());
+    assert!(log.draw_reserve(3000, true).unwrap(), "it is still there");
+    assert_eq!(log.state.lock().reserve.len(), files - 1, "one is drawn");
+    let error = append(&log, &[1; 80_000]).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Full);
+    assert_eq!(log.state.lock().reserve.len(), files, "it came back");
+    assert!(log.draw_reserve(3000, true).unwrap());
+    append(&log, &[1; 3000]).unwrap();
+}
+
+#[test]
+fn deletes_may_use_all_of_the_reserve_but_one_file() {
+    let (_, log) = on_a_full_disk();
+    for drawn in 0..reserve::FILES - 1 {
+        append_until_full(&log, 3000);
+        let all = drawn < 2;
+        assert_eq!(log.draw_reserve(3000, false).unwrap(), all, "{drawn} drawn");
+        assert!(all || log.draw_reserve(3000, true).unwrap());
+    }
+    append_until_full(&log, 3000);
+    assert!(!log.draw_reserve(3000, true).unwrap(), "one opening");
 }

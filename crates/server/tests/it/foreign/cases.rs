@@ -139,6 +139,7 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "getLog"
         | "logRotate"
         | "rotateCertificates"
+        | "rotateMasterKey"
         | "getParameter"
         | "setParameter"
         | "configureFailPoint"
