@@ -106,7 +106,8 @@ impl Core {
         let leftovers = &self.merges.leftovers;
         // Before the search, so that it does not lose what is recorded during it (I1).
         leftovers.due.store(Seq::MAX.0, Ordering::Relaxed);
-        let mut best: Option<(u64, f64, u64, Arc<Tree>, Arc<Bucket>)> = None;
+        let mut best: Option<(u64, f64)> = None;
+        let mut found = None;
         for tree in self.catalog.all() {
             for bucket in tree.routing().buckets() {
                 let state = bucket.state();
@@ -129,16 +130,15 @@ impl Core {
                 let (share, bytes, lacked) = (share(&state), state.base_bytes(), state.lacked);
                 drop(state);
                 // What lacked room does not hide what may find some.
-                let better = |&(other, most, ..): &(u64, f64, u64, _, _)| {
-                    lacked < other || lacked == other && most < share
-                };
+                let better =
+                    |&(other, most): &(u64, f64)| lacked < other || lacked == other && most < share;
                 if best.as_ref().is_none_or(better) {
-                    let (tree, bucket) = (Arc::clone(&tree), Arc::clone(bucket));
-                    best = Some((lacked, share, bytes, tree, bucket));
+                    best = Some((lacked, share));
+                    found = Some((bytes, Arc::clone(&tree), Arc::clone(bucket)));
                 }
             }
         }
-        best.map(|(_, _, bytes, tree, bucket)| (bytes, tree, bucket))
+        found
     }
 
     /// Whether a merge of the base in `state` alone would now drop something, including sequence

@@ -221,15 +221,15 @@ fn by_misdirected_writes(victim: &Victim) {
     for (path, _) in victim.files() {
         let bytes = victim.content(&path);
         let blocks: Vec<&[u8]> = bytes.chunks_exact(4096).collect();
-        for a in 0..blocks.len() {
-            for b in a + 1..blocks.len() {
+        for (a, one) in blocks.iter().enumerate() {
+            for (b, other) in blocks.iter().enumerate().skip(a + 1) {
                 if setting("BETREE_SIM_EVERY").is_none() && 40 < blocks.len() && (a + b) % 5 != 0 {
                     continue;
                 }
                 let what = format!("{} blocks {a} and {b} swapped", path.display());
                 victim.hurt(&mut sum, &what, |vfs| {
-                    vfs.poke(&path, a as u64 * 4096, blocks[b]);
-                    vfs.poke(&path, b as u64 * 4096, blocks[a]);
+                    vfs.poke(&path, a as u64 * 4096, other);
+                    vfs.poke(&path, b as u64 * 4096, one);
                 });
             }
         }

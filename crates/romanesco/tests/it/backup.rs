@@ -30,7 +30,7 @@ fn connect(port: u64) -> Collection<Document> {
 fn document(id: i64) -> Document {
     // Does not compress well.
     let padding: String = (0..64)
-        .map(|n| format!("{:016x}", stdx::rng::mix64((id * 64 + n) as u64)))
+        .map(|n| format!("{:016x}", stdx::rng::mix64((id * 64 + n).cast_unsigned())))
         .collect();
     doc! {"_id": id, "padding": padding}
 }
