@@ -67,28 +67,31 @@ fn tailing(store: &Store, ts: Timestamp) -> Batch {
     store.find(&op(), &oplog, &request).unwrap()
 }
 
-/// A way to follow the oplog: it begins, and returns a function that reads what is new.
-type Follow = fn(&Arc<Store>) -> Box<dyn FnMut(&Arc<Store>) -> usize>;
+/// Reads what is new, and returns how much.
+type Read = Box<dyn FnMut(&Arc<Store>) -> usize>;
 
-fn stream(store: &Arc<Store>) -> Box<dyn FnMut(&Arc<Store>) -> usize> {
+/// A way to follow the oplog, which begins.
+type Follow = fn(&Arc<Store>) -> Read;
+
+fn stream(store: &Arc<Store>) -> Read {
     let stages = [doc! { "$changeStream": {} }];
     let batch = store.aggregate(&op(), &ns("c"), &of(&stages)).unwrap();
     Box::new(move |store| more(store, &batch).len())
 }
 
-fn tail(store: &Arc<Store>) -> Box<dyn FnMut(&Arc<Store>) -> usize> {
+fn tail(store: &Arc<Store>) -> Read {
     let before = store.oplog_visible().unwrap();
     insert(store, 100);
     let batch = tailing(store, before);
     Box::new(move |store| more(store, &batch).len())
 }
 
-fn first_batch(store: &Arc<Store>) -> Box<dyn FnMut(&Arc<Store>) -> usize> {
+fn first_batch(store: &Arc<Store>) -> Read {
     let before = store.oplog_visible().unwrap();
     Box::new(move |store| tailing(store, before).documents.len())
 }
 
-fn reader(store: &Arc<Store>) -> Box<dyn FnMut(&Arc<Store>) -> usize> {
+fn reader(store: &Arc<Store>) -> Read {
     let mut reader = OplogReader::after(store, store.oplog_visible().unwrap()).unwrap();
     Box::new(move |_| reader.next(9, usize::MAX).unwrap().len())
 }
