@@ -120,7 +120,8 @@ mod tests {
             let (found, looks) = plan(count, width, usize::MAX);
             assert_eq!(found.unwrap(), 1, "a scan of the collection");
             // All disjunctions without nesting, and the budget.
-            let most = (count * width * (count + width)) as usize + 2 * NESTED;
+            let all = usize::try_from(count * width * (count + width)).unwrap();
+            let most = all + 2 * NESTED;
             assert!(looks <= most / 500, "{looks} looks for {count} of {width}");
         }
     }
