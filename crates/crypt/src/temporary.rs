@@ -113,8 +113,9 @@ impl<R: Read> TemporaryReader<R> {
 
     fn chunk(&mut self) -> io::Result<()> {
         let (mut head, mut tag) = ([0; 4], [0; TAG_LEN]);
-        self.inner.read_exact(&mut head)?;
-        self.inner.read_exact(&mut tag)?;
+        let mut read = |bytes: &mut [u8]| self.inner.read_exact(bytes).map_err(cut);
+        read(&mut head)?;
+        read(&mut tag)?;
         let length = u32::from_le_bytes(head);
         let bytes = usize::try_from(length & !LAST).unwrap_or(usize::MAX);
         let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the file was changed");
@@ -122,7 +123,7 @@ impl<R: Read> TemporaryReader<R> {
             return Err(wrong());
         }
         self.buffer.resize(bytes, 0);
-        self.inner.read_exact(&mut self.buffer)?;
+        self.inner.read_exact(&mut self.buffer).map_err(cut)?;
         let nonce = Nonce::at(self.next);
         let opened = self.opener.decrypt(nonce, &head, &mut self.buffer, &tag);
         opened.map_err(|_| wrong())?;
@@ -130,6 +131,16 @@ impl<R: Read> TemporaryReader<R> {
         self.at = 0;
         self.ended = length & LAST != 0;
         Ok(())
+    }
+}
+
+/// The end of a file before its last chunk is no end that a reader may take for one.
+fn cut(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            io::Error::new(io::ErrorKind::InvalidData, "the file was cut")
+        }
+        _ => error,
     }
 }
 
@@ -204,7 +215,9 @@ mod tests {
             let TemporaryReader { opener, .. } = reader;
             let mut other = TemporaryReader::new(&**bad, opener);
             let mut found = Vec::new();
-            assert!(other.read_to_end(&mut found).is_err());
+            // Never `UnexpectedEof`, which readers of records take for the end.
+            let error = other.read_to_end(&mut found).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
             reader = TemporaryReader::new(&*file, other.opener);
         }
     }
