@@ -63,7 +63,7 @@ pub(crate) fn staged(
         .as_ref()
         .is_err_and(|e| e.kind() == ErrorKind::Exists)
     {
-        // The directory is somebody else's.
+        // The directory is of another writer.
         return copied;
     }
     let passed = match copied {

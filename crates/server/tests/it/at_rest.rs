@@ -57,6 +57,10 @@ fn work(options: &kv::EngineOptions) -> (Vec<PathBuf>, Document) {
             .collect();
         client.ok("test", doc! {"insert": MARK, "documents": documents});
     }
+    let document = doc! {"_id": "bulk", "name": format!("{MARK}-1")};
+    let ops = [doc! {"insert": 0, "document": document}];
+    let spaces = [doc! {"ns": format!("test.{MARK}")}];
+    client.ok("admin", doc! {"bulkWrite": 1, "ops": ops, "nsInfo": spaces});
     let index = doc! {"key": {"name": 1}, "name": "name"};
     client.ok("test", doc! {"createIndexes": MARK, "indexes": [index]});
     client.ok("admin", doc! {"fsync": 1});
@@ -64,8 +68,14 @@ fn work(options: &kv::EngineOptions) -> (Vec<PathBuf>, Document) {
     let log = client.ok("admin", doc! {"getLog": "global"});
     let lines = log.get_array("log").unwrap();
     let inserts = lines.iter().map(ToString::to_string);
-    let inserts: Vec<String> = inserts.filter(|line| line.contains("insert")).collect();
-    assert!(!inserts.is_empty(), "the inserts are logged");
+    let written = |line: &String| line.contains("insert") || line.contains("bulkWrite");
+    let inserts: Vec<String> = inserts.filter(written).collect();
+    for name in ["insert", "bulkWrite"] {
+        assert!(
+            inserts.iter().any(|line| line.contains(name)),
+            "{name} is logged"
+        );
+    }
     let value = format!("{MARK}-1");
     assert!(
         !inserts.iter().any(|line| line.contains(&value)),
