@@ -100,7 +100,8 @@ peers: ## compare betree with redb, fjall and LMDB as crates (20 minutes), print
 	cargo run --release --manifest-path benches/peers/Cargo.toml -- --size beyond --repeats 3
 
 publish-check: ## package betree and the crates it needs as for a registry, and build the packages
-	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-vfs -p betree-kv-types -p betree
+	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-crypt -p betree-vfs \
+		-p betree-kv-types -p betree
 
 # The wheel and what builds it stay outside of the source, as the build does.
 python := $(cache)/romanesco/python

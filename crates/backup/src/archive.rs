@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use kv::{Error, Result};
+use kv::{Error, ErrorKind, Result};
 use tar::{Archive, EntryType, Header};
 use vfs::PRIVATE_FILE;
 
@@ -41,6 +41,13 @@ fn extended(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// The error for a file or directory of an archive that is not finished.
+fn remnant(path: &Path) -> Error {
+    let message = "it exists already: another backup to this archive is running, or one was \
+                   killed; remove it if none is running, or name another archive";
+    Error::new(ErrorKind::Exists, message).with_path(path)
+}
+
 impl ArchiveTarget {
     pub(crate) fn create(path: &Path) -> Result<ArchiveTarget> {
         if path.symlink_metadata().is_ok() {
@@ -49,7 +56,15 @@ impl ArchiveTarget {
                 io::ErrorKind::AlreadyExists.into(),
             ));
         }
+        // B2. From here on it is what this backup has made, and it may be removed.
+        let staging = extended(path, ".staging");
+        if staging.symlink_metadata().is_ok() {
+            return Err(remnant(&staging));
+        }
         let part = extended(path, ".incomplete");
+        if part.symlink_metadata().is_ok() {
+            return Err(remnant(&part));
+        }
         Ok(ArchiveTarget {
             path: path.to_owned(),
             output: Output::create(&part)?,

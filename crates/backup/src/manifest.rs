@@ -55,7 +55,8 @@ pub struct Manifest {
     pub operation_time: Option<OperationTime>,
     /// How the files are compressed.
     pub codec: Codec,
-    /// How the files are encrypted; no version of this program encrypts yet.
+    /// How the backup itself encrypts its files, which no version of this program does yet. Files
+    /// of an encrypted store are encrypted as they are in the store.
     pub encryption: Option<serde_json::Value>,
     /// The files, in the order of their paths.
     pub files: Vec<FileEntry>,

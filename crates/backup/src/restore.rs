@@ -57,7 +57,7 @@ pub fn restore(
         Ok(complete)
     });
     // R2. What is left has no identity file, or is in no place where a server looks.
-    let _ = fs::remove_dir_all(&place.work);
+    place.leave();
     drop(lock);
     done.map(|complete| complete.then_some(report.manifest))
 }
@@ -125,7 +125,10 @@ impl Unfinished {
                 if self
                     .work
                     .symlink_metadata()
-                    .is_ok_and(|found| found.is_dir()) => {}
+                    .is_ok_and(|found| found.is_dir()) =>
+            {
+                self.check_left()?;
+            }
             created => created.map_err(fail)?,
         }
         let lock = DirLock::acquire(&self.work).map_err(|e| {
@@ -143,6 +146,30 @@ impl Unfinished {
         }
         create_folder(&self.store()).map_err(fail)?;
         Ok(lock)
+    }
+
+    /// Check that the working directory, which exists, has nothing but what a restore leaves.
+    fn check_left(&self) -> Result<()> {
+        let fail = |e| Error::io("restore", &self.work, e);
+        for entry in fs::read_dir(&self.work).map_err(fail)? {
+            let name = entry.map_err(fail)?.file_name();
+            if name != STORE && name != DirLock::FILE {
+                let message = format!(
+                    "the directory that a restore works in exists and holds {}; move it away, or \
+                     name another target",
+                    name.display()
+                );
+                return Err(Error::new(ErrorKind::Exists, message).with_path(&self.work));
+            }
+        }
+        Ok(())
+    }
+
+    /// Remove what this restore has made. What cannot be removed is named by the next one.
+    fn leave(&self) {
+        let _ = fs::remove_dir_all(self.store());
+        let _ = fs::remove_file(self.work.join(DirLock::FILE));
+        let _ = fs::remove_dir(&self.work);
     }
 
     /// Give the complete store its name.

@@ -2,7 +2,7 @@
 //! rows of 164 bytes in an ascending tree, and three trees of 20, 24 and 28-byte random keys.
 //!
 //! `cargo bench -p betree --bench ingest -- ROWS MEMORY_MIB [DIRECTORY [LOG_CODEC]]` (default: 3
-//! million rows, 256 MiB, a new temporary directory).
+//! million rows, 256 MiB, a new temporary directory). With `BETREE_ENCRYPT` set, encrypted.
 #![expect(
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use betree::{Batch, Codec, Db, Durability, Options, TreeOptions};
+use betree::{Batch, Codec, Db, Durability, MasterKey, Options, TreeOptions};
 use stdx::rng::Rng;
 use stdx::time;
 
@@ -36,7 +36,8 @@ fn main() {
         .map_or(Codec::None, |text| text.parse().expect("a codec"));
     let options = Options::balanced()
         .with_memory(memory)
-        .with_log_codec(log_codec);
+        .with_log_codec(log_codec)
+        .with_encryption(std::env::var_os("BETREE_ENCRYPT").map(|_| MasterKey::new([7; 32])));
     let before = time::now();
     let db = Db::open(&directory, options).expect("open");
     println!("opened in {:?}", before.elapsed());

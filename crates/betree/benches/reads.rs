@@ -4,7 +4,7 @@
 //!
 //! `cargo bench -p betree --bench reads -- ROWS MEMORY_MIB PAGE SECONDS` (default: 1 million rows,
 //! 64 MiB, 8192 bytes, 5 seconds for each kind). For data larger than memory run it in a control
-//! group with a limit.
+//! group with a limit. With `BETREE_ENCRYPT` set, the store is encrypted.
 #![expect(
     clippy::indexing_slicing,
     reason = "a benchmark with numbers of its own"
@@ -13,7 +13,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use betree::{Batch, Db, Direction, Durability, Options, TreeId, TreeOptions};
+use betree::{Batch, Db, Direction, Durability, MasterKey, Options, TreeId, TreeOptions};
 use stdx::rng::{Rng, mix64};
 use stdx::time;
 
@@ -30,7 +30,8 @@ fn main() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let options = Options::balanced()
         .with_memory(number(1, 64) << 20)
-        .with_page(u32::try_from(number(2, 8192)).expect("a size of pages"));
+        .with_page(u32::try_from(number(2, 8192)).expect("a size of pages"))
+        .with_encryption(std::env::var_os("BETREE_ENCRYPT").map(|_| MasterKey::new([7; 32])));
     let limit = Duration::from_secs(number(3, 5));
     let db = Db::open(directory.path(), options).expect("open");
     let trees = ["rows", "first", "second", "third"].map(|name| {

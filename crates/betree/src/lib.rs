@@ -20,6 +20,7 @@
 mod db;
 
 mod error;
+mod keys;
 mod limits;
 mod options;
 mod stats;
@@ -65,8 +66,10 @@ pub mod plant;
 #[doc = include_str!("../../../docs/embed.md")]
 struct Embed;
 
+pub use crypt::MasterKey;
 pub use db::{AsKeyRange, Cursor, Db, Iter, Snapshot, Transaction, Tree};
 pub use inspect::map_at_rest;
+pub use keys::{Encryption, KEY_FILE};
 #[doc(inline)]
 pub use kv_types::{
     Batch, Change, Counts, Direction, Durability, Error, ErrorKind, KeyRange, Ops, Result, TreeId,
@@ -81,4 +84,4 @@ pub use stats::{
     CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, Report, SnapshotStats,
     SpaceStats, Stats, TreeStats, Wait,
 };
-pub use types::Seq;
+pub use types::{BackupPart, Seq};

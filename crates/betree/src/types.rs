@@ -32,6 +32,20 @@ impl fmt::Display for Seq {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RunId(pub(crate) u64);
 
+/// A part of a copy of the store that is passed to the caller.
+#[derive(Clone, Copy, Debug)]
+pub enum BackupPart<'a> {
+    /// What follows: the first part.
+    Begin {
+        /// Length of the data file.
+        data_bytes: u64,
+        /// The content of the key file of an encrypted store.
+        key_file: Option<&'a [u8]>,
+    },
+    /// The next bytes of the data file.
+    Data(&'a [u8]),
+}
+
 /// The allocation unit of the data file, in bytes: at best the size that a device writes
 /// atomically.
 pub(crate) const UNIT: u64 = 4096;

@@ -213,7 +213,12 @@ impl Store {
     /// # Errors
     /// Errors of the engine.
     pub fn sync(&self) -> Result<()> {
-        self.engine.sync_log().map_err(error::engine)
+        let before = self.oplog_visible();
+        self.engine.sync_log().map_err(error::engine)?;
+        if let (Some(oplog), Some(before)) = (self.oplog(), before) {
+            oplog.synced().note(before);
+        }
+        Ok(())
     }
 
     /// Write everything committed so far into the files of the trees.

@@ -1,7 +1,7 @@
 //! The storage map of a store from its files, without opening it: read-only and without locks.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -10,7 +10,10 @@ use vfs::{File, Site};
 
 use crate::engine::named;
 use crate::engine::stats::{self, DATA};
-use crate::settings::NAME;
+use crate::settings::{self, NAME};
+
+/// The most bytes read of a key file; a whole one is shorter.
+const KEY_FILE_MAX: u64 = 1 << 20;
 
 /// A store as of its newest checkpoint.
 #[derive(Clone, Debug)]
@@ -36,18 +39,25 @@ pub struct Bucket {
 
 /// Read the newest checkpoint of the store in `directory`, which another process may have open. If
 /// that process takes new checkpoints faster than this function reads one, the read restarts, a few
-/// times.
+/// times. An encrypted store needs the file of its master key.
 ///
 /// # Errors
-/// `Invalid` when the directory holds no store of this engine; `Corrupt`; `Io`.
-pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
+/// `Invalid` when the directory holds no store of this engine, or the master key is missing or
+/// wrong; `Corrupt`; `Io`.
+pub fn map_at_rest(directory: &Path, key_file: Option<&Path>) -> Result<AtRest> {
+    let master = key_file.map(settings::read_master).transpose()?;
     let path = directory.join(DATA);
     let file = fs::File::open(&path).map_err(|e| Error::io("map", &path, e).with_engine(NAME))?;
     let file = ReadOnly(file);
     let mut tries = 5;
     let (found, trees) = loop {
         tries -= 1;
-        match betree::map_at_rest(&file, &path) {
+        let keys = match &master {
+            Some(_) => read_keys(directory)?,
+            None => Vec::new(),
+        };
+        let encryption = master.as_ref().map(|master| (master, &*keys));
+        match betree::map_at_rest(&file, &path, encryption) {
             Err(e) if e.kind() == ErrorKind::Corrupt && 0 < tries => {}
             other => break other.map_err(named)?,
         }
@@ -65,6 +75,16 @@ pub fn map_at_rest(directory: &Path) -> Result<AtRest> {
             })
             .collect(),
     })
+}
+
+/// The bytes of the key file of an encrypted store.
+fn read_keys(directory: &Path) -> Result<Vec<u8>> {
+    let path = directory.join(betree::KEY_FILE);
+    let mut bytes = Vec::new();
+    fs::File::open(&path)
+        .and_then(|file| file.take(KEY_FILE_MAX).read_to_end(&mut bytes))
+        .map_err(|e| Error::io("map", &path, e).with_engine(NAME))?;
+    Ok(bytes)
 }
 
 /// A file for reading only: every write to it fails.

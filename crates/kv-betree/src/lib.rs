@@ -28,7 +28,10 @@ pub fn open_with(
     options: &EngineOptions,
 ) -> Result<Box<dyn Engine>> {
     factory::Betree.check_own(options)?;
-    engine::open(vfs, directory, settings::read(options)?)
+    // Before the key is read: a value that cannot be used is named with its option.
+    let found = settings::read(options)?;
+    let found = found.with_encryption(settings::master(options)?);
+    engine::open(vfs, directory, found)
 }
 
 /// The factory of this engine.

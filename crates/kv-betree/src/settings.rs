@@ -5,11 +5,12 @@
 //! is checked when it is applied, so that an error names the option that the user gave.
 
 use std::fmt::Display;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
-use betree::{Codec, Options};
-use kv::{EngineOptions, Error, OptionDoc, Result};
+use betree::{Codec, MasterKey, Options};
+use kv::{Encryption, EngineOptions, Error, OptionDoc, Result};
 use stdx::ByteSize;
 
 /// The engine's name.
@@ -135,6 +136,13 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
                 disk",
     },
     OptionDoc {
+        name: Encryption::OPTION,
+        values: "none|absolute path",
+        default: "none",
+        about: "file of the master key, 32 bytes in base64 with mode 600, that encrypts the \
+                store; a store is encrypted, or not, from its creation on",
+    },
+    OptionDoc {
         name: "seed",
         values: "0-18446744073709551615",
         default: "of the store",
@@ -162,6 +170,25 @@ pub(crate) fn read(options: &EngineOptions) -> Result<Options> {
         }
     }
     Ok(found)
+}
+
+/// The master key that `options` name the file of.
+///
+/// # Errors
+/// `Invalid`: the file cannot be read, or holds no key.
+pub(crate) fn master(options: &EngineOptions) -> Result<Option<MasterKey>> {
+    match options.own.get(Encryption::OPTION).map(String::as_str) {
+        None | Some("none") => Ok(None),
+        Some(path) => read_master(Path::new(path)).map(Some),
+    }
+}
+
+/// The master key in the file `path`.
+///
+/// # Errors
+/// `Invalid`: the file cannot be read, or holds no key.
+pub(crate) fn read_master(path: &Path) -> Result<MasterKey> {
+    MasterKey::read(path).map_err(invalid)
 }
 
 /// Apply the options that every engine has.
@@ -203,6 +230,8 @@ fn set(options: Options, name: &str, text: &str) -> Option<Options> {
         "snapshot_age" if text == "never" => options.with_snapshot_max_age(None),
         "snapshot_age" => options.with_snapshot_max_age(Some(duration(text)?)),
         "transaction_max" => options.with_transaction_max(size(text)?),
+        // Its file is read when the store is opened.
+        Encryption::OPTION if text == "none" || Path::new(text).is_absolute() => options,
         "seed" => options.with_seed(parse(text)?),
         _ => return None,
     };
@@ -310,6 +339,7 @@ mod tests {
             ("group_delay", "5 parsecs"),
             ("snapshot_age", "0"),
             ("transaction_max", "2G"),
+            ("key_file", "relative/path"),
         ] {
             let error = read(&with(&[(name, value)])).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid);

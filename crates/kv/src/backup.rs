@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use kv_types::{Error, Result};
+use kv_types::{Error, ErrorKind, Result};
 
 use crate::compact::{Compaction, Flow, Progress};
 
@@ -59,6 +59,13 @@ pub(crate) fn staged(
         flow = sink.preparing(progress);
         flow
     });
+    if copied
+        .as_ref()
+        .is_err_and(|e| e.kind() == ErrorKind::Exists)
+    {
+        // The directory is of another writer.
+        return copied;
+    }
     let passed = match copied {
         // An engine ignores an answer that comes after its last step.
         Ok(Compaction::Complete) if flow == Flow::Cancel => Ok(Compaction::Cancelled),

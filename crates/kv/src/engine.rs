@@ -3,11 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use kv_types::{Batch, Direction, Durability, Error, KeyRange, Result, TreeId, TreeOptions};
+use kv_types::{
+    Batch, Direction, Durability, Error, ErrorKind, KeyRange, Result, TreeId, TreeOptions,
+};
 
 use crate::backup::{self, BackupSink};
 use crate::capabilities::Capabilities;
 use crate::compact::{Compaction, Flow, Progress};
+use crate::encryption::Encryption;
 use crate::map::StorageMap;
 use crate::stats::{EngineStats, StatScope, TreeStats};
 
@@ -27,6 +30,23 @@ pub trait Engine: Send + Sync {
     /// this program does not see it, does not.
     fn announces_waits(&self) -> bool {
         false
+    }
+
+    /// How the engine encrypts its files, if it does.
+    fn encryption(&self) -> Option<Encryption> {
+        None
+    }
+
+    /// Wrap the data keys of an encrypted store with the master key in the file `key_file`, if one
+    /// is given, and with `data` encrypt what is written from now on with a new data key. The time
+    /// does not depend on the size of the store.
+    ///
+    /// # Errors
+    /// `Unsupported` by engines that do not encrypt; `Invalid` if the store is not encrypted or the
+    /// file holds no key; `Io`, after which either master key may be in force.
+    fn rotate_keys(&self, _key_file: Option<&Path>, _data: bool) -> Result<Encryption> {
+        let message = "this engine does not encrypt its files, so it has no keys to rotate";
+        Err(Error::new(ErrorKind::Unsupported, message).with_engine(self.name()))
     }
 
     /// Create a tree.

@@ -24,6 +24,7 @@ mod backup;
 mod capabilities;
 mod codec;
 mod compact;
+mod encryption;
 mod engine;
 mod factory;
 pub mod identity;
@@ -37,6 +38,7 @@ pub use backup::BackupSink;
 pub use capabilities::{Capabilities, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};
+pub use encryption::Encryption;
 pub use engine::{Cursor, Engine, Snapshot, Transaction};
 pub use factory::Factory;
 #[doc(inline)]

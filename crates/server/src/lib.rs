@@ -45,8 +45,8 @@ mod watch;
 
 pub use compatibility::{HEADING, compatibility};
 pub use config::{
-    Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing, Takes,
-    TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
+    AtRest, Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing,
+    Takes, TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
 };
 pub use failure::Failure;
 pub use reference::{REFERENCE_HEADING, reference};

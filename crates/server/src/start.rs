@@ -158,6 +158,14 @@ impl Start {
         });
         let engine = self.step(opened)?;
         self.note("STORAGE", 4_795_906, "Storage engine opened", progress);
+        if let Some(found) = engine.encryption() {
+            let attributes = doc! {
+                "cipher": found.cipher,
+                "masterKey": found.master_key,
+                "dataKey": i64::from(found.data_key),
+            };
+            self.note("STORAGE", 9_000_007, "Data files are encrypted", attributes);
+        }
         if !factory.capabilities().persistent {
             let message = "This storage engine keeps no data when the process ends";
             self.log

@@ -48,7 +48,7 @@ pub(crate) fn settle(store: &Store, mark: Option<&Mark>, db_path: &Path, log: &L
     };
     let message = "This store was restored from a backup: it has a new identifier and a new, empty \
          oplog. Users, roles and sessions are those of the backup";
-    log.warn_of_start("STORAGE", 9_000_007, message, attributes);
+    log.warn_of_start("STORAGE", 9_000_008, message, attributes);
     Ok(())
 }
 

@@ -52,6 +52,25 @@ fn backups_are_for_their_owner_only_and_compressed_ones_are_smaller() {
 
 /// B2.
 #[test]
+fn a_staging_directory_of_somebody_else_is_not_removed() {
+    for factory in engines() {
+        let lab = Lab::new(factory);
+        for suffix in ["staging", "incomplete"] {
+            let other = lab.path(&format!("copy.tar.{suffix}"));
+            fs::create_dir(&other).unwrap();
+            fs::write(other.join("mine"), b"precious").unwrap();
+            let error = try_take(&lab, &lab.archive("copy")).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+            assert!(error.to_string().contains("was killed"), "{error}");
+            assert_eq!(fs::read(other.join("mine")).unwrap(), b"precious");
+            fs::remove_dir_all(&other).unwrap();
+        }
+        assert!(try_take(&lab, &lab.archive("copy")).unwrap().is_some());
+    }
+}
+
+/// B2.
+#[test]
 fn nothing_that_exists_is_overwritten() {
     let lab = Lab::new(kv_betree::factory());
     let taken = lab.path("taken");

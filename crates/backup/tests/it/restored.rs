@@ -160,6 +160,16 @@ fn a_restore_that_ends_early_leaves_nothing_that_starts() {
         assert!(done.unwrap().is_some());
         assert!(!work.exists());
         assert_eq!(content(&*open(factory, &target)), content(&*lab.engine));
+        // What no restore has left is not removed (B2).
+        fs::create_dir(&work).unwrap();
+        fs::write(work.join("notes.txt"), b"precious").unwrap();
+        let next = lab.path("new");
+        fs::remove_dir_all(&next).unwrap();
+        let done = restore(&source, &next, &anything, &mut |_| Flow::Continue);
+        let error = done.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists);
+        assert!(error.to_string().contains("notes.txt"), "{error}");
+        assert_eq!(fs::read(work.join("notes.txt")).unwrap(), b"precious");
         // Another restore that runs is not disturbed.
         let other = lab.path("other.restoring");
         fs::create_dir(&other).unwrap();

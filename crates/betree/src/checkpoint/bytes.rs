@@ -41,7 +41,8 @@ impl<'a> Reader<'a> {
         Ok(front)
     }
 
-    fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
         let (front, rest) = self.rest.split_first_chunk().ok_or("is cut short")?;
         self.rest = rest;
         Ok(*front)

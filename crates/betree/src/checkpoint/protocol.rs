@@ -24,9 +24,12 @@ use std::path::Path;
 
 use vfs::{File, Site};
 
+use super::data_file::DataFile;
 use super::image::Image;
+use super::sealed;
 use super::superblock::{self, DATA_START, ImagePlace, Superblock};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 use crate::space::{Epoch, Owner, Space};
 use crate::types::{Extent, UNIT};
@@ -44,8 +47,7 @@ const BLOCK: usize = 4096;
 /// is unknown, and the store must be closed for writes (so a sync that fails for lack of room is
 /// `Io`).
 pub(crate) fn write(
-    file: &dyn File,
-    path: &Path,
+    data: DataFile<'_>,
     space: &Space,
     last: &Superblock,
     epoch: Epoch,
@@ -68,12 +70,15 @@ pub(crate) fn write(
         last.log_from <= image.log_from,
         "the log is never needed again"
     );
-    let bytes = image.encode();
+    let bytes = match data.keys {
+        None => image.encode(),
+        Some(keys) => sealed::seal_image(&image.encode(), keys)?,
+    };
     let length = u64::try_from(bytes.len()).expect("usize has at most 64 bits");
     let extent = space.allocate_reserved(length);
     let place = ImagePlace::of(&bytes, extent.offset);
     assert_eq!(place.extent(), extent, "the extent is as long as the image");
-    if let Err(error) = write_image(file, path, extent, bytes) {
+    if let Err(error) = write_image(data.file, data.path, extent, bytes) {
         space.discard(&[extent]);
         // The reserve may have been used; the space just freed can replace it.
         let refuse = |_, _| Err(io::Error::from(io::ErrorKind::StorageFull));
@@ -82,7 +87,7 @@ pub(crate) fn write(
         return Err(error);
     }
     let next = Superblock::of(last.store, image, place);
-    superblock::write(file, path, &next)?;
+    superblock::write(data, &next)?;
     let mut old: Vec<Extent> = last.image.map(ImagePlace::extent).into_iter().collect();
     if planted(Plant::FreeTwice) {
         old.extend_from_within(..);
@@ -143,14 +148,14 @@ fn reserve_for(last: &Superblock) -> u64 {
 /// # Errors
 /// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot of the
 /// superblock is valid, or the image is not what it says.
-pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<Image>)> {
-    let slots = superblock::read_slots(file);
-    let newest = superblock::newest(&slots).map_err(|error| error.with_path(path))?;
+pub(crate) fn read(data: DataFile<'_>) -> Result<(Superblock, Option<Image>)> {
+    let slots = superblock::read_slots(data.file, data.keys);
+    let newest = superblock::newest(&slots).map_err(|error| error.with_path(data.path))?;
     let image = match newest.image {
-        Some(place) => Some(read_image(file, path, &newest, place)?),
+        Some(place) => Some(read_image(data, &newest, place)?),
         None => None,
     };
-    superblock::heal(file, path, &slots, &newest)?;
+    superblock::heal(data, &slots, &newest)?;
     Ok((newest, image))
 }
 
@@ -159,11 +164,11 @@ pub(crate) fn read(file: &dyn File, path: &Path) -> Result<(Superblock, Option<I
 /// # Errors
 /// `Corrupt`: it is not what the superblock says; `Io`.
 pub(crate) fn read_image(
-    file: &dyn File,
-    path: &Path,
+    data: DataFile<'_>,
     superblock: &Superblock,
     place: ImagePlace,
 ) -> Result<Image> {
+    let DataFile { file, path, keys } = data;
     let context = |error: Error| error.with_operation("read the catalog").with_path(path);
     let io = |error| Error::io("read the catalog", path, error);
     let end = place.offset.checked_add(place.length);
@@ -197,7 +202,7 @@ pub(crate) fn read_image(
     if bytes.last_chunk() != Some(&place.hash.to_le_bytes()) {
         return Err(differs("checksum"));
     }
-    let image = Image::decode(&bytes).map_err(context)?;
+    let image = decode_image(&mut bytes, keys).map_err(context)?;
     if image.number != superblock.number {
         return Err(differs("number"));
     }
@@ -208,6 +213,22 @@ pub(crate) fn read_image(
         return Err(differs("set of numbers to give next"));
     }
     Ok(image)
+}
+
+/// The image in `bytes`, encrypted or not as its store and its runs are.
+fn decode_image(bytes: &mut [u8], keys: Option<&Keys>) -> Result<Image> {
+    let image = match keys {
+        None => Image::decode(bytes),
+        Some(keys) => sealed::open_image(bytes, keys).and_then(Image::decode),
+    }?;
+    let mut runs = image.runs.iter();
+    match runs.find(|run| run.seal.is_some() != keys.is_some()) {
+        None => Ok(image),
+        Some(run) => Err(Error::corrupt(format!(
+            "run {} is not encrypted as the store is: restore a backup",
+            run.id.0
+        ))),
+    }
 }
 
 /// The allocator as the newest checkpoint leaves it.

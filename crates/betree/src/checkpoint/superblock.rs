@@ -4,7 +4,7 @@
 //! # Slot, little-endian
 //! ```text
 //!    0  magic          8   89 'B' 'E' 'T' 'R' 'E' 'E' 0A
-//!    8  version        4   of the format of the whole store: 1
+//!    8  version        4   of the format of the whole store: 1; 2 if it is encrypted (`sealed`)
 //!   12  zero           4
 //!   16  store         16   random, the same in every slot and in every log segment
 //!   32  number         8   of the checkpoint; 0: none yet
@@ -42,9 +42,12 @@ use stdx::hash;
 use vfs::{File, Open, Site, Vfs};
 
 use super::bytes::{Reader, put_u32, put_u64};
+use super::data_file::DataFile;
 use super::image::Image;
 use super::protocol::sync_failed;
+use super::sealed::{self, SEALED_FORMAT};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, RunId, Seq, UNIT};
 
@@ -56,8 +59,8 @@ pub(super) const SLOTS: u64 = 4;
 pub(crate) const DATA_START: u64 = SLOTS * UNIT;
 
 pub(crate) const SLOT_LEN: usize = 4096;
-const HASH_AT: usize = SLOT_LEN - 8;
-const MAGIC: [u8; 8] = *b"\x89BETREE\n";
+pub(super) const HASH_AT: usize = SLOT_LEN - 8;
+pub(super) const MAGIC: [u8; 8] = *b"\x89BETREE\n";
 const PER_HALF: u64 = SLOTS / 2;
 
 /// The content of a slot: the location of one checkpoint.
@@ -173,11 +176,30 @@ impl Superblock {
         slot
     }
 
-    /// Decode a slot.
+    /// The bytes of a slot, encrypted if there are `keys`.
+    ///
+    /// # Errors
+    /// `Io`: the operating system has no random numbers.
+    pub(crate) fn slot(&self, keys: Option<&Keys>) -> Result<Vec<u8>> {
+        match keys {
+            None => Ok(self.encode()),
+            Some(keys) => sealed::seal_slot(self, keys),
+        }
+    }
+
+    /// Decode a slot of a store that is not encrypted.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn decode(slot: &[u8]) -> Result<Superblock, Bad> {
+        Superblock::decode_with(slot, None)
+    }
+
+    /// Decode a slot of a store that is encrypted if there are `keys`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn decode_with(slot: &[u8], keys: Option<&Keys>) -> Result<Superblock, Bad> {
         let (Some(body), Some(hash)) = (slot.get(..HASH_AT), slot.get(HASH_AT..SLOT_LEN)) else {
             return Err(Bad::Damaged("is cut short"));
         };
@@ -190,7 +212,15 @@ impl Superblock {
         }
         let mut reader = Reader::new(body.get(MAGIC.len()..).unwrap_or_default());
         match reader.u32() {
-            Ok(FORMAT) => decode_body(&mut reader).map_err(Bad::Damaged),
+            Ok(FORMAT) if keys.is_some() => Err(Bad::Plain),
+            Ok(FORMAT) => {
+                let zero = reader.zero_u32().map_err(Bad::Damaged);
+                zero.and_then(|()| decode_body(&mut reader).map_err(Bad::Damaged))
+            }
+            Ok(SEALED_FORMAT) => {
+                let plain = sealed::open_slot(slot, keys)?;
+                decode_body(&mut Reader::new(&plain)).map_err(Bad::Damaged)
+            }
             Ok(version) => Err(Bad::Version(version)),
             Err(_) => Err(Bad::Damaged("is cut short")),
         }
@@ -198,7 +228,6 @@ impl Superblock {
 }
 
 fn decode_body(reader: &mut Reader<'_>) -> Result<Superblock, &'static str> {
-    reader.zero_u32()?;
     let store = reader.u128()?;
     let number = reader.u64()?;
     let image = ImagePlace {
@@ -239,6 +268,12 @@ pub(crate) enum Bad {
     Damaged(&'static str),
     /// Valid, in another version of the format.
     Version(u32),
+    /// Valid and encrypted, and there are no keys.
+    Sealed,
+    /// Valid and not encrypted, although there are keys.
+    Plain,
+    /// Encrypted with the keys of another store.
+    OtherKeys,
     /// The file ends before the slot.
     Missing,
     /// The operating system failed.
@@ -249,11 +284,11 @@ pub(crate) enum Bad {
 pub(super) type Slots = Vec<Result<Superblock, Bad>>;
 
 /// Read all slots. A slot that cannot be read counts as bad.
-pub(super) fn read_slots(file: &dyn File) -> Slots {
+pub(super) fn read_slots(file: &dyn File, keys: Option<&Keys>) -> Slots {
     let read = |index: u64| {
         let mut slot = vec![0; SLOT_LEN];
         match file.read_at(Site("superblock.read"), &mut slot, index * UNIT) {
-            Ok(()) => Superblock::decode(&slot),
+            Ok(()) => Superblock::decode_with(&slot, keys),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Bad::Missing),
             Err(error) => Err(Bad::Unreadable(error.to_string())),
         }
@@ -261,13 +296,29 @@ pub(super) fn read_slots(file: &dyn File) -> Slots {
     (0..SLOTS).map(read).collect()
 }
 
-/// The newest valid superblock of the data file at `path`; bad slots are left as they are.
+/// The newest valid superblock of the data file; bad slots are left as they are.
 ///
 /// # Errors
-/// `Invalid`: not a data file of this engine, or one of another version. `Corrupt`: no slot is
+/// `Invalid`: not a data file of this engine, one of another version, encrypted without keys, or
+/// not encrypted with keys. `Corrupt`: no slot is
 /// valid, or they are of two stores. `Io`: none is valid, and some could not be read.
-pub(crate) fn read_newest(file: &dyn File, path: &Path) -> Result<Superblock> {
-    newest(&read_slots(file)).map_err(|error| error.with_path(path))
+pub(crate) fn read_newest(data: DataFile<'_>) -> Result<Superblock> {
+    let slots = read_slots(data.file, data.keys);
+    newest(&slots).map_err(|error| error.with_path(data.path))
+}
+
+/// Whether the data file is that of an encrypted store, whose keys are not known.
+///
+/// # Errors
+/// As [`read_newest`].
+pub(crate) fn is_encrypted(data: DataFile<'_>) -> Result<bool> {
+    assert!(data.keys.is_none(), "the keys are not known");
+    let slots = read_slots(data.file, None);
+    if slots.contains(&Err(Bad::Sealed)) {
+        return Ok(true);
+    }
+    let newest = newest(&slots).map_err(|error| error.with_path(data.path));
+    newest.map(|_| false)
 }
 
 pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
@@ -278,6 +329,9 @@ pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
                  open it with a version of the program that reads format {version}"
             )));
         }
+    }
+    if let Some(error) = slots.iter().find_map(wrong_keys) {
+        return Err(error);
     }
     let valid = || slots.iter().flatten();
     // Of equal ones the first.
@@ -295,6 +349,30 @@ pub(super) fn newest(slots: &Slots) -> Result<Superblock> {
     Ok(best.clone())
 }
 
+/// The error for a slot that is valid under other keys, or without.
+fn wrong_keys(slot: &Result<Superblock, Bad>) -> Option<Error> {
+    match slot {
+        Err(Bad::Sealed) => Some(Error::invalid(
+            "the store is encrypted: open it with its master key (the engine option key_file, or \
+             security.encryptionKeyFile of the server)",
+        )),
+        Err(Bad::Plain) => Some(not_encrypted()),
+        Err(Bad::OtherKeys) => Some(Error::corrupt(
+            "the key file in the directory belongs to another store: put the key file of this \
+             store back",
+        )),
+        _ => None,
+    }
+}
+
+/// The error for a store that is not encrypted, and is opened with a master key.
+pub(crate) fn not_encrypted() -> Error {
+    Error::invalid(
+        "the store is not encrypted: open it without a master key; to encrypt its data, copy them \
+         into a new store that is created with a master key",
+    )
+}
+
 fn all_bad(slots: &Slots) -> Error {
     let ours = |slot: &Result<Superblock, Bad>| matches!(slot, Err(Bad::Damaged(_)));
     let foreign = |slot: &Result<Superblock, Bad>| matches!(slot, Err(Bad::Foreign));
@@ -310,6 +388,8 @@ fn all_bad(slots: &Slots) -> Error {
             Err(Bad::Foreign) => "holds other bytes".to_owned(),
             Err(Bad::Damaged(how)) => (*how).to_owned(),
             Err(Bad::Version(version)) => format!("has format {version}"),
+            Err(Bad::Sealed | Bad::OtherKeys) => "is encrypted".to_owned(),
+            Err(Bad::Plain) => "is not encrypted".to_owned(),
             Err(Bad::Missing) => "lies beyond the end of the file".to_owned(),
             Err(Bad::Unreadable(error)) => format!("cannot be read: {error}"),
         };
@@ -334,8 +414,9 @@ fn all_bad(slots: &Slots) -> Error {
 /// # Errors
 /// `Io`. Which checkpoint is the newest is then unknown: what either names must stay, and the store
 /// must be opened again.
-pub(crate) fn write(file: &dyn File, path: &Path, superblock: &Superblock) -> Result<()> {
-    let half = superblock.encode().repeat(2);
+pub(crate) fn write(data: DataFile<'_>, superblock: &Superblock) -> Result<()> {
+    let DataFile { file, path, keys } = data;
+    let half = superblock.slot(keys)?.repeat(2);
     let back = PER_HALF * UNIT;
     file.write_at(Site("superblock.write"), &half, 0)
         .and_then(|()| {
@@ -355,12 +436,13 @@ pub(crate) fn write(file: &dyn File, path: &Path, superblock: &Superblock) -> Re
 ///
 /// # Errors
 /// The operating system's.
-pub(super) fn heal(file: &dyn File, path: &Path, slots: &Slots, newest: &Superblock) -> Result<()> {
+pub(super) fn heal(data: DataFile<'_>, slots: &Slots, newest: &Superblock) -> Result<()> {
+    let DataFile { file, path, keys } = data;
     let holds = |slot: &Result<Superblock, Bad>| slot.as_ref() == Ok(newest);
     if slots.iter().all(holds) {
         return Ok(());
     }
-    let bytes = newest.encode().repeat(2);
+    let bytes = newest.slot(keys)?.repeat(2);
     let front_serves = slots.iter().take(2).any(holds);
     let halves = if front_serves {
         [PER_HALF, 0]
@@ -384,7 +466,12 @@ pub(super) fn heal(file: &dyn File, path: &Path, slots: &Slots, newest: &Superbl
 ///
 /// # Errors
 /// The operating system's.
-pub(crate) fn create(vfs: &dyn Vfs, path: &Path, superblock: &Superblock) -> Result<()> {
+pub(crate) fn create(
+    vfs: &dyn Vfs,
+    path: &Path,
+    superblock: &Superblock,
+    keys: Option<&Keys>,
+) -> Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     let new = Path::new(&name);
@@ -392,7 +479,7 @@ pub(crate) fn create(vfs: &dyn Vfs, path: &Path, superblock: &Superblock) -> Res
         create: true,
         direct: false,
     };
-    let slots = superblock.encode().repeat(4);
+    let slots = superblock.slot(keys)?.repeat(4);
     let directory = path.parent().unwrap_or(Path::new(""));
     vfs.open(Site("create.open"), new, how)
         .and_then(|file| {

@@ -9,7 +9,9 @@ use vfs::{File, Site};
 
 use super::image::tests as images;
 use super::superblock::{Bad, FORMAT, ImagePlace, SLOTS, newest, read_slots};
-use super::{DATA_START, Image, Superblock, keep_reserve, read, rebuild_space, superblock, write};
+use super::{
+    DATA_START, DataFile, Image, Superblock, keep_reserve, read, rebuild_space, superblock, write,
+};
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, Seq, UNIT};
 
@@ -146,6 +148,15 @@ impl Disk {
 const SLOTS_LEN: usize = 4 * 4096;
 const STORE: u128 = 0x0011_2233_4455_6677_8899_aabb_ccdd_eeff;
 
+/// The disk's data file, not encrypted.
+fn at_disk(disk: &Disk) -> DataFile<'_> {
+    DataFile {
+        file: disk,
+        path: path(),
+        keys: None,
+    }
+}
+
 fn path() -> &'static Path {
     Path::new("data.betree")
 }
@@ -180,7 +191,7 @@ fn file_of(slots: &[Vec<u8>]) -> Disk {
 }
 
 fn message(disk: &Disk, kind: ErrorKind) -> String {
-    let error = read(disk, path()).unwrap_err();
+    let error = read(at_disk(disk)).unwrap_err();
     assert_eq!(error.kind(), kind, "{error}");
     assert_eq!(error.path(), Some(path()));
     error.to_string()
@@ -250,7 +261,10 @@ fn the_newest_of_the_valid_slots_is_taken() {
         [old.clone(), old.clone(), zero.clone(), new.clone()],
         [bad, zero.clone(), new, old],
     ] {
-        assert_eq!(newest(&read_slots(&file_of(&slots))).unwrap().number, 6);
+        assert_eq!(
+            newest(&read_slots(&file_of(&slots), None)).unwrap().number,
+            6
+        );
     }
 }
 
@@ -259,12 +273,12 @@ fn what_is_not_ours_or_not_of_this_version_is_said_precisely() {
     let text = message(&Disk::of(vec![b'x'; 1 << 15]), ErrorKind::Invalid);
     assert!(text.contains("not a data file of betree"), "{text}");
     let mut newer = sample().encode();
-    newer[8] = 2;
+    newer[8] = 3;
     let hash = hash::hash64(&newer[..4088]);
     newer[4088..].copy_from_slice(&hash.to_le_bytes());
     let text = message(&file_of(&[sample().encode(), newer]), ErrorKind::Invalid);
     assert!(
-        text.contains("format 2") && text.contains(&format!("format {FORMAT}")),
+        text.contains("format 3") && text.contains(&format!("format {FORMAT}")),
         "{text}"
     );
 
@@ -306,19 +320,19 @@ fn store() -> (Disk, Superblock, crate::space::Space) {
     let mut bytes = fresh();
     bytes.resize(14 * 4096, 7);
     let disk = Disk::of(bytes);
-    let (first, none) = read(&disk, path()).unwrap();
+    let (first, none) = read(at_disk(&disk)).unwrap();
     assert_eq!((first.number, none), (0, None));
     let image = image(6);
     let space = rebuild_space(disk.len().unwrap(), &first, Some(&image)).unwrap();
     let epoch = space.begin_checkpoint();
-    let six = write(&disk, path(), &space, &first, epoch, &image).unwrap();
+    let six = write(at_disk(&disk), &space, &first, epoch, &image).unwrap();
     (disk, six, space)
 }
 
 #[test]
 fn a_checkpoint_is_read_back() {
     let (disk, six, space) = store();
-    assert_eq!(read(&disk, path()).unwrap(), (six.clone(), Some(image(6))));
+    assert_eq!(read(at_disk(&disk)).unwrap(), (six.clone(), Some(image(6))));
     space.set_reserve(0, |_, _| Ok(())).unwrap();
     let again = rebuild_space(disk.len().unwrap(), &six, Some(&image(6))).unwrap();
     assert_eq!(again.used_bytes(), space.used_bytes());
@@ -330,7 +344,7 @@ fn a_checkpoint_is_read_back() {
             put(&mut bytes, slot * UNIT, &[0xee; 4096]);
         }
         let one = Disk::of(bytes);
-        assert_eq!(read(&one, path()).unwrap().0, six);
+        assert_eq!(read(at_disk(&one)).unwrap().0, six);
         assert_eq!(one.bytes()[..SLOTS_LEN], disk.bytes()[..SLOTS_LEN]);
     }
 }
@@ -342,19 +356,19 @@ fn a_power_loss_at_any_write_leaves_one_checkpoint_or_the_other() {
     let (disk, six, space) = store();
     disk.state.lock().crashes.clear();
     let epoch = space.begin_checkpoint();
-    let seven = write(&disk, path(), &space, &six, epoch, &image(7)).unwrap();
+    let seven = write(at_disk(&disk), &space, &six, epoch, &image(7)).unwrap();
     let crashes = disk.state.lock().crashes.clone();
     assert_eq!(crashes.len(), 6 * 6, "six calls, six outcomes each");
     let mut numbers = Vec::new();
     for bytes in crashes {
         let disk = Disk::of(bytes);
-        let (superblock, found) = read(&disk, path()).unwrap();
+        let (superblock, found) = read(at_disk(&disk)).unwrap();
         assert!(superblock == six || superblock == seven);
         assert_eq!(found, Some(image(superblock.number)));
         numbers.push(superblock.number);
         // Reading has repaired the slots, so that space of the other checkpoint may be reused.
         assert!(
-            read_slots(&disk)
+            read_slots(&disk, None)
                 .iter()
                 .all(|slot| slot.as_ref() == Ok(&superblock))
         );
@@ -373,8 +387,8 @@ fn a_power_loss_at_any_write_leaves_one_checkpoint_or_the_other() {
 fn a_power_loss_while_slots_are_repaired_leaves_one_that_serves() {
     let (disk, six, space) = store();
     let epoch = space.begin_checkpoint();
-    write(&disk, path(), &space, &six, epoch, &image(7)).unwrap();
-    let [old, new] = [six, newest(&read_slots(&disk)).unwrap()].map(|s| s.encode());
+    write(at_disk(&disk), &space, &six, epoch, &image(7)).unwrap();
+    let [old, new] = [six, newest(&read_slots(&disk, None)).unwrap()].map(|s| s.encode());
     let torn = vec![1; 4096];
     for slots in [
         [&new, &torn, &old, &old],
@@ -388,11 +402,14 @@ fn a_power_loss_while_slots_are_repaired_leaves_one_that_serves() {
             put(&mut bytes, index as u64 * UNIT, slot);
         }
         let damaged = Disk::of(bytes);
-        assert_eq!(read(&damaged, path()).unwrap().0.number, 7);
+        assert_eq!(read(at_disk(&damaged)).unwrap().0.number, 7);
         let crashes = damaged.state.lock().crashes.clone();
         assert!(!crashes.is_empty());
         for bytes in crashes {
-            assert_eq!(newest(&read_slots(&Disk::of(bytes))).unwrap().number, 7);
+            assert_eq!(
+                newest(&read_slots(&Disk::of(bytes), None)).unwrap().number,
+                7
+            );
         }
     }
 }
@@ -416,7 +433,7 @@ fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
     };
     for number in 7..9 {
         let epoch = space.begin_checkpoint();
-        last = write(&disk, path(), &space, &last, epoch, &long(number)).unwrap();
+        last = write(at_disk(&disk), &space, &last, epoch, &long(number)).unwrap();
         keep_reserve(&disk, path(), &space, &last).unwrap();
     }
     disk.state.lock().limit = Some(space.backed());
@@ -424,12 +441,12 @@ fn on_a_full_disk_the_reserve_carries_checkpoint_after_checkpoint() {
         take_all();
         let epoch = space.begin_checkpoint();
         let image = long(number);
-        last = write(&disk, path(), &space, &last, epoch, &image).unwrap();
+        last = write(at_disk(&disk), &space, &last, epoch, &image).unwrap();
         // Other allocations take the space that the checkpoint freed, except the reserve.
         take_all();
         let kept = keep_reserve(&disk, path(), &space, &last);
         assert!(kept.is_ok() || kept.unwrap_err().kind() == ErrorKind::Full);
-        assert_eq!(read(&disk, path()).unwrap().1, Some(image));
+        assert_eq!(read(at_disk(&disk)).unwrap().1, Some(image));
     }
 }
 
@@ -439,19 +456,19 @@ fn failures_are_full_before_anything_is_unknown_and_io_after() {
     let used = space.used_bytes();
     disk.state.lock().limit = Some(DATA_START);
     let epoch = space.begin_checkpoint();
-    let error = write(&disk, path(), &space, &six, epoch, &image(7)).unwrap_err();
+    let error = write(at_disk(&disk), &space, &six, epoch, &image(7)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full);
     assert_eq!(space.used_bytes(), used, "its extent is free again");
     disk.state.lock().limit = None;
     disk.state.lock().sync_fails = true;
     let epoch = space.begin_checkpoint();
-    let error = write(&disk, path(), &space, &six, epoch, &image(7)).unwrap_err();
+    let error = write(at_disk(&disk), &space, &six, epoch, &image(7)).unwrap_err();
     assert_eq!(
         error.kind(),
         ErrorKind::Io,
         "a failed sync is not a full disk"
     );
-    assert_eq!(read(&disk, path()).unwrap().0, six);
+    assert_eq!(read(at_disk(&disk)).unwrap().0, six);
 }
 
 #[test]
@@ -459,7 +476,7 @@ fn an_image_that_is_not_the_superblocks_is_refused() {
     let (disk, six, _) = store();
     let place = six.image.unwrap();
     let refused = |bytes: Vec<u8>, what: &str| {
-        let error = read(&Disk::of(bytes), path()).unwrap_err();
+        let error = read(at_disk(&Disk::of(bytes))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
         assert!(error.to_string().contains(what), "{error}");
     };
@@ -488,6 +505,6 @@ fn extents_that_overlap_are_found_at_open() {
     };
     let error = rebuild_space(disk.len().unwrap(), &six, Some(&image)).unwrap_err();
     assert!(error.to_string().contains("run 1 and run 2"), "{error}");
-    assert_eq!(superblock::read_slots(&disk).len(), 4);
+    assert_eq!(superblock::read_slots(&disk, None).len(), 4);
     assert_eq!(Superblock::decode(&[0; 4096]), Err(Bad::Empty));
 }

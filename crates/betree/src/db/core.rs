@@ -6,7 +6,7 @@
 //! are leaves: nothing is locked under them. No lock but the checkpoint's and the turn is held
 //! across input or output; the log has its own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use super::memory::Memory;
 use super::recent::Recent;
 use super::snapshots::{Horizon, Snapshots};
 use super::tuning::Tuning;
+use crate::checkpoint::DataFile;
+use crate::keys::Keys;
 use crate::log::Log;
 use crate::options::Options;
 use crate::run::RunStore;
@@ -47,6 +49,8 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
+    /// The keys of an encrypted store.
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The data file, behind `gate`.
     pub(crate) file: Arc<dyn File>,
     pub(crate) gate: Arc<Gate>,
@@ -82,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) options: Options,
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) directory: PathBuf,
+    pub(crate) keys: Option<Arc<Keys>>,
     /// The data file.
     pub(crate) gate: Arc<Gate>,
     pub(crate) space: Arc<Space>,
@@ -123,6 +128,7 @@ impl Core {
             tuning,
             vfs: parts.vfs,
             directory: parts.directory,
+            keys: parts.keys,
             file: Arc::<Gate>::clone(&parts.gate),
             gate: parts.gate,
             space: parts.space,
@@ -149,6 +155,15 @@ impl Core {
     /// The versions that flushes and merges must currently keep.
     pub(crate) fn horizon(&self) -> Horizon {
         self.snapshots.horizon(self.vfs.now())
+    }
+
+    /// The data file at `path`, as checkpoints see it.
+    pub(crate) fn data_file<'a>(&'a self, path: &'a Path) -> DataFile<'a> {
+        DataFile {
+            file: &*self.file,
+            path,
+            keys: self.keys.as_deref(),
+        }
     }
 
     /// The data file.

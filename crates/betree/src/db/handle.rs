@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crypt::MasterKey;
 use stdx::sync::Mutex;
 use vfs::{Held, RealVfs, Vfs};
 
@@ -13,10 +14,11 @@ use super::snapshot::Snapshot;
 use super::transaction::Transaction;
 use super::tree_handle::Tree;
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Encryption;
 use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
-use crate::types::{Batch, Durability, TreeId, TreeOptions};
+use crate::types::{BackupPart, Batch, Durability, TreeId, TreeOptions};
 use crate::work::Threads;
 
 /// An open store: named trees of keys and values in byte order, written atomically across trees,
@@ -230,6 +232,28 @@ impl Db {
         self.core.tree_stats(tree, exact)
     }
 
+    /// The keys of the store by name, if it is encrypted.
+    #[must_use]
+    pub fn encryption(&self) -> Option<Encryption> {
+        self.core.keys.as_ref().map(|keys| keys.encryption())
+    }
+
+    /// Wrap the data keys of an encrypted store with another master key, if one is given, and with
+    /// `data` use a new data key for everything written from now on; old data keep theirs until
+    /// merges rewrite them. The time does not depend on the size of the store.
+    ///
+    /// # Errors
+    /// `Invalid`: the store is not encrypted. `Full`. After `Io` the master key may be either: open
+    /// the store with the new one, and if that is refused, with the old one.
+    pub fn rotate_keys(&self, master: Option<&MasterKey>, data: bool) -> Result<()> {
+        self.core.health.check_writable()?;
+        let Some(keys) = &self.core.keys else {
+            let message = "the store is not encrypted, so it has no keys to rotate";
+            return Err(Error::invalid(message).with_path(&self.core.directory));
+        };
+        keys.rotate(&*self.core.vfs, &self.core.directory, master, data)
+    }
+
     /// Check the whole store while it works: every structural law at one moment, then every byte
     /// of every run. Commits wait for the first part, about 200 ns a bucket.
     ///
@@ -262,14 +286,14 @@ impl Db {
         self.core.backup(directory.as_ref(), watch)
     }
 
-    /// Copy the store as [`Db::backup`] does, and pass the bytes of the copy's data file
-    /// (`data.betree`) to `receive` instead: in order, with the length of the file, in pieces of at
-    /// most 1 MiB except the last. `receive` returns whether to continue. Returns false if it
-    /// stopped the copy. The receiver must make sure that an incomplete copy is not used.
+    /// Copy the store as [`Db::backup`] does, and pass the copy to `receive` instead: first what
+    /// follows, then the bytes of the data file (`data.betree`) in order, in pieces of at most
+    /// 1 MiB except the last. `receive` returns whether to continue. Returns false if it stopped
+    /// the copy. The receiver must make sure that an incomplete copy is not used.
     ///
     /// # Errors
     /// `Io`, `Closed`.
-    pub fn stream_backup(&self, receive: &mut dyn FnMut(&[u8], u64) -> bool) -> Result<bool> {
+    pub fn stream_backup(&self, receive: &mut dyn FnMut(BackupPart<'_>) -> bool) -> Result<bool> {
         self.core.stream_backup(receive)
     }
 

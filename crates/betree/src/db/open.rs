@@ -18,8 +18,9 @@ use super::core::{Core, DATA_FILE, Parts};
 use super::gate::Gate;
 use super::replay::Replay;
 use crate::cache::Cache;
-use crate::checkpoint::{self, BucketImage, Image, Superblock, TreeImage};
+use crate::checkpoint::{self, BucketImage, DataFile, Image, Superblock, TreeImage};
 use crate::error::{Error, Result};
+use crate::keys::{self, Keys};
 use crate::log::{Log, LogOptions};
 use crate::options::{Codec, Options};
 use crate::run::{Run, RunStore};
@@ -50,24 +51,32 @@ pub(crate) fn open(
         .map_err(|e| Error::io("list the directory", directory, e))?;
     if !names.iter().any(|name| name == DATA_FILE) {
         let store = vfs.unique();
+        if options.encryption().is_some() || !options.log() {
+            // A log with commits is refused before a key file is written.
+            Log::clear(&**vfs, directory)?;
+        }
+        let keys = match options.encryption() {
+            Some(master) => Some(Keys::create(&**vfs, directory, store, master)?),
+            None => None,
+        };
+        let keys = keys.map(Arc::new);
         if options.log() {
             Log::create(
                 Arc::clone(vfs),
                 directory,
                 store,
                 Seq(1),
-                log_options(options),
+                log_options(options, keys.clone()),
             )?;
-        } else {
-            Log::clear(&**vfs, directory)?;
         }
-        checkpoint::create(&**vfs, &path, &Superblock::first(store))?;
+        let first = Superblock::first(store);
+        checkpoint::create(&**vfs, &path, &first, keys.as_deref())?;
     }
     let core = recover(vfs, directory, options)?;
     Ok((core, held))
 }
 
-fn log_options(options: &Options) -> LogOptions {
+fn log_options(options: &Options, keys: Option<Arc<Keys>>) -> LogOptions {
     let total = usize::try_from(options.shares().log).unwrap_or(usize::MAX);
     // Compressing takes the memory of one buffer.
     let compress = options.log_codec() != Codec::None;
@@ -84,7 +93,35 @@ fn log_options(options: &Options) -> LogOptions {
         compress,
         group_delay: options.group_delay(),
         direct: options.direct_io(),
+        keys,
     }
+}
+
+/// The keys of the store in `directory`, if the options have a master key. Nothing is written. That
+/// the store is encrypted, or not, is checked with its superblock.
+fn open_keys(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    file: &dyn vfs::File,
+    options: &Options,
+) -> Result<Option<Arc<Keys>>> {
+    let Some(master) = options.encryption() else {
+        return Ok(None);
+    };
+    if let Some(keys) = Keys::open(vfs, directory, master)? {
+        return Ok(Some(Arc::new(keys)));
+    }
+    let path = directory.join(DATA_FILE);
+    let data = DataFile {
+        file,
+        path: &path,
+        keys: None,
+    };
+    // A store that is not encrypted needs no key file; an encrypted one cannot be read without.
+    Err(match checkpoint::is_encrypted(data)? {
+        true => keys::missing(directory),
+        false => checkpoint::not_encrypted().with_path(&path),
+    })
 }
 
 fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Core> {
@@ -96,13 +133,19 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     let io = |e| Error::io("open the data file", &path, e);
     let gate = Gate::new(vfs.open(Site("data.open"), &path, how).map_err(io)?);
     let file: Arc<dyn vfs::File> = Arc::<Gate>::clone(&gate);
-    let (superblock, image) = checkpoint::read(&*file, &path)?;
+    let keys = open_keys(&**vfs, directory, &*file, options)?;
+    let data = DataFile {
+        file: &*file,
+        path: &path,
+        keys: keys.as_deref(),
+    };
+    let (superblock, image) = checkpoint::read(data)?;
     let length = file.len().map_err(io)?;
     let space = checkpoint::rebuild_space(length, &superblock, image.as_ref())
         .map_err(|e| e.with_path(&path))?;
     let space = Arc::new(space);
     let cache = Arc::new(Cache::new(options.shares().cache));
-    let runs = RunStore::new(file, &path, Arc::clone(&space), cache);
+    let runs = RunStore::new(file, &path, Arc::clone(&space), cache, keys.clone());
     let sharing = Sharing::default();
     let trees = image
         .as_ref()
@@ -113,6 +156,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         options: options.clone(),
         vfs: Arc::clone(vfs),
         directory: directory.to_owned(),
+        keys,
         gate,
         space,
         runs,
@@ -147,7 +191,7 @@ fn open_log(core: &Core, store: u128, from: Seq) -> Result<Option<Log>> {
                        put them back, or restore a backup";
         return Err(Error::corrupt(message).with_path(directory));
     }
-    let options = log_options(&core.options);
+    let options = log_options(&core.options, core.keys.clone());
     let vfs = Arc::clone(&core.vfs);
     if !has_log {
         if !core.options.log() {

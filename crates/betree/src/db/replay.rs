@@ -149,7 +149,7 @@ impl<'c> Replay<'c> {
         Log::read_again(
             &*core.vfs,
             &core.directory,
-            store,
+            (store, core.keys.as_deref()),
             (first, last),
             &mut visit,
         )

@@ -77,6 +77,7 @@ fn run(id: u64, min: &[u8], max: &[u8]) -> RunMeta {
         fence_len: 60,
         filter_offset: UNIT + 60,
         filter_len: 40,
+        seal: None,
     }
 }
 

@@ -123,11 +123,13 @@ fn encode(seed: u32, count: u32, stored: &[u8], raw: usize) -> Vec<u8> {
         length: number(GROUP_HEADER + stored.len()),
         count,
         raw: number(raw),
+        piece: 0,
     };
     let segment = SegmentHeader {
         store: STORE,
         number: SEGMENT,
         size: 64 << 10,
+        seal: None,
     };
     let mut bytes = encode_segment(&segment).to_vec();
     bytes.extend(encode_group(&header, seed));

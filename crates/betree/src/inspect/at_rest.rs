@@ -6,25 +6,40 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crypt::MasterKey;
 use vfs::File;
 
 use super::map::{add_run, fixed, region};
-use crate::checkpoint::{self, BucketImage, Image};
+use crate::checkpoint::{self, BucketImage, DataFile, Image};
 use crate::error::Result;
+use crate::keys::Keys;
 use crate::map::{BucketMap, RegionKind, StorageMap};
 use crate::run::RunMeta;
 use crate::types::{Extent, RunId, TreeId};
 
 /// The map of the newest checkpoint in `file`, the data file at `path`, and the names of its trees.
 /// Nothing is written, so a store that is open may be looked at too, though then its checkpoints
-/// may overtake the reader (`Corrupt`: try again).
+/// may overtake the reader (`Corrupt`: try again). `encryption` has the master key of an encrypted
+/// store and the bytes of its key file, `keys.betree`.
 ///
 /// # Errors
-/// `Invalid`: not a data file of this engine; `Corrupt`; `Io`.
-pub fn map_at_rest(file: &dyn File, path: &Path) -> Result<(StorageMap, Vec<(TreeId, String)>)> {
-    let superblock = checkpoint::read_newest(file, path)?;
+/// `Invalid`: not a data file of this engine, or an encrypted one with a wrong master key or
+/// without; `Corrupt`; `Io`.
+pub fn map_at_rest(
+    file: &dyn File,
+    path: &Path,
+    encryption: Option<(&MasterKey, &[u8])>,
+) -> Result<(StorageMap, Vec<(TreeId, String)>)> {
+    let keys = encryption.map(|(master, bytes)| Keys::decode(bytes, master));
+    let keys = keys.transpose().map_err(|error| error.with_path(path))?;
+    let data = DataFile {
+        file,
+        path,
+        keys: keys.as_ref(),
+    };
+    let superblock = checkpoint::read_newest(data)?;
     let image = match superblock.image {
-        Some(place) => Some(checkpoint::read_image(file, path, &superblock, place)?),
+        Some(place) => Some(checkpoint::read_image(data, &superblock, place)?),
         None => None,
     };
     let length = file

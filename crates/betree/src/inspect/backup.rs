@@ -26,12 +26,13 @@ use vfs::{File, Open, Site};
 use super::Look;
 use super::look::{BucketLook, TreeLook};
 use crate::checkpoint::{
-    BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage,
+    BucketImage, DATA_START, Image, ImagePlace, Superblock, TreeFlags, TreeImage, seal_image,
 };
 use crate::db::{Core, DATA_FILE, Reader};
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::{KEY_FILE, Keys};
 use crate::run::{Run, RunMeta};
-use crate::types::{Extent, RunId, Seq, UNIT};
+use crate::types::{BackupPart, Extent, RunId, Seq, UNIT};
 
 /// Bytes copied at once; the caller is asked after each piece.
 const PIECE: u64 = 1 << 20;
@@ -39,8 +40,8 @@ const PIECE: u64 = 1 << 20;
 /// Receives the bytes copied and the total, and returns whether to continue.
 type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// Receives the next bytes of a copy and the total, and returns whether to continue.
-type Receive<'a> = &'a mut dyn FnMut(&[u8], u64) -> bool;
+/// Receives the next part of a copy, and returns whether to continue.
+type Receive<'a> = &'a mut dyn FnMut(BackupPart<'_>) -> bool;
 
 /// The content of a copy.
 struct Plan {
@@ -49,18 +50,20 @@ struct Plan {
     superblock: Superblock,
     image: Vec<u8>,
     place: ImagePlace,
+    /// The keys of an encrypted copy.
+    keys: Option<Keys>,
 }
 
 impl Plan {
     /// What is before the data: the superblock in each of its slots.
-    fn slots(&self) -> Vec<u8> {
-        let slots = self.superblock.encode().repeat(4);
+    fn slots(&self) -> Result<Vec<u8>> {
+        let slots = self.superblock.slot(self.keys.as_ref())?.repeat(4);
         assert_eq!(
             slots.len() as u64,
             DATA_START,
             "data begin behind the slots"
         );
-        slots
+        Ok(slots)
     }
 }
 
@@ -92,11 +95,14 @@ impl Core {
         }
         // I2. What cannot be removed is not taken for a store either.
         let _ = self.vfs.remove(Site("backup.remove"), &part);
+        if plan.keys.is_some() {
+            let keys = directory.join(KEY_FILE);
+            let _ = self.vfs.remove(Site("backup.remove_keys"), &keys);
+        }
         result
     }
 
-    /// Pass the bytes of the copy's data file to `receive`, in order and with their total. Returns
-    /// false if `receive` stopped it.
+    /// Pass the copy to `receive`, part by part. Returns false if `receive` stopped it.
     ///
     /// # Errors
     /// `Io`, `Closed`; `Conflict`, when the age limit of snapshots passed during the cut.
@@ -104,10 +110,15 @@ impl Core {
         self.health.check_writable()?;
         let plan = self.plan_backup()?;
         let total = plan.place.extent().end();
-        if !receive(&plan.slots(), total) {
+        let key_file = plan.keys.as_ref().map(Keys::encode).transpose()?;
+        let begin = BackupPart::Begin {
+            data_bytes: total,
+            key_file: key_file.as_deref(),
+        };
+        if !receive(begin) || !receive(BackupPart::Data(&plan.slots()?)) {
             return Ok(false);
         }
-        let mut passed = |bytes: &[u8], _| Ok(receive(bytes, total));
+        let mut passed = |bytes: &[u8], _| Ok(receive(BackupPart::Data(bytes)));
         if !self.read_runs(&plan, &mut passed)? {
             return Ok(false);
         }
@@ -115,7 +126,7 @@ impl Core {
         let mut image = plan.image;
         let length = usize::try_from(total - plan.place.offset);
         image.resize(length.expect("the image and its padding are in memory"), 0);
-        Ok(receive(&image, total))
+        Ok(receive(BackupPart::Data(&image)))
     }
 
     fn plan_backup(self: &Arc<Self>) -> Result<Plan> {
@@ -143,11 +154,11 @@ impl Core {
         for (_, frozen) in unflushed {
             assert!(through < *frozen, "I1: all up to the cut is in runs");
         }
-        Ok(self.lay_out(&look, through))
+        self.lay_out(&look, through)
     }
 
     /// Place the runs of `look` one after another, and their image behind them.
-    fn lay_out(&self, look: &Look, through: Seq) -> Plan {
+    fn lay_out(&self, look: &Look, through: Seq) -> Result<Plan> {
         let mut metas: BTreeMap<RunId, RunMeta> = BTreeMap::new();
         let mut runs = Vec::new();
         let mut end = DATA_START;
@@ -181,15 +192,22 @@ impl Core {
             runs: metas.into_values().collect(),
             trees: look.trees.iter().map(tree_image).collect(),
         };
-        let bytes = image.encode();
+        let store = self.vfs.unique();
+        // Its runs are copied as they are, so it needs their keys.
+        let keys = self.keys.as_ref().map(|keys| keys.for_copy(store));
+        let bytes = match &keys {
+            None => image.encode(),
+            Some(keys) => seal_image(&image.encode(), keys)?,
+        };
         let place = ImagePlace::of(&bytes, end);
-        let superblock = Superblock::of(self.vfs.unique(), &image, place);
-        Plan {
+        let superblock = Superblock::of(store, &image, place);
+        Ok(Plan {
             runs,
             superblock,
             image: bytes,
             place,
-        }
+            keys,
+        })
     }
 
     fn copy(&self, plan: &Plan, part: &Path, watch: Watch<'_>) -> Result<bool> {
@@ -214,7 +232,11 @@ impl Core {
         file.write_at(Site("backup.image"), &plan.image, done)
             .and_then(|()| file.sync(Site("backup.sync")))
             .map_err(io("write the image of the copy"))?;
-        file.write_at(Site("backup.superblock"), &plan.slots(), 0)
+        if let Some(keys) = &plan.keys {
+            let directory = part.parent().unwrap_or(Path::new(""));
+            keys.write(&*self.vfs, directory)?;
+        }
+        file.write_at(Site("backup.superblock"), &plan.slots()?, 0)
             .and_then(|()| file.sync(Site("backup.superblock_sync")))
             .map_err(io("write the superblock of the copy"))?;
         Ok(watch(total, total))

@@ -91,7 +91,7 @@ impl Core {
     /// The runs of the durable image (law 10). The caller holds the checkpoint lock.
     fn durable_runs(&self, superblock: &Superblock) -> Result<Vec<RunMeta>> {
         let path = self.data_path();
-        let stored = checkpoint::read_newest(&*self.file, &path)?;
+        let stored = checkpoint::read_newest(self.data_file(&path))?;
         if stored != *superblock && !self.health.is_poisoned() {
             let message = format!(
                 "law 10: the superblock in the file is of checkpoint {}, not {}",
@@ -102,7 +102,7 @@ impl Core {
         let Some(place) = superblock.image else {
             return Ok(Vec::new());
         };
-        let image = checkpoint::read_image(&*self.file, &path, superblock, place)?;
+        let image = checkpoint::read_image(self.data_file(&path), superblock, place)?;
         Ok(image.runs)
     }
 

@@ -9,15 +9,12 @@ use stdx::sync::MutexGuard;
 use crate::error::{Error, Result};
 use crate::types::Seq;
 
-use super::format::{
-    self, BLOCK, GROUP_HEADER, GroupHeader, MAX_PAYLOAD, RECORD_HEADER, encode_group, padded,
-    record_fields, record_sum,
-};
-use super::group::Memory;
+use super::Log;
+use super::format::{BLOCK, GROUP_HEADER, GroupHeader, MAX_PAYLOAD, RECORD_HEADER, padded};
+use super::frame;
 use super::options::Position;
-use super::segment::{Segment, fatal};
 use super::state::State;
-use super::{Log, sites};
+use super::stream::Stream;
 
 /// Maximum number of segments written to but not synced: half a second of work for a fast device,
 /// and as many open files.
@@ -64,14 +61,15 @@ impl Log {
     /// directly).
     #[cold]
     fn make_room(&self, state: &mut MutexGuard<'_, State>, need: usize) -> Result<bool> {
-        let whole = padded((GROUP_HEADER + need) as u64);
+        let head = state.active.segment.head();
+        let whole = padded(self.large(head, need) as u64);
         loop {
             state.check()?;
             if state.active.fits(need) {
                 return Ok(true);
             }
             if state.active.is_empty() {
-                let buffered = GROUP_HEADER + need <= self.options.buffer;
+                let buffered = head + need <= self.options.buffer;
                 if whole <= state.active.room() && !buffered {
                     return Ok(false);
                 }
@@ -85,6 +83,16 @@ impl Log {
             } else {
                 self.write_one(state)?;
             }
+        }
+    }
+
+    /// The length of a group of one record of `need` bytes that is written directly, with a head of
+    /// `head` bytes.
+    fn large(&self, head: usize, need: usize) -> usize {
+        if head == GROUP_HEADER {
+            GROUP_HEADER + need
+        } else {
+            frame::length(need, self.options.buffer)
         }
     }
 
@@ -154,7 +162,8 @@ impl Log {
         assert_eq!(state.written, state.appended, "I1: older records go first");
         let segment = Arc::clone(&state.active.segment);
         let offset = state.active.offset;
-        let total = padded((GROUP_HEADER + RECORD_HEADER) as u64 + u64::from(length));
+        let whole = self.large(segment.head(), RECORD_HEADER + length as usize);
+        let total = padded(whole as u64);
         self.as_writer(state, |log, state| {
             let group = GroupHeader {
                 segment: segment.number,
@@ -162,16 +171,17 @@ impl Log {
                 first: seq,
                 durable: state.durable,
                 void: state.active.void(),
-                length: u32::try_from(GROUP_HEADER + RECORD_HEADER)
-                    .expect("small constants")
-                    .checked_add(length)
-                    .expect("MAX_PAYLOAD leaves room"),
+                length: u32::try_from(whole).expect("MAX_PAYLOAD leaves room"),
                 count: 1,
                 raw: 0,
+                piece: match &segment.sealer {
+                    None => 0,
+                    Some(_) => u32::try_from(log.options.buffer).expect("at most 64 MiB"),
+                },
             };
             let mut memory = state.free.pop().expect("only the active group has one");
             let outcome = MutexGuard::unlocked(state, || {
-                stream(&segment, log.store, &group, parts, &mut memory)
+                Stream::new(&segment, log.store, &group, &mut memory).write(length, parts)
             });
             state.free.push(memory);
             let writes = outcome?;
@@ -184,55 +194,4 @@ impl Log {
             Ok(())
         })
     }
-}
-
-/// Write `header`, the record's header and its parts in pieces of the size of `memory`; returns the
-/// number of bytes.
-fn stream(
-    segment: &Segment,
-    store: u128,
-    header: &GroupHeader,
-    parts: &[&[u8]],
-    memory: &mut Memory,
-) -> Result<u64> {
-    let seed = format::seed(store, segment.number);
-    let length = header.length - u32::try_from(GROUP_HEADER + RECORD_HEADER).expect("small");
-    let fields = record_fields(length, header.first);
-    let sum = record_sum(seed, &fields, parts).to_le_bytes();
-    let head: [&[u8]; 3] = [&encode_group(header, seed), &sum, &fields];
-    let (mut offset, mut used, mut writes) = (header.offset, 0, 0);
-    let mut put = |memory: &mut Memory, used: usize| {
-        let bytes = memory.bytes_mut().get(..used).expect("what was filled");
-        let written = segment.file.write_at(sites::WRITE, bytes, offset);
-        offset += used as u64;
-        writes += 1;
-        written.map_err(|e| fatal("writing the log", &segment.path, &e))
-    };
-    for part in head.iter().chain(parts) {
-        let mut rest = *part;
-        while !rest.is_empty() {
-            let capacity = memory.capacity();
-            let free = memory
-                .bytes_mut()
-                .get_mut(used..capacity)
-                .expect("used <= capacity");
-            let (front, back) = rest.split_at(rest.len().min(free.len()));
-            free.get_mut(..front.len())
-                .expect("not longer")
-                .copy_from_slice(front);
-            used += front.len();
-            rest = back;
-            if used == memory.capacity() {
-                put(memory, used)?;
-                used = 0;
-            }
-        }
-    }
-    let whole = used.next_multiple_of(4096);
-    if 0 < whole {
-        let padding = memory.bytes_mut().get_mut(used..whole);
-        padding.expect("the capacity is whole blocks").fill(0);
-        put(memory, whole)?;
-    }
-    Ok(writes)
 }

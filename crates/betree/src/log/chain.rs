@@ -7,11 +7,14 @@
 //! were synced (I5), or these are damaged. At the end of the chain, evidence (I4) in and behind the
 //! stops decides which.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Result};
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
 use super::format::{ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress};
+use super::frame;
 use super::survey::{Found, Reader};
 
 /// Called for each record.
@@ -96,18 +99,14 @@ impl<'a> Chain<'a> {
                 self.stop(found, offset, Flaw::Short);
                 return Ok(true);
             };
-            let stored = bytes.get(GROUP_HEADER..).unwrap_or_default();
-            let outcome = if group.raw == 0 {
-                self.records(&group, stored, seed, limit, replay)?
-            } else {
-                match decompress(&group, stored) {
-                    // The offset of a record within the decompressed block is not a position in the
-                    // file.
-                    Ok(records) => self
-                        .records(&group, &records, seed, limit, replay)?
-                        .map(|(_, flaw)| (0, flaw)),
-                    Err(flaw) => Some((0, flaw)),
+            let outcome = match opened(found, self.store, &group, bytes) {
+                Ok(records) => {
+                    // The offset of a record within other bytes is not a position in the file.
+                    let here = matches!(records, Cow::Borrowed(_));
+                    self.records(&group, &records, seed, limit, replay)?
+                        .map(|(at, flaw)| (if here { at } else { 0 }, flaw))
                 }
+                Err(flaw) => Some((0, flaw)),
             };
             if let Some((at, flaw)) = outcome {
                 self.stop(found, offset + (GROUP_HEADER + at) as u64, flaw);
@@ -222,6 +221,23 @@ impl<'a> Chain<'a> {
             }
             None => Error::corrupt(message("the last segment is missing".to_owned())),
         }
+    }
+}
+
+/// The records of a group whose bytes as stored are `bytes`, decrypted and decompressed.
+fn opened<'a>(
+    found: &Found,
+    store: u128,
+    group: &GroupHeader,
+    bytes: &'a [u8],
+) -> Result<Cow<'a, [u8]>, Flaw> {
+    let stored = match &found.opener {
+        None => Cow::Borrowed(bytes.get(GROUP_HEADER..).unwrap_or_default()),
+        Some(opener) => Cow::Owned(frame::decrypt(opener, store, group, bytes)?),
+    };
+    match group.raw {
+        0 => Ok(stored),
+        _ => decompress(group, &stored).map(Cow::Owned),
     }
 }
 

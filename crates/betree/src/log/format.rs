@@ -8,20 +8,23 @@
 //! segment header              group header                     record
 //!  0  8 magic "BETRLOG1"       0  4 magic "GRP1"                0  4 crc32c of 4.. to the end
 //!  8  4 crc32c of 12..64       4  4 crc32c of 8..64             4  4 length of the payload
-//! 12  4 version (2)            8  8 segment number              8  8 sequence number
+//! 12  4 version (2 or 3)       8  8 segment number              8  8 sequence number
 //! 16 16 store                 16  8 offset in the segment      16  . payload
 //! 32  8 segment number        24  8 number of the first record
 //! 40  8 size of the segment   32  8 durable: every record up
-//! 48 16 zero                        to this one was synced
-//!                                   before this group was written
-//!                             40  8 void: records from this on
+//! 48 16 zero or salt                to this one was synced
+//! 64  4 data key                    before this group was written
+//! 68  4 zero                  40  8 void: records from this on
 //!                                   in earlier segments do not count
 //!                             48  4 length with header, unpadded
 //!                             52  4 number of records
 //!                             56  4 raw: 0, or bytes of the records
 //!                                   before they were compressed
-//!                             60  4 zero (flags)
+//!                             60  4 piece: 0, or bytes of each
+//!                                   encrypted piece
 //! ```
+//! In a segment of version 3, which is encrypted, the checksum of the header covers 12..72, and
+//! groups are encrypted in pieces: see `frame`.
 //!
 //! Of a compressed group the header is followed by one LZ4 block, which holds the records.
 //!
@@ -31,14 +34,18 @@
 use std::error;
 use std::fmt;
 
+use crypt::{KeyId, Seal};
+
+use super::frame;
 use crate::types::Seq;
 
 /// Segments consist of whole blocks; after a sync, writing begins with the next block (I2).
 pub(crate) const BLOCK: u64 = 4096;
 /// What every group begins at a multiple of.
 pub(crate) const ALIGN: u64 = 16;
-/// Bytes of a segment header (in a block of its own).
-pub(crate) const SEGMENT_HEADER: usize = 64;
+/// Bytes of a segment header of version 3 (in a block of its own); the others are shorter.
+pub(crate) const SEGMENT_HEADER: usize = 72;
+const PLAIN_SEGMENT_HEADER: usize = 64;
 /// Bytes of a group header.
 pub(crate) const GROUP_HEADER: usize = 64;
 /// Bytes before the payload of a record.
@@ -53,6 +60,8 @@ pub(crate) const GROUP_RAW_MAX: u64 = 64 << 20;
 const SEGMENT_MAGIC: [u8; 8] = *b"BETRLOG1";
 const GROUP_MAGIC: [u8; 4] = *b"GRP1";
 const VERSION: u32 = 2;
+/// The version of encrypted segments.
+const SEALED_VERSION: u32 = 3;
 /// In version 1 all groups start at block boundaries.
 const OLDEST_VERSION: u32 = 1;
 
@@ -67,6 +76,8 @@ pub(crate) enum Flaw {
     Checksum,
     /// Written by another version.
     Version(u32),
+    /// The group does not decrypt: it was changed after it was written.
+    Unauthentic,
     /// The compressed records do not decompress to the stated length.
     Compressed,
     /// The records before this one are missing.
@@ -84,6 +95,7 @@ impl fmt::Display for Flaw {
             Flaw::Version(version) => {
                 write!(f, "format version {version} is unknown to this version")
             }
+            Flaw::Unauthentic => f.write_str("the group does not decrypt"),
             Flaw::Compressed => f.write_str("the compressed group does not decode"),
             Flaw::Gap => f.write_str("a later commit follows"),
             Flaw::Field(name) => write!(f, "the {name} is impossible"),
@@ -102,6 +114,8 @@ pub(crate) struct SegmentHeader {
     pub(crate) number: u64,
     /// Size of the segment in bytes.
     pub(crate) size: u64,
+    /// What opens its groups, if it is encrypted.
+    pub(crate) seal: Option<Seal>,
 }
 
 /// The header of a group.
@@ -123,6 +137,8 @@ pub(crate) struct GroupHeader {
     pub(crate) count: u32,
     /// Bytes of the records before compression; 0 if they are not compressed.
     pub(crate) raw: u32,
+    /// Bytes of each piece that is encrypted by itself but the last; 0 if it is not encrypted.
+    pub(crate) piece: u32,
 }
 
 /// One record, borrowed.
@@ -161,12 +177,28 @@ pub(crate) fn encode_segment(header: &SegmentHeader) -> [u8; SEGMENT_HEADER] {
     magic.copy_from_slice(&SEGMENT_MAGIC);
     let (sum, body) = rest.split_at_mut(4);
     let mut at = Put(body);
-    at.put(&VERSION.to_le_bytes());
+    let version = header.seal.map_or(VERSION, |_| SEALED_VERSION);
+    at.put(&version.to_le_bytes());
     at.put(&header.store.to_le_bytes());
     at.put(&header.number.to_le_bytes());
     at.put(&header.size.to_le_bytes());
-    sum.copy_from_slice(&crc32c::crc32c(body).to_le_bytes());
+    if let Some(Seal { key, salt }) = header.seal {
+        at.put(&salt);
+        at.put(&key.0.to_le_bytes());
+    }
+    let covered = body.get(..covered(version));
+    let covered = covered.expect("the whole header, or less");
+    sum.copy_from_slice(&crc32c::crc32c(covered).to_le_bytes());
     bytes
+}
+
+/// Bytes behind the checksum of a segment header that it covers.
+fn covered(version: u32) -> usize {
+    let length = match version {
+        SEALED_VERSION => SEGMENT_HEADER,
+        _ => PLAIN_SEGMENT_HEADER,
+    };
+    length - 12
 }
 
 /// Decode the segment header at the start of `bytes`.
@@ -177,18 +209,26 @@ pub(crate) fn decode_segment(bytes: &[u8]) -> Result<SegmentHeader, Flaw> {
         return Err(Flaw::Magic);
     }
     let sum = at.u32()?;
-    if sum != crc32c::crc32c(at.0) {
+    let body = at.0;
+    let version = at.u32()?;
+    let covered = body.get(..covered(version)).ok_or(Flaw::Short)?;
+    if sum != crc32c::crc32c(covered) {
         return Err(Flaw::Checksum);
     }
-    let version = at.u32()?;
-    if !(OLDEST_VERSION..=VERSION).contains(&version) {
+    if !(OLDEST_VERSION..=SEALED_VERSION).contains(&version) {
         return Err(Flaw::Version(version));
     }
-    let header = SegmentHeader {
+    let mut header = SegmentHeader {
         store: u128::from_le_bytes(at.take()?),
         number: at.u64()?,
         size: at.u64()?,
+        seal: None,
     };
+    if version == SEALED_VERSION {
+        let salt = at.take()?;
+        let key = KeyId(at.u32()?);
+        header.seal = Some(Seal { key, salt });
+    }
     if header.size < 2 * BLOCK || !header.size.is_multiple_of(BLOCK) {
         return Err(Flaw::Field("size of the segment"));
     }
@@ -219,11 +259,8 @@ pub(crate) fn encode_group(header: &GroupHeader, seed: u32) -> [u8; GROUP_HEADER
     at.put(&header.length.to_le_bytes());
     at.put(&header.count.to_le_bytes());
     at.put(&header.raw.to_le_bytes());
-    debug_assert_eq!(
-        at.0.len(),
-        4,
-        "but for the flags, which are 0, all is written"
-    );
+    at.put(&header.piece.to_le_bytes());
+    debug_assert!(at.0.is_empty(), "all is written");
     sum.copy_from_slice(&crc32c::crc32c_append(seed, body).to_le_bytes());
     bytes
 }
@@ -253,10 +290,8 @@ pub(crate) fn decode_group(
         length: at.u32()?,
         count: at.u32()?,
         raw: at.u32()?,
+        piece: at.u32()?,
     };
-    if at.u32()? != 0 {
-        return Err(Flaw::Field("set of flags"));
-    }
     if header.segment != segment || header.offset != offset {
         return Err(Flaw::Field("place of the group"));
     }
@@ -266,6 +301,8 @@ pub(crate) fn decode_group(
 
 fn check_group(header: &GroupHeader) -> Result<(), Flaw> {
     let stored = u64::from(header.length).checked_sub(GROUP_HEADER as u64);
+    let tags = frame::tags(header).ok_or(Flaw::Field("length of a piece"))?;
+    let stored = stored.and_then(|stored| stored.checked_sub(tags));
     let stored = stored.ok_or(Flaw::Field("length of the group"))?;
     let raw = match u64::from(header.raw) {
         0 => stored,

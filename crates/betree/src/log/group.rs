@@ -12,6 +12,7 @@ use super::format::{
     self, ALIGN, BLOCK, GROUP_HEADER, GroupHeader, RECORD_HEADER, encode_group, padded,
     record_fields,
 };
+use super::frame::{self, Bound};
 use super::segment::Segment;
 
 /// Memory of a buffer: it begins at a multiple of [`BLOCK`], so that direct I/O need not copy it,
@@ -84,7 +85,7 @@ impl Group {
             void,
             first,
             count: 0,
-            used: GROUP_HEADER,
+            used: 0,
             limit: 0,
         };
         group.skip_to(offset, first);
@@ -190,19 +191,21 @@ impl Group {
             length: u32::try_from(used).expect("buffers are below 4 GiB"),
             count: self.count,
             raw: 0,
+            piece: 0,
         };
-        let bytes = self.memory.bytes_mut().get_mut(GROUP_HEADER..used);
+        let head = self.segment.head();
+        let bytes = self.memory.bytes_mut().get_mut(head..used);
         let records = bytes.expect("I2: used <= limit <= capacity");
         let sealed = format::seal_records(records, seed);
         assert_eq!(sealed, self.count, "I1: every record is sealed once");
         if let Some(scratch) = scratch
-            && let Some(length) = compress(records, scratch)
+            && let Some(length) = compress(records, head, scratch)
         {
             header.raw = u32::try_from(records.len()).expect("buffers are below 4 GiB");
             header.length = u32::try_from(length).expect("shorter than the records");
-            return finish(scratch, &header, seed);
+            return finish(scratch, header, store, &self.segment);
         }
-        finish(&mut self.memory, &header, seed)
+        finish(&mut self.memory, header, store, &self.segment)
     }
 
     /// Take the memory for reuse.
@@ -236,6 +239,7 @@ impl Group {
         let room = usize::try_from(self.segment.size - offset).unwrap_or(usize::MAX);
         self.offset = offset;
         self.first = first;
+        self.used = self.segment.head();
         self.limit = room.min(self.memory.capacity());
     }
 
@@ -245,8 +249,15 @@ impl Group {
 }
 
 /// Write `header` in front of the records in `memory`, and zeros behind them up to the end of the
-/// block, so that no block must be read before it is written.
-fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> (&'a [u8], u64) {
+/// block, so that no block must be read before it is written. In an encrypted segment, encrypt the
+/// records.
+fn finish<'a>(
+    memory: &'a mut Memory,
+    mut header: GroupHeader,
+    store: u128,
+    segment: &Segment,
+) -> (&'a [u8], u64) {
+    let seed = format::seed(store, segment.number);
     let length = usize::try_from(header.length).expect("a length in memory");
     let end = header.offset + u64::from(header.length);
     let padding = usize::try_from(padded(end) - end).expect("less than a block");
@@ -254,23 +265,33 @@ fn finish<'a>(memory: &'a mut Memory, header: &GroupHeader, seed: u32) -> (&'a [
     let bytes = memory.bytes_mut().get_mut(..whole);
     let bytes = bytes.expect("a block was kept for the padding");
     let (head, rest) = bytes.split_at_mut(GROUP_HEADER);
-    head.copy_from_slice(&encode_group(header, seed));
+    if segment.sealer.is_some() {
+        header.piece = header.length;
+    }
+    let encoded = encode_group(&header, seed);
+    head.copy_from_slice(&encoded);
+    if let Some(sealer) = &segment.sealer {
+        let bound = Bound::new(store, &encoded, header.offset);
+        let piece = rest.get_mut(..length - GROUP_HEADER);
+        let piece = piece.expect("the padding is behind it");
+        bound.encrypt(&mut sealer.lock(), 0, piece);
+    }
     let padding = rest.get_mut(length - GROUP_HEADER..);
     padding.expect("the header is in the length").fill(0);
     (bytes, u64::from(header.length))
 }
 
-/// Compress `records` into `scratch`, behind room for a header; returns the length including the
-/// header, or `None` if it saves no block.
-fn compress(records: &[u8], scratch: &mut Memory) -> Option<usize> {
-    let (_, room) = scratch.bytes_mut().split_at_mut(GROUP_HEADER);
+/// Compress `records` into `scratch`, behind room for a head; returns the length including the
+/// head, or `None` if it saves no block.
+fn compress(records: &[u8], head: usize, scratch: &mut Memory) -> Option<usize> {
+    let (_, room) = scratch.bytes_mut().split_at_mut(head);
     let stored = lz4_flex::block::compress_into(records, room).expect("room for any outcome");
-    let whole = |bytes: usize| padded((GROUP_HEADER + bytes) as u64);
-    (whole(stored) < whole(records.len())).then_some(GROUP_HEADER + stored)
+    let whole = |bytes: usize| padded((head + bytes) as u64);
+    (whole(stored) < whole(records.len())).then_some(head + stored)
 }
 
 /// Memory for the compressed form of groups of `buffer` bytes.
 pub(super) fn scratch(buffer: usize) -> Memory {
-    let most = GROUP_HEADER + lz4_flex::block::get_maximum_output_size(buffer);
+    let most = frame::head(true) + lz4_flex::block::get_maximum_output_size(buffer);
     Memory::new(most.next_multiple_of(4096))
 }

@@ -37,6 +37,8 @@
 //! * **I8** A segment that recovery finds behind the end of the chain is set aside, durably, before
 //!   the next header is written.
 //!
+//! In an encrypted store every group is encrypted when it is written: see `frame`.
+//!
 //! # Why a torn tail is safe, and damage is not taken for one
 //!
 //! After a crash the groups written since the last sync may each be there, missing or torn, in any
@@ -71,6 +73,7 @@ mod append;
 mod chain;
 mod commit;
 pub(crate) mod format;
+mod frame;
 mod group;
 mod options;
 mod pace;
@@ -80,6 +83,7 @@ mod reserve;
 mod segment;
 pub(crate) mod sites;
 mod state;
+mod stream;
 mod survey;
 mod upkeep;
 mod writeback;
@@ -184,6 +188,7 @@ impl Log {
             directory: &self.directory,
             store: self.store,
             direct: self.options.direct,
+            keys: self.options.keys.as_deref(),
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Options and statistics of a log.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::keys::Keys;
 use crate::types::Seq;
 
 use super::format::{BLOCK, GROUP_HEADER, GROUP_RAW_MAX, RECORD_HEADER};
@@ -36,6 +38,8 @@ pub(crate) struct LogOptions {
     pub(crate) compress: bool,
     /// Bypass the page cache. Default false: a write then returns without waiting for the device.
     pub(crate) direct: bool,
+    /// The keys of an encrypted store.
+    pub(crate) keys: Option<Arc<Keys>>,
 }
 
 impl Default for LogOptions {
@@ -48,6 +52,7 @@ impl Default for LogOptions {
             group_delay: Duration::ZERO,
             compress: false,
             direct: false,
+            keys: None,
         }
     }
 }

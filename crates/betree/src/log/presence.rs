@@ -34,6 +34,7 @@ impl Log {
             directory,
             store: 0,
             direct: false,
+            keys: None,
         };
         clear(&place)?;
         place.sync_names()

@@ -8,6 +8,7 @@ use stdx::sync::{Condvar, Mutex};
 use vfs::Vfs;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
@@ -41,6 +42,7 @@ impl Log {
             directory,
             store,
             direct: options.direct,
+            keys: options.keys.as_deref(),
         };
         clear(&place)?;
         let segment = place.prepare(1, options.first, None, false)?;
@@ -71,6 +73,7 @@ impl Log {
             directory,
             store,
             direct: options.direct,
+            keys: options.keys.as_deref(),
         };
         let mut survey = Survey::take(&place)?;
         if survey.newest() == 0 {
@@ -116,7 +119,7 @@ impl Log {
     pub(crate) fn read_again(
         vfs: &dyn Vfs,
         directory: &Path,
-        store: u128,
+        (store, keys): (u128, Option<&Keys>),
         (first, last): (Seq, Seq),
         visit: Replay<'_>,
     ) -> Result<()> {
@@ -125,6 +128,7 @@ impl Log {
             directory,
             store,
             direct: false,
+            keys,
         };
         let survey = Survey::take(&place)?;
         let mut reached = Seq(first.0 - 1);

@@ -3,13 +3,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crypt::{Kind, Sealer};
+use stdx::sync::Mutex;
 use vfs::{File, Open, Site, Vfs};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 
 use super::format::{BLOCK, SegmentHeader, encode_segment};
-use super::sites;
+use super::{frame, sites};
 
 /// Number of zeros written and synced at once: the device needs less than a millisecond for them.
 const ZEROS: usize = 256 << 10;
@@ -20,6 +23,15 @@ pub(super) struct Segment {
     pub(super) path: PathBuf,
     pub(super) file: Box<dyn File>,
     pub(super) size: u64,
+    /// Encrypts its groups, if the store is encrypted. Only the writer locks it.
+    pub(super) sealer: Option<Mutex<Sealer>>,
+}
+
+impl Segment {
+    /// Bytes before the records of a group.
+    pub(super) fn head(&self) -> usize {
+        frame::head(self.sealer.is_some())
+    }
 }
 
 /// A file set aside for reuse; its content is void.
@@ -73,6 +85,7 @@ pub(super) struct Place<'a> {
     pub(super) directory: &'a Path,
     pub(super) store: u128,
     pub(super) direct: bool,
+    pub(super) keys: Option<&'a Keys>,
 }
 
 impl Place<'_> {
@@ -124,10 +137,13 @@ impl Place<'_> {
         }
         // I3: while the file may still be known by its old name, its old content must stay.
         self.sync_names()?;
+        // Of each use of a file, so that no key is used again.
+        let sealer = self.keys.map(|keys| keys.sealer(Kind::Log)).transpose()?;
         let header = SegmentHeader {
             store: self.store,
             number,
             size,
+            seal: sealer.as_ref().map(Sealer::seal),
         };
         let mut block = vec![0; 4096];
         let (front, _) = block.split_at_mut(super::format::SEGMENT_HEADER);
@@ -140,6 +156,7 @@ impl Place<'_> {
             path: path.to_owned(),
             file,
             size,
+            sealer: sealer.map(Mutex::new),
         })
     }
 

@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use crypt::{Kind, Opener};
 use vfs::{File, Vfs};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::types::Seq;
 
-use super::format::{self, ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT_HEADER, padded};
+use super::format::{
+    self, ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, SEGMENT_HEADER, SegmentHeader, padded,
+};
 use super::segment::{Name, Place, Spare, parse_name, segment_path, spare_path};
 use super::sites;
 
@@ -27,6 +30,8 @@ pub(super) struct Found {
     pub(super) outlived: bool,
     /// The first group.
     pub(super) first: Option<GroupHeader>,
+    /// Decrypts its groups, if the store is encrypted.
+    pub(super) opener: Option<Opener>,
 }
 
 /// All files of a log.
@@ -123,6 +128,7 @@ fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> R
         unborn: None,
         outlived: false,
         first: None,
+        opener: None,
     };
     let mut reader = Reader::new(&found, place.store);
     let header = reader.slice(0, SEGMENT_HEADER)?;
@@ -156,9 +162,25 @@ fn look(place: &Place<'_>, number: u64, path: PathBuf, file: Box<dyn File>) -> R
             );
             return Err(Error::corrupt(message).with_path(&found.path));
         }
-        Ok(_) => found.first = reader.group(BLOCK)?.ok(),
+        Ok(header) => {
+            let opener = opener(place, &header).map_err(|error| error.with_path(&found.path))?;
+            found.opener = opener;
+            let first = Reader::new(&found, place.store).group(BLOCK)?.ok();
+            found.first = first;
+        }
     }
     Ok(found)
+}
+
+/// What decrypts the groups of a segment.
+fn opener(place: &Place<'_>, header: &SegmentHeader) -> Result<Option<Opener>> {
+    match (header.seal, place.keys) {
+        (None, None) => Ok(None),
+        (Some(seal), Some(keys)) => keys.opener(Kind::Log, &seal).map(Some),
+        _ => Err(Error::corrupt(
+            "the log segment is not encrypted as the store is: restore a backup",
+        )),
+    }
 }
 
 /// Reads a segment through a window.
@@ -220,12 +242,22 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether the group is encrypted as its segment is, if that is known.
+    fn as_segment(&self, group: GroupHeader) -> Result<GroupHeader, Flaw> {
+        let known = self.found.unborn.is_none();
+        if known && (group.piece == 0) != self.found.opener.is_none() {
+            return Err(Flaw::Field("length of a piece"));
+        }
+        Ok(group)
+    }
+
     /// The header of the group at `offset`, if there is one and the file holds all of it.
     pub(super) fn group(&mut self, offset: u64) -> Result<Result<GroupHeader, Flaw>> {
         let (seed, number) = (self.seed, self.found.number);
         let bytes = self.slice(offset, GROUP_HEADER)?;
         Ok(bytes
             .ok_or(Flaw::Short)
-            .and_then(|bytes| format::decode_group(bytes, seed, number, offset)))
+            .and_then(|bytes| format::decode_group(bytes, seed, number, offset))
+            .and_then(|group| self.as_segment(group)))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Codec, Filter, Options};
+use super::{Codec, Filter, MasterKey, Options};
 use crate::types::UNIT;
 
 impl Options {
@@ -146,5 +146,11 @@ impl Options {
     #[must_use]
     pub fn seed(&self) -> Option<u64> {
         self.seed
+    }
+
+    /// The master key, if the store is encrypted.
+    #[must_use]
+    pub fn encryption(&self) -> Option<&MasterKey> {
+        self.encryption.as_ref()
     }
 }

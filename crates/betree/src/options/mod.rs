@@ -1,5 +1,6 @@
-//! The options of a store when it is opened. None of them is part of the stored format: every run
-//! states how it was written, so all options may differ at the next open.
+//! The options of a store when it is opened. But for the master key of an encrypted store, none of
+//! them is part of the stored format: every run states how it was written, so all options may
+//! differ at the next open.
 //!
 //! Invariant I1: [`Options::shares`] adds up to the memory exactly.
 
@@ -10,6 +11,8 @@ mod set;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+
+use crypt::MasterKey;
 
 pub use crate::page::Codec;
 
@@ -106,6 +109,7 @@ pub struct Options {
     snapshot_max_age: Option<Duration>,
     transaction_max: u64,
     seed: Option<u64>,
+    encryption: Option<MasterKey>,
 }
 
 impl Default for Options {
@@ -135,6 +139,7 @@ impl Default for Options {
             snapshot_max_age: None,
             transaction_max: COMMIT_MAX as u64,
             seed: None,
+            encryption: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Codec, Filter, Options};
+use super::{Codec, Filter, MasterKey, Options};
 
 impl Options {
     /// Memory for write buffers, cache, fences and reads and writes in flight together, in bytes:
@@ -191,6 +191,16 @@ impl Options {
     #[must_use]
     pub fn with_seed(mut self, seed: u64) -> Options {
         self.seed = Some(seed);
+        self
+    }
+
+    /// The master key of an encrypted store. Default none: the store is not encrypted. A store is
+    /// encrypted, or not, from its creation on. Without its master key and the file `keys.betree`
+    /// in its directory its data cannot be read. Encryption costs processor time, 20 bytes per page
+    /// and 16 per group of the log.
+    #[must_use]
+    pub fn with_encryption(mut self, master: Option<MasterKey>) -> Options {
+        self.encryption = master;
         self
     }
 }

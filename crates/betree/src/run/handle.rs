@@ -8,11 +8,13 @@
 //! the same page both read it, which is right as pages do not change.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use crypt::Opener;
 use stdx::sync::atomic::{AtomicBool, Ordering};
 use vfs::Site;
 
+use super::frame::{self, Part};
 use super::leftover::Leftovers;
 use super::pages::PageReader;
 use super::sites;
@@ -29,6 +31,8 @@ pub(crate) struct Run {
     store: Arc<RunStore>,
     meta: RunMeta,
     leftovers: Leftovers,
+    /// Made when the first frame is read; `None` inside if the run is not encrypted.
+    opener: OnceLock<Option<Box<Opener>>>,
     retired: AtomicBool,
     /// Whether no image has ever referred to it.
     private: AtomicBool,
@@ -53,6 +57,7 @@ impl Run {
             store,
             meta,
             leftovers,
+            opener: OnceLock::new(),
             retired: AtomicBool::new(false),
             private: AtomicBool::new(false),
         })
@@ -182,9 +187,10 @@ impl Run {
     /// Read the fences from the file.
     pub(super) fn read_fence(&self, site: Site) -> Result<Fence> {
         let meta = &self.meta;
-        let stored = self.read_block(site, meta.fence_offset, meta.fence_len)?;
+        let mut stored = self.read_block(site, meta.fence_offset, meta.fence_len)?;
         let ident = self.block(BlockKind::Fence);
-        let fence = Fence::decode(ident, &stored, meta.pages, meta.fence_offset);
+        let stored = self.open_frame(&mut stored, Part::Fence)?;
+        let fence = Fence::decode(ident, stored, meta.pages, meta.fence_offset);
         fence.map_err(|why| self.damage("the fence block", meta.fence_offset, &why))
     }
 
@@ -204,8 +210,9 @@ impl Run {
     pub(super) fn read_filter(&self, site: Site) -> Result<Filter> {
         let meta = &self.meta;
         assert!(0 < meta.filter_len, "the run has a filter");
-        let stored = self.read_block(site, meta.filter_offset, meta.filter_len)?;
-        let filter = Filter::decode(self.block(BlockKind::Filter), &stored);
+        let mut stored = self.read_block(site, meta.filter_offset, meta.filter_len)?;
+        let stored = self.open_frame(&mut stored, Part::Filter)?;
+        let filter = Filter::decode(self.block(BlockKind::Filter), stored);
         filter.map_err(|why| self.damage("the filter block", meta.filter_offset, &why))
     }
 
@@ -240,7 +247,7 @@ impl Run {
         let mut stored = vec![0; length(&span)];
         let how = (sites::PAGE_READ, Manner::Alone);
         self.store.read(how, &self.meta, &mut stored, span.start)?;
-        let page = Arc::new(self.decode(&stored, index, span.start)?);
+        let page = Arc::new(self.decode(&mut stored, index, span.start)?);
         self.store
             .cache()
             .insert_page(self.meta.id, index, Arc::clone(&page));
@@ -256,10 +263,10 @@ impl Run {
         let how = (sites::PAGE_READ, Manner::InOrder);
         self.store.read(how, &self.meta, &mut stored, start)?;
         let mut decoded = Vec::with_capacity(pages.len());
-        let mut rest = &*stored;
+        let mut rest = &mut *stored;
         for index in pages {
             let span = self.span(fence, index)?;
-            let (bytes, after) = rest.split_at(length(&span));
+            let (bytes, after) = rest.split_at_mut(length(&span));
             decoded.push(Arc::new(self.decode(bytes, index, span.start)?));
             rest = after;
         }
@@ -271,13 +278,49 @@ impl Run {
         fence.span(index).ok_or_else(missing)
     }
 
-    fn decode(&self, stored: &[u8], index: u32, offset: u64) -> Result<Page> {
+    fn decode(&self, stored: &mut [u8], index: u32, offset: u64) -> Result<Page> {
+        let stored = self.open_frame(stored, Part::Page(index))?;
         let page = Page::decode(stored, self.page_ident(index));
         let page = page.map_err(|why| self.damage(&format!("page {index}"), offset, &why))?;
         if page.len() == 0 {
             return Err(self.damage(&format!("page {index}"), offset, &"it is empty"));
         }
         Ok(page)
+    }
+
+    /// The opener of its frames, if it is encrypted.
+    ///
+    /// # Errors
+    /// `Corrupt`: the key file does not have its key.
+    pub(super) fn opener(&self) -> Result<Option<&Opener>> {
+        if let Some(opener) = self.opener.get() {
+            return Ok(opener.as_deref());
+        }
+        let made = self.store.opener(&self.meta)?.map(Box::new);
+        // Two readers may make the same one.
+        Ok(self.opener.get_or_init(|| made).as_deref())
+    }
+
+    /// The page or block in `stored`, which is decrypted in place if the run is encrypted.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(super) fn open_frame<'a>(&self, stored: &'a mut [u8], part: Part) -> Result<&'a [u8]> {
+        let Some(opener) = self.opener()? else {
+            return Ok(stored);
+        };
+        let place = frame::Place {
+            tree: self.meta.tree,
+            run: self.meta.id,
+            part,
+        };
+        let opened = frame::decrypt(opener, place, stored);
+        let opened = opened.map_err(|why| match part {
+            Part::Page(index) => self.damage(&format!("page {index}"), 0, &why),
+            Part::Fence => self.damage("the fence block", self.meta.fence_offset, &why),
+            Part::Filter => self.damage("the filter block", self.meta.filter_offset, &why),
+        })?;
+        Ok(opened)
     }
 
     pub(super) fn page_ident(&self, index: u32) -> PageIdent {

@@ -9,6 +9,8 @@
 //! - I2: the extents hold `bytes` and less than one unit more.
 //! - I3: a run has an entry, so at least one page, and `min_key <= max_key`.
 
+use crypt::Seal;
+
 use crate::error::{Error, Result};
 use crate::types::{Extent, RunId, Seq, TreeId, UNIT};
 
@@ -41,6 +43,8 @@ pub(crate) struct RunMeta {
     pub(crate) filter_offset: u64,
     /// 0 if there is no filter block.
     pub(crate) filter_len: u32,
+    /// What opens its frames, if it is encrypted.
+    pub(crate) seal: Option<Seal>,
 }
 
 impl RunMeta {

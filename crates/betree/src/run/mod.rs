@@ -11,8 +11,11 @@
 //! Pages are packed back to back, so a page may begin and end anywhere, and lie in two extents.
 //! The fence block finds the page of a key; the filter block, if there is one, says that a key is
 //! not in the run. Both are read when first needed and live in the cache.
+//!
+//! In an encrypted store each page and each block is a [`frame`].
 
 mod cursor;
+mod frame;
 mod handle;
 mod leftover;
 mod meta;

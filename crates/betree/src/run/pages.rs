@@ -10,6 +10,7 @@ use std::sync::Arc;
 use vfs::Site;
 
 use super::Run;
+use super::frame::{self, Part};
 use super::sites;
 use super::store::Manner;
 use crate::block::Fence;
@@ -99,19 +100,34 @@ impl PageReader {
             return Ok(None);
         }
         let left = self.end - self.at;
-        if self.index == self.pages || left < page::HEADER_LEN as u64 {
+        let sealed = self.run.opener()?.is_some();
+        let head = if sealed {
+            frame::HEAD
+        } else {
+            page::HEADER_LEN
+        };
+        if self.index == self.pages || left < head as u64 {
             return Err(self.damage(&"the pages do not end where they should"));
         }
-        self.fill(page::HEADER_LEN)?;
-        let stored = page::stored_len(self.bytes(page::HEADER_LEN));
-        let stored = stored.map_err(|why| self.damage(&why))?;
+        self.fill(head)?;
+        let stored = if sealed {
+            frame::stored_len(self.bytes(head)).map_err(|why| self.damage(&why))?
+        } else {
+            page::stored_len(self.bytes(head)).map_err(|why| self.damage(&why))?
+        };
         if stored == 0 || left < stored as u64 {
             return Err(self.damage(&"it is longer than what is left of the run"));
         }
         self.fill(stored)?;
         let ident = self.run.page_ident(self.index);
-        page.decode_into(self.bytes(stored), ident)
-            .map_err(|why| self.damage(&why))?;
+        if sealed {
+            self.open(stored)?;
+            let plain = self.bytes(stored).get(head..).unwrap_or_default();
+            page.decode_into(plain, ident)
+        } else {
+            page.decode_into(self.bytes(stored), ident)
+        }
+        .map_err(|why| self.damage(&why))?;
         if page.len() == 0 {
             return Err(self.damage(&"it is empty"));
         }
@@ -119,6 +135,16 @@ impl PageReader {
         self.index += 1;
         self.at += stored as u64;
         Ok(Some(index))
+    }
+
+    /// Decrypt the next `len` bytes, which are in the buffer and are read once only.
+    fn open(&mut self, len: usize) -> Result<()> {
+        let start = self.passed();
+        let frame = self.buffer.get_mut(start..start + len);
+        let frame = frame.expect("I1: the bytes have been read");
+        self.run
+            .open_frame(frame, Part::Page(self.index))
+            .map(|_| ())
     }
 
     fn damage(&self, why: &dyn std::fmt::Display) -> Error {

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crypt::{Kind, Opener, Sealer};
 use stdx::sync::Mutex;
 use vfs::{File, Site};
 
 use super::RunMeta;
 use crate::cache::Cache;
 use crate::error::{Error, ErrorKind, Result};
+use crate::keys::Keys;
 use crate::space::{Layout, Purpose, Space};
 use crate::types::{Extent, UNIT};
 
@@ -104,6 +106,8 @@ pub(crate) struct RunStore {
     path: PathBuf,
     space: Arc<Space>,
     cache: Arc<Cache>,
+    /// The keys of an encrypted store.
+    keys: Option<Arc<Keys>>,
     traffic: RunTraffic,
     held: Mutex<u64>,
     /// Whether an extent could not be had since the last call of [`RunStore::lacked_room`].
@@ -125,12 +129,14 @@ impl RunStore {
         path: impl Into<PathBuf>,
         space: Arc<Space>,
         cache: Arc<Cache>,
+        keys: Option<Arc<Keys>>,
     ) -> Arc<RunStore> {
         Arc::new(RunStore {
             file,
             path: path.into(),
             space,
             cache,
+            keys,
             traffic: RunTraffic::default(),
             held: Mutex::new(0),
             lacked: AtomicBool::new(false),
@@ -139,6 +145,24 @@ impl RunStore {
 
     pub(crate) fn cache(&self) -> &Cache {
         &self.cache
+    }
+
+    /// A sealer for a new run, if the store is encrypted.
+    pub(super) fn sealer(&self) -> Result<Option<Sealer>> {
+        let keys = self.keys.as_ref();
+        keys.map(|keys| keys.sealer(Kind::Run)).transpose()
+    }
+
+    /// The opener of the run that `meta` describes, if it is encrypted.
+    pub(super) fn opener(&self, meta: &RunMeta) -> Result<Option<Opener>> {
+        match (&meta.seal, &self.keys) {
+            (None, None) => Ok(None),
+            (Some(seal), Some(keys)) => keys.opener(Kind::Run, seal).map(Some),
+            _ => {
+                let message = format!("run {} is not encrypted as the store is", meta.id.0);
+                Err(self.corrupt(meta, message))
+            }
+        }
     }
 
     pub(crate) fn traffic(&self) -> &RunTraffic {

@@ -16,8 +16,10 @@ use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
+use crypt::Sealer;
 use vfs::Site;
 
+use super::frame::{self, Part};
 use super::leftover::Leftovers;
 use super::meta::MAX_PAGES;
 use super::{Run, RunMeta, RunStore};
@@ -61,6 +63,8 @@ pub(crate) struct RunWriter {
     /// The sequence number of the last entry.
     last_seq: Seq,
     leftovers: Leftovers,
+    /// From the first page on, if the store is encrypted.
+    sealer: Option<Sealer>,
     meta: RunMeta,
 }
 
@@ -93,6 +97,7 @@ impl RunWriter {
             last_key: Vec::new(),
             last_seq: Seq::ANCIENT,
             leftovers: Leftovers::NONE,
+            sealer: None,
             meta: RunMeta {
                 id,
                 tree,
@@ -109,6 +114,7 @@ impl RunWriter {
                 fence_len: 0,
                 filter_offset: 0,
                 filter_len: 0,
+                seal: None,
             },
         }
     }
@@ -179,11 +185,12 @@ impl RunWriter {
         self.finish_page()?;
         self.meta.pages = self.fence.pages();
         self.meta.fence_offset = self.stored_bytes();
+        let frame = self.begin_frame();
         let block = self.out.len();
-        self.meta.fence_len = self
-            .fence
+        self.fence
             .finish(self.ident(BlockKind::Fence), &mut self.out);
         let fence = self.fence_again(block);
+        self.meta.fence_len = self.end_frame(frame, Part::Fence);
         self.meta.filter_offset = self.stored_bytes();
         let filter = self.filter();
         self.meta.bytes = self.stored_bytes();
@@ -233,7 +240,9 @@ impl RunWriter {
             return None;
         }
         let filter = Filter::new(&self.hashes, self.options.filter_bits);
-        self.meta.filter_len = filter.encode(self.ident(BlockKind::Filter), &mut self.out);
+        let frame = self.begin_frame();
+        filter.encode(self.ident(BlockKind::Filter), &mut self.out);
+        self.meta.filter_len = self.end_frame(frame, Part::Filter);
         Some(filter)
     }
 
@@ -259,11 +268,40 @@ impl RunWriter {
             run: self.meta.id,
             index,
         };
+        if index == 0 {
+            self.sealer = self.store.sealer()?;
+            self.meta.seal = self.sealer.as_ref().map(Sealer::seal);
+        }
+        let frame = self.begin_frame();
         let before = self.out.len();
         let stored = self.builder.finish(ident, &mut self.out);
         assert_eq!(before + stored as usize, self.out.len(), "pages are packed");
+        let stored = self.end_frame(frame, Part::Page(index));
         self.fence.end(stored);
         self.spill(PIECE)
+    }
+
+    /// Make room for the head of a frame, if the run is encrypted; returns where the frame begins.
+    fn begin_frame(&mut self) -> usize {
+        let begin = self.out.len();
+        if self.sealer.is_some() {
+            self.out.resize(begin + frame::HEAD, 0);
+        }
+        begin
+    }
+
+    /// Encrypt what `out` has from `begin` on, if the run is encrypted; returns its stored length.
+    fn end_frame(&mut self, begin: usize, part: Part) -> u32 {
+        if let Some(sealer) = &mut self.sealer {
+            let place = frame::Place {
+                tree: self.meta.tree,
+                run: self.meta.id,
+                part,
+            };
+            let (_, bytes) = self.out.split_at_mut(begin);
+            frame::encrypt(sealer, place, bytes);
+        }
+        u32::try_from(self.out.len() - begin).expect("pages and blocks are below 4 GiB")
     }
 
     /// Write pieces until fewer than `least` bytes are left.

@@ -229,8 +229,7 @@ impl Core {
         }
         let path = self.data_path();
         let written = checkpoint::write(
-            &*self.file,
-            &path,
+            self.data_file(&path),
             &self.space,
             &last.superblock,
             epoch,

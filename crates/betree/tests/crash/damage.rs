@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use betree::{Codec, Db, Durability, Error, ErrorKind, Options};
+use betree::{Codec, Db, Durability, Error, ErrorKind, MasterKey, Options};
 use sim::checker::{Change, History, State};
 use sim::{SimOptions, SimVfs};
 use stdx::Rng;
@@ -45,7 +45,7 @@ struct Sum {
 
 /// A store of about 64 KiB: several buckets with deltas and filters, two trees, a log with commits
 /// that no run holds.
-fn victim(codec: Codec) -> Victim {
+fn victim(codec: Codec, key: Option<MasterKey>) -> Victim {
     let vfs = SimVfs::new(SimOptions {
         seed: 5,
         capacity: None,
@@ -54,7 +54,8 @@ fn victim(codec: Codec) -> Victim {
     let options = small()
         .with_codec(codec)
         .with_delta_codec(codec)
-        .with_filter(filter);
+        .with_filter(filter)
+        .with_encryption(key);
     let mut world = World::new(vfs, options.clone());
     let build = |world: &mut World| -> Step {
         world.open()?;
@@ -151,8 +152,11 @@ impl Victim {
 #[test]
 fn damage_to_each_byte_is_found() {
     let stride = setting("BETREE_SIM_EVERY").unwrap_or(STRIDE);
-    for codec in CODECS {
-        let victim = victim(codec);
+    let plain = CODECS.map(|codec| (codec, None));
+    let sealed = [Codec::None, Codec::Lz4].map(|codec| (codec, Some(MasterKey::new([7; 32]))));
+    for (codec, key) in plain.into_iter().chain(sealed) {
+        let name = if key.is_some() { "encrypted" } else { "plain" };
+        let victim = victim(codec, key);
         let mut sum = Sum::default();
         for (path, _) in victim.files() {
             let bytes = victim.content(&path);
@@ -166,13 +170,18 @@ fn damage_to_each_byte_is_found() {
                 at += usize::try_from(stride).expect("small");
             }
         }
-        println!("{codec}: bytes flipped, one in {stride}: {sum:?}");
+        println!("{codec}, {name}: bytes flipped, one in {stride}: {sum:?}");
     }
 }
 
 #[test]
 fn damage_to_each_sector_is_found() {
-    let victim = victim(Codec::Lz4);
+    for key in [None, Some(MasterKey::new([7; 32]))] {
+        to_each_sector(&victim(Codec::Lz4, key));
+    }
+}
+
+fn to_each_sector(victim: &Victim) {
     let mut sum = Sum::default();
     let mut rng = Rng::new(4);
     for (path, _) in victim.files() {
@@ -202,20 +211,25 @@ fn damage_to_each_sector_is_found() {
 
 #[test]
 fn damage_by_misdirected_writes_is_found() {
-    let victim = victim(Codec::None);
+    for key in [None, Some(MasterKey::new([7; 32]))] {
+        by_misdirected_writes(&victim(Codec::None, key));
+    }
+}
+
+fn by_misdirected_writes(victim: &Victim) {
     let mut sum = Sum::default();
     for (path, _) in victim.files() {
         let bytes = victim.content(&path);
         let blocks: Vec<&[u8]> = bytes.chunks_exact(4096).collect();
-        for a in 0..blocks.len() {
-            for b in a + 1..blocks.len() {
+        for (a, one) in blocks.iter().enumerate() {
+            for (b, other) in blocks.iter().enumerate().skip(a + 1) {
                 if setting("BETREE_SIM_EVERY").is_none() && 40 < blocks.len() && (a + b) % 5 != 0 {
                     continue;
                 }
                 let what = format!("{} blocks {a} and {b} swapped", path.display());
                 victim.hurt(&mut sum, &what, |vfs| {
-                    vfs.poke(&path, a as u64 * 4096, blocks[b]);
-                    vfs.poke(&path, b as u64 * 4096, blocks[a]);
+                    vfs.poke(&path, a as u64 * 4096, other);
+                    vfs.poke(&path, b as u64 * 4096, one);
                 });
             }
         }
@@ -240,7 +254,7 @@ fn pages(bytes: &[u8]) -> BTreeMap<usize, Vec<usize>> {
 /// its own.
 #[test]
 fn damage_by_exchanged_pages_is_found() {
-    let victim = victim(Codec::None);
+    let victim = victim(Codec::None, None);
     let path = Path::new(DIRECTORY).join("data.betree");
     let bytes = victim.content(&path);
     let mut sum = Sum::default();
@@ -267,7 +281,12 @@ fn damage_by_exchanged_pages_is_found() {
 
 #[test]
 fn damage_by_cutting_and_removing_files_is_found() {
-    let victim = victim(Codec::Lz4);
+    for key in [None, Some(MasterKey::new([7; 32]))] {
+        by_cutting_and_removing_files(&victim(Codec::Lz4, key));
+    }
+}
+
+fn by_cutting_and_removing_files(victim: &Victim) {
     let mut sum = Sum::default();
     for (path, length) in victim.files() {
         let content = victim.content(&path).len() as u64;
@@ -305,7 +324,7 @@ fn remove(vfs: &SimVfs, path: &Path) {
 /// A lost write leaves the previous content, which is valid in itself.
 #[test]
 fn damage_by_lost_writes_is_found() {
-    let before = victim(Codec::None);
+    let before = victim(Codec::None, None);
     let mut sum = Sum::default();
     let mut world = World::new(before.vfs.fork(), before.options.clone());
     world.open().expect("a healthy disk");

@@ -4,7 +4,7 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use betree::{Codec, Durability, Filter, Options};
+use betree::{Codec, Durability, Filter, MasterKey, Options};
 use sim::checker::Change;
 use stdx::Rng;
 
@@ -47,6 +47,12 @@ pub(crate) fn options(rng: &mut Rng) -> Options {
         .with_interval(Duration::from_millis(pick(rng, &[1, 20])))
         .with_direct_io(rng.chance(0.3))
         .with_seed(rng.next_u64())
+        .with_encryption(rng.chance(0.4).then(|| MasterKey::new([7; 32])))
+}
+
+/// Options for opening a store again: that it is encrypted, or not, stays.
+pub(crate) fn again(rng: &mut Rng, before: &Options) -> Options {
+    options(rng).with_encryption(before.encryption().cloned())
 }
 
 /// The kinds of operations with their default weights.

@@ -1,6 +1,6 @@
 //! The same tape of operations on many configurations must give the same answers.
 
-use betree::{Codec, Filter, Options};
+use betree::{Codec, Filter, MasterKey, Options};
 use sim::checker::State;
 use sim::{SimOptions, SimVfs};
 use stdx::Rng;
@@ -47,6 +47,10 @@ fn configurations() -> Vec<Options> {
         all.push(small().with_log_segment(segment).with_log_max(4 * segment));
     }
     all.push(small().with_log(false));
+    for log in [true, false] {
+        let key = Some(MasterKey::new([7; 32]));
+        all.push(small().with_log(log).with_encryption(key));
+    }
     all.push(small().with_checkpoint_bytes(4 << 10).with_direct_io(true));
     all
 }

@@ -315,6 +315,15 @@ impl World {
         self.model = state;
     }
 
+    /// Rotate the data key of an encrypted store.
+    pub(crate) fn rotate(&mut self) -> Step {
+        if self.is_down() {
+            return Ok(());
+        }
+        let rotated = self.db().rotate_keys(None, true);
+        self.judge(rotated).map(drop)
+    }
+
     /// The whole content, after a check (L4) that all structural laws hold and no space is lost.
     pub(crate) fn found(&self) -> Result<State, Error> {
         self.db().verify()?;

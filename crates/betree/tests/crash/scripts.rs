@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::time::Duration;
 
-use betree::{Codec, Durability, Filter, Options};
+use betree::{Codec, Durability, Filter, MasterKey, Options};
 use sim::checker::Change;
 use sim::{Crash, Outcome, Profile};
 
@@ -39,6 +39,14 @@ pub(crate) fn small() -> Options {
 
 fn unlogged() -> Options {
     small().with_log(false)
+}
+
+fn sealed() -> Options {
+    small().with_encryption(Some(MasterKey::new([7; 32])))
+}
+
+fn sealed_unlogged() -> Options {
+    sealed().with_log(false)
 }
 
 fn roomy() -> Options {
@@ -140,7 +148,7 @@ fn put(tree: &str, key: &[u8], value: &[u8]) -> Change {
 
 /// All scripts.
 pub(crate) fn all() -> Vec<Script> {
-    let parts: [fn() -> Vec<Script>; 11] = [
+    let parts: [fn() -> Vec<Script>; 12] = [
         commits,
         trees,
         checkpoints,
@@ -152,6 +160,7 @@ pub(crate) fn all() -> Vec<Script> {
         views,
         sizes,
         background,
+        encrypted,
     ];
     parts.into_iter().flat_map(|part| part()).collect()
 }
@@ -608,6 +617,60 @@ fn background() -> Vec<Script> {
             w.look()?;
             w.settle()?;
             w.look()
+        }),
+    ]
+}
+
+/// The same on an encrypted store.
+fn encrypted() -> Vec<Script> {
+    vec![
+        script("an encrypted store is made", sealed, nothing, |w| w.open()),
+        script(
+            "an encrypted store is made without a log",
+            sealed_unlogged,
+            nothing,
+            |w| w.open(),
+        ),
+        script("encrypted commits at each level", sealed, tree, |w| {
+            for (i, level) in (0..).zip(Durability::ALL) {
+                w.fill("a", (i, 3, 10), 10, level)?;
+            }
+            w.sync_log().map(drop)
+        }),
+        script("an encrypted log with long records", sealed, logged, |w| {
+            w.write(vec![put("a", b"long", &[b'x'; 150_000])], Sync)?;
+            for i in 0..5 {
+                w.fill("a", (i, 60, 1), 200, Interval)?;
+                w.checkpoint()?;
+            }
+            w.write(vec![put("a", b"long", &[b'y'; 9_000])], Sync)
+                .map(drop)
+        }),
+        script("encrypted runs are merged", sealed, settled, |w| {
+            for i in 0..4 {
+                w.fill("a", (i, 90, 7), 60, Interval)?;
+                w.steps(10)?;
+            }
+            w.compact("a")?;
+            w.checkpoint().map(drop)
+        }),
+        script("the data key is rotated", sealed, stirred, |w| {
+            w.rotate()?;
+            w.fill("a", (1, 60, 7), 60, Sync)?;
+            w.checkpoint()?;
+            w.rotate()?;
+            w.compact("a")?;
+            w.checkpoint().map(drop)
+        }),
+        script("recovery of an encrypted store", sealed, killed, open),
+        script(
+            "recovery of an encrypted store after a torn tail",
+            sealed,
+            torn,
+            open,
+        ),
+        script("a backup of an encrypted store", sealed, stirred, |w| {
+            w.backup()
         }),
     ]
 }

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use betree::{Batch, Db, Direction, Durability, ErrorKind, Options, TreeId, TreeOptions};
+use betree::{
+    Batch, Db, Direction, Durability, ErrorKind, MasterKey, Options, TreeId, TreeOptions,
+};
 
 use crate::inspect::tiny;
 
@@ -140,6 +142,12 @@ fn a_copy_of_a_store_with_a_log_is_a_prefix_of_its_history() {
 #[test]
 fn a_copy_of_a_store_without_a_log_is_a_prefix_of_its_history() {
     copies_are_prefixes(&tiny(2).with_log(false), &tiny(0));
+}
+
+#[test]
+fn a_copy_of_an_encrypted_store_is_a_prefix_of_its_history() {
+    let encrypted = |options: Options| options.with_encryption(Some(MasterKey::new([7; 32])));
+    copies_are_prefixes(&encrypted(tiny(2)), &encrypted(tiny(0)));
 }
 
 #[test]

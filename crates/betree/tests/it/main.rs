@@ -12,6 +12,7 @@ mod close;
 mod compact;
 mod crossed;
 mod crowd;
+mod encryption;
 mod examples;
 mod handles;
 mod histories;

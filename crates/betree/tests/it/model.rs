@@ -5,8 +5,8 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use betree::{
-    Batch, Cursor, Db, Direction, Durability, ErrorKind, KeyRange, Options, Snapshot, Stats,
-    Transaction, TreeId, TreeOptions,
+    Batch, Cursor, Db, Direction, Durability, ErrorKind, KeyRange, MasterKey, Options, Snapshot,
+    Stats, Transaction, TreeId, TreeOptions,
 };
 use stdx::tape::Tape;
 
@@ -209,7 +209,8 @@ fn delete_range(tape: &mut Tape, tree: TreeId, model: &mut Model) -> Batch {
 
 fn run(seed: u64, threads: u32, log: bool) {
     let dir = tempfile::tempdir().unwrap();
-    let options = tiny(threads).with_log(log);
+    let master = (seed % 2 == 1).then(|| MasterKey::new([7; 32]));
+    let options = tiny(threads).with_log(log).with_encryption(master);
     let mut db = Db::open(dir.path(), options.clone()).unwrap();
     let tree = db.create_tree("t", TreeOptions::default()).unwrap();
     let durability = if log {

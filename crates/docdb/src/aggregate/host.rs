@@ -229,7 +229,7 @@ pub(super) fn planned(
     let fields = pushdown.fields.filter(|_| !rest.reads_sort_key());
     query.set_needed(fields.map(|fields| fields.into_iter().collect()));
     if allow_disk_use {
-        query.purpose.spill = Some(view.store().options().temp_dir.clone());
+        query.purpose.spill = Some(view.store().spill_place());
     }
     Ok((query, rest))
 }
@@ -272,7 +272,7 @@ impl Host for PipelineHost<'_, '_> {
         if let Some(examined) = &self.view.op().examined {
             examined.spills();
         }
-        let file = SpillFile::create(&self.view.store().options().temp_dir)?;
+        let file = SpillFile::create(&self.view.store().spill_place())?;
         Ok(Box::new(file))
     }
 

@@ -21,4 +21,4 @@ pub(crate) use output::{Keyed, Output, Records, Shape};
 pub(crate) use point::Point;
 pub(crate) use scan::{Parts, Scan, Source};
 pub(crate) use sorter::{SortLimits, Sorter};
-pub(crate) use spill::SpillFile;
+pub(crate) use spill::{SpillFile, SpillPlace};

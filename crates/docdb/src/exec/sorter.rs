@@ -1,7 +1,6 @@
 //! Blocking sort, for orders that no scan provides: reads all items, then returns them sorted. The
 //! sort itself is that of `$sort` ([`query::execute::Sorter`]); this stage pauses with its input.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bson::RawDocumentBuf;
@@ -13,7 +12,7 @@ use query::{Code, Error, Result};
 use super::cx::Cx;
 use super::input::Input;
 use super::item::{Item, Step};
-use super::spill::SpillFile;
+use super::spill::{SpillFile, SpillPlace};
 use crate::record::RecordId;
 
 /// Estimated bytes of one item in addition to its document: key, record, list slots.
@@ -24,8 +23,8 @@ const ITEM_OVERHEAD: usize = 128;
 pub(crate) struct SortLimits {
     /// Maximum bytes held in memory.
     pub(crate) memory: usize,
-    /// Directory for spill files; `None` if spilling is not allowed.
-    pub(crate) directory: Option<PathBuf>,
+    /// Where spill files are made; `None` if spilling is not allowed.
+    pub(crate) place: Option<SpillPlace>,
     /// Whether record ids are numbers.
     pub(crate) clustered: bool,
 }
@@ -110,7 +109,7 @@ impl Sorter {
                     let key = records.sort_key(&item)?;
                     let bytes = item.document.as_bytes().len() + key.memory() + ITEM_OVERHEAD;
                     sorter.push(key, item, bytes);
-                    match sorter.excess(limits.memory, limits.directory.is_some())? {
+                    match sorter.excess(limits.memory, limits.place.is_some())? {
                         Excess::None => {}
                         Excess::Spill => sorter.spill(limits.run()?, records)?,
                         Excess::Refused => return Err(limits.refused()),
@@ -130,8 +129,8 @@ impl Sorter {
 impl SortLimits {
     /// An empty run.
     fn run(&self) -> Result<Box<dyn Spill>> {
-        let directory = self.directory.as_ref().ok_or_else(|| self.refused())?;
-        Ok(Box::new(SpillFile::create(directory)?))
+        let place = self.place.as_ref().ok_or_else(|| self.refused())?;
+        Ok(Box::new(SpillFile::create(place)?))
     }
 
     fn refused(&self) -> Error {

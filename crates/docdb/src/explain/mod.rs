@@ -83,8 +83,7 @@ impl Store {
             verbosity,
         };
         let explained = self.explain_named(op, request, &subject, &|collection| {
-            let temp_dir = &self.options().temp_dir;
-            let mut query = Query::of_find(op, collection, request, temp_dir)?;
+            let mut query = Query::of_find(op, collection, request, &self.spill_place())?;
             if let Some(write) = write {
                 let express = write.map(|write| Express::write(collection, write));
                 query.purpose.express = express;

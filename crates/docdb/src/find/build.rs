@@ -1,6 +1,5 @@
 //! Builds the executor of a chosen plan.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use bson::{Document, RawBson};
@@ -13,7 +12,7 @@ use super::express::Express;
 use crate::collection::Collection;
 use crate::exec::{
     Executor, Input, Keyed, Merge, Or, Output, Parts, Point, Records, Scan, Shape, SortLimits,
-    Sorter, Source, Tail,
+    Sorter, Source, SpillPlace, Tail,
 };
 use crate::plan::{Access, Candidate, Cover, IndexScan, Keys};
 
@@ -37,8 +36,8 @@ pub(crate) struct Purpose {
     pub(crate) kept: Option<Vec<String>>,
     /// The projection as it was given.
     pub(crate) projection: Option<Document>,
-    /// Directory for spill files of sorts; `None` if spilling is not allowed.
-    pub(crate) spill: Option<PathBuf>,
+    /// Where spill files of sorts are made; `None` if spilling is not allowed.
+    pub(crate) spill: Option<SpillPlace>,
     /// Maximum bytes that a sort may hold in memory.
     pub(crate) memory: usize,
     /// Whether the scan waits at its end for more documents.
@@ -71,7 +70,7 @@ pub(crate) fn build(
             });
             let limits = SortLimits {
                 memory: purpose.memory,
-                directory: purpose.spill.clone(),
+                place: purpose.spill.clone(),
                 clustered: collection.is_clustered(),
             };
             Some(Sorter::new(

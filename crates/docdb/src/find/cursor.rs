@@ -67,6 +67,9 @@ impl Cursor for FindCursor {
         let over = self.fill(store, op, &mut collector)?;
         let waits = self.await_data && collector.is_empty();
         let (documents, pending) = collector.finish();
+        if self.tailable && !documents.is_empty() {
+            store.confirm(&self.collection)?;
+        }
         let ended = over && pending.is_none() && !self.tailable;
         self.pending = pending;
         Ok(Next {

@@ -65,7 +65,7 @@ impl Store {
         query.purpose.express = matching
             .write
             .map(|write| Express::write(collection, write));
-        query.purpose.spill = Some(self.options().temp_dir.clone());
+        query.purpose.spill = Some(self.spill_place());
         let mut view = View::borrowed(self, op, snapshot);
         let executor = query.execute(collection, &mut view)?;
         executor.announce(op);

@@ -101,7 +101,7 @@ impl Store {
             };
             let collection = &*was.insert(collection);
             check_tailable(ns, collection, request)?;
-            let query = Query::of_find(op, collection, request, &self.options().temp_dir)?;
+            let query = Query::of_find(op, collection, request, &self.spill_place())?;
             let mut executor = query.execute(collection, view)?;
             let mut collector = Collector::new(wanted, None);
             let over = match wanted {
@@ -124,6 +124,12 @@ impl Store {
         let Some((cursor, documents, ended)) = done else {
             return Ok(None);
         };
+        if request.tailable
+            && !documents.is_empty()
+            && let Some(collection) = &was
+        {
+            self.confirm(collection)?;
+        }
         let id = if ended {
             0
         } else {

@@ -15,7 +15,7 @@ use super::express::Express;
 use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
-use crate::exec::{Executor, Order, Tail};
+use crate::exec::{Executor, Order, SpillPlace, Tail};
 use crate::plan::{Access, Candidate, Hint, Request, Space, candidates};
 use crate::txn::{Op, View};
 
@@ -98,7 +98,7 @@ impl Query {
         op: &Op<'_>,
         collection: &Collection,
         request: &FindRequest,
-        spill: &std::path::Path,
+        spill: &SpillPlace,
     ) -> Result<Query> {
         let mut query = Query::plain(
             op,
@@ -138,7 +138,7 @@ impl Query {
             query.purpose.kept = None;
         }
         if request.allow_disk_use {
-            query.purpose.spill = Some(spill.to_owned());
+            query.purpose.spill = Some(spill.clone());
         }
         Ok(query)
     }

@@ -1,6 +1,7 @@
 //! Following the oplog: reading it, and keeping it within its limits.
 
 mod clock;
+mod confirm;
 mod reader;
 mod retain;
 mod seen;

@@ -1,7 +1,8 @@
 //! Reading the oplog: a position, and what it needs of the store.
 //!
 //! - R1. A reader returns each entry once, in the order of the times, up to the visible time: later
-//!   entries may still get others before them.
+//!   entries may still get others before them. Entries that a power loss could take back are made
+//!   durable first (see `oplog::synced`).
 //! - R2. A reader that needs entries that were removed gets an error, and never continues behind
 //!   them.
 
@@ -97,7 +98,8 @@ impl OplogReader {
     /// # Errors
     /// As [`OplogReader::next`]; errors of `visit`.
     pub fn visit(&mut self, visit: impl FnMut(&RawDocument) -> Result<bool>) -> Result<()> {
-        let read = self.store.visit_oplog(&mut self.after, visit);
+        let until = self.store.confirm_oplog()?;
+        let read = self.store.visit_oplog(&mut self.after, until, visit);
         if self.pin.is_some() {
             self.keep()?;
         }
@@ -175,35 +177,38 @@ impl Store {
         })
     }
 
-    /// The first `most` oplog entries with later times than `after`. Empty for a store without an
-    /// oplog.
+    /// The first `most` oplog entries with later times than `after`, also those that a power loss
+    /// would still take back. Empty for a store without an oplog.
     ///
     /// # Errors
     /// As [`OplogReader::next`].
     pub fn oplog_after(&self, mut after: Timestamp, most: usize) -> Result<Vec<RawDocumentBuf>> {
         let mut all = Vec::new();
-        self.visit_oplog(&mut after, |entry| {
+        let Some(until) = self.oplog_visible() else {
+            return Ok(all);
+        };
+        self.visit_oplog(&mut after, until, |entry| {
             all.push(entry.to_owned());
             Ok(all.len() < most)
         })?;
         Ok(all)
     }
 
-    /// Call `visit` with the entries with later times than `after`, which follows, until it returns
-    /// false or no further one is visible.
+    /// Call `visit` with the entries with later times than `after`, which follows, up to `until`, a
+    /// visible time of before, until it returns false.
     ///
     /// # Errors
     /// As [`OplogReader::visit`].
     pub(crate) fn visit_oplog(
         &self,
         after: &mut Timestamp,
+        until: Timestamp,
         visit: impl FnMut(&RawDocument) -> Result<bool>,
     ) -> Result<()> {
         let Some(oplog) = self.oplog() else {
             return Ok(());
         };
-        // Before the snapshot, which then has all entries up to that time (R1).
-        let until = oplog.visible();
+        // It has all entries up to the time, which was visible before (R1).
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
         oplog.read(snapshot.as_ref(), (after, until), visit)
     }

@@ -22,6 +22,7 @@ use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{Limits, Segments};
 use super::slots::{Oldest, Slot, Slots, next};
+use super::synced::Synced;
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
@@ -39,6 +40,7 @@ pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
 /// The oplog of a store.
 pub(crate) struct Log {
     slots: Slots,
+    synced: Synced,
     /// Locked under the lock of the slots.
     segments: Mutex<Segments>,
     /// Segments whose trees are still to be dropped, in order. Held while segments are made and
@@ -76,6 +78,7 @@ impl Log {
         }
         Ok(Log {
             slots: Slots::new(segments.last()),
+            synced: Synced::default(),
             segments: Mutex::new(segments),
             removed: Mutex::new(VecDeque::new()),
             core: super::collection::core(entries, bytes),
@@ -125,6 +128,11 @@ impl Log {
     /// The time up to which the oplog has no holes.
     pub(crate) fn visible(&self) -> Timestamp {
         self.slots.visible()
+    }
+
+    /// What of it survives a power loss.
+    pub(crate) fn synced(&self) -> &Synced {
+        &self.synced
     }
 
     /// A wait for the visible time to move. It begins now: entries that are visible must be read

@@ -9,6 +9,7 @@ mod pending;
 pub(crate) mod segment;
 pub(crate) mod segments;
 pub mod slots;
+mod synced;
 mod written;
 
 use query::Namespace;

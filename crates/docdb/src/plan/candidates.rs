@@ -15,6 +15,7 @@ use super::access::{Access, Candidate, IndexScan};
 use super::assign::{Assigned, assign, breadth};
 use super::bounds::{is_collated, is_nullish};
 use super::cover::covers;
+use super::effort::{Effort, OR_DEPTH};
 use super::index::{IndexKind, IndexView};
 use super::interval::Intervals;
 use super::order::{Order, order};
@@ -23,9 +24,6 @@ use super::scan::{ByteRange, KeyRanges, compile, cut_end, cut_start, encode, mer
 use super::space::Space;
 use super::{times, wildcard};
 use crate::key::BEFORE;
-
-/// Maximum depth of nested disjunctions whose branches get scans of their own.
-const OR_DEPTH: usize = 4;
 
 /// The index requested by the user.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,8 +91,9 @@ pub(crate) fn candidates(request: &Request<'_>, space: &Space) -> Result<Vec<Can
     for index in space.indexes.iter().filter(|index| !index.hidden) {
         found.extend(by_index(request, index, &all, false)?);
     }
+    let mut effort = Effort::new();
     for at in 0..all.ors.len() {
-        found.extend(by_branches(request, space, &all, at)?);
+        found.extend(by_branches(request, space, (&all, at), &mut effort)?);
     }
     if request.sort.is_some() && !found.iter().any(|candidate| candidate.sorted) {
         for index in space.indexes.iter().filter(|index| !index.hidden) {
@@ -250,8 +249,8 @@ fn finish(request: &Request<'_>, assigned: Assigned) -> Result<Candidate> {
 fn by_branches(
     request: &Request<'_>,
     space: &Space,
-    all: &Conjunction<'_>,
-    at: usize,
+    (all, at): (&Conjunction<'_>, usize),
+    effort: &mut Effort,
 ) -> Result<Option<Candidate>> {
     let Some(branches) = all.ors.get(at) else {
         return Ok(None);
@@ -262,7 +261,7 @@ fn by_branches(
         if conjunction.never {
             continue;
         }
-        match best_branch(request, space, &conjunction, OR_DEPTH)? {
+        match best_branch(request, space, (&conjunction, OR_DEPTH), effort)? {
             Some(part) => parts.push(part),
             None => return Ok(None),
         }
@@ -273,13 +272,17 @@ fn by_branches(
     Ok(Some(joined(request, parts)))
 }
 
-/// The best plan for one branch: the one with the narrowest bounds.
+/// The best plan for one branch: the one with the narrowest bounds. `None` if there is none, or no
+/// work is left to look for it.
 fn best_branch(
     request: &Request<'_>,
     space: &Space,
-    all: &Conjunction<'_>,
-    depth: usize,
+    (all, depth): (&Conjunction<'_>, usize),
+    effort: &mut Effort,
 ) -> Result<Option<Candidate>> {
+    if !effort.spend(all, depth)? {
+        return Ok(None);
+    }
     let mut best: Option<Candidate> = None;
     for index in space.indexes.iter().filter(|index| !index.hidden) {
         for candidate in by_index(request, index, all, false)? {
@@ -293,10 +296,15 @@ fn best_branch(
     }
     if best.is_none() && 0 < depth {
         for (at, branches) in all.ors.iter().enumerate() {
-            let parts = branches
-                .iter()
-                .map(|branch| best_branch(request, space, &all.with_branch(at, branch), depth - 1))
-                .collect::<Result<Option<Vec<_>>>>()?;
+            if effort.is_spent() {
+                break;
+            }
+            let branch = |branch| {
+                let all = all.with_branch(at, branch);
+                best_branch(request, space, (&all, depth - 1), effort)
+            };
+            let parts: Option<Vec<Candidate>> =
+                branches.iter().map(branch).collect::<Result<_>>()?;
             if let Some(parts) = parts.filter(|parts| !parts.is_empty()) {
                 return Ok(Some(joined(request, parts)));
             }
@@ -390,6 +398,7 @@ fn hinted(
     if !found.is_empty() {
         return Ok(found);
     }
+    let mut effort = Effort::new();
     for at in 0..all.ors.len() {
         let only = Space {
             indexes: vec![Arc::clone(index)],
@@ -398,7 +407,7 @@ fn hinted(
             id_collation: None,
             collator: None,
         };
-        if let Some(candidate) = by_branches(request, &only, all, at)? {
+        if let Some(candidate) = by_branches(request, &only, (all, at), &mut effort)? {
             return Ok(vec![candidate]);
         }
     }

@@ -11,6 +11,7 @@ mod bounds;
 mod candidates;
 mod check;
 mod cover;
+mod effort;
 mod implies;
 mod index;
 mod interval;

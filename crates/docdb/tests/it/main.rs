@@ -20,6 +20,7 @@ mod long;
 mod moment;
 mod oplog;
 mod oplog_find;
+mod power;
 mod random;
 mod replay;
 mod segments;

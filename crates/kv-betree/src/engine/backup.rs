@@ -1,12 +1,14 @@
 //! Backups: the store copies itself, the adapter adds the identity file.
 //!
-//! A stream has the data file and then the identity file; nothing is staged.
+//! A stream has the key file of an encrypted store, the data file and then the identity file;
+//! nothing is staged.
 //!
 //! I1. The identity file is written last. An incomplete copy has none, and cannot be opened.
 
 use std::fs;
 use std::path::Path;
 
+use betree::{BackupPart, KEY_FILE};
 use kv::{BackupSink, Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
 
 use super::stats::DATA;
@@ -41,16 +43,20 @@ pub(super) fn backup_to(engine: &Betree, sink: &mut dyn BackupSink) -> Result<Co
     let own = engine.directory.join(identity::FILE);
     let fail = |e| Error::io("backup", &own, e).with_engine(NAME);
     let text = fs::read(&own).map_err(fail)?;
-    let mut begun = false;
-    let copied = engine.db.stream_backup(&mut |bytes, length| {
-        if !begun {
-            begun = true;
-            sink.total(length + text.len() as u64);
-            if sink.begin(DATA, length) == Flow::Cancel {
-                return false;
-            }
+    let copied = engine.db.stream_backup(&mut |part| match part {
+        BackupPart::Data(bytes) => sink.write(bytes) == Flow::Continue,
+        BackupPart::Begin {
+            data_bytes,
+            key_file,
+        } => {
+            let keys = key_file.map_or(0, |keys| keys.len() as u64);
+            sink.total(data_bytes + keys + text.len() as u64);
+            let flow = match key_file {
+                Some(keys) => sink.file(KEY_FILE, keys),
+                None => Flow::Continue,
+            };
+            flow == Flow::Continue && sink.begin(DATA, data_bytes) == Flow::Continue
         }
-        sink.write(bytes) == Flow::Continue
     });
     let complete = copied.map_err(named)?
         && sink.finish() == Flow::Continue

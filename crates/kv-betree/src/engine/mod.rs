@@ -13,12 +13,12 @@ use std::time::Duration;
 
 use betree::Db;
 use kv::{
-    BackupSink, Batch, Capabilities, Compaction, Durability, Engine, EngineStats, Error, Flow,
-    KeyRange, Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions,
-    TreeStats,
+    BackupSink, Batch, Capabilities, Compaction, Durability, Encryption, Engine, EngineStats,
+    Error, Flow, KeyRange, Progress, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId,
+    TreeOptions, TreeStats,
 };
 
-use crate::settings::NAME;
+use crate::settings::{self, NAME};
 use snapshot::Reader;
 use transaction::Writer;
 
@@ -67,6 +67,22 @@ impl Engine for Betree {
     /// It waits only in `stdx` and in the system calls of `vfs`.
     fn announces_waits(&self) -> bool {
         true
+    }
+
+    fn encryption(&self) -> Option<Encryption> {
+        self.db.encryption().map(|found| Encryption {
+            cipher: "AES256-GCM",
+            master_key: found.master_key,
+            data_key: found.data_key,
+        })
+    }
+
+    fn rotate_keys(&self, key_file: Option<&Path>, data: bool) -> Result<Encryption> {
+        let master = key_file.map(settings::read_master).transpose()?;
+        let rotated = self.db.rotate_keys(master.as_ref(), data);
+        rotated.map_err(named)?;
+        let missing = || Error::invalid("the store is not encrypted").with_engine(NAME);
+        self.encryption().ok_or_else(missing)
     }
 
     fn create_tree(&self, name: &str, options: &TreeOptions) -> Result<TreeId> {

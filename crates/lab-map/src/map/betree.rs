@@ -12,9 +12,10 @@ use super::bytes::percent;
 /// Allocation unit of the data file, in bytes.
 const UNIT: u64 = 4096;
 
-/// Draw the store in `directory` into `map`.
-pub(super) fn draw(map: &mut Map, directory: &Path) -> Result<()> {
-    let found = kv_betree::map_at_rest(directory).map_err(|e| Error::environment(e.to_string()))?;
+/// Draw the store in `directory` into `map`; an encrypted one with its master key.
+pub(super) fn draw(map: &mut Map, directory: &Path, key_file: Option<&Path>) -> Result<()> {
+    let found = kv_betree::map_at_rest(directory, key_file)
+        .map_err(|e| Error::environment(e.to_string()))?;
     let owners: Vec<String> = found.trees.iter().map(|(_, name)| name.clone()).collect();
     let place = |tree: TreeId| found.trees.iter().position(|(id, _)| *id == tree);
     let owner = |tree: Option<TreeId>| u8::try_from(place(tree?)?).ok();

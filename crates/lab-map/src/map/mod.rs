@@ -32,11 +32,12 @@ use detect::{Found, TABLES_MAX, detect};
 use lab_report::error::Result;
 use lab_report::record::map::Map;
 
-/// Draw the store at `path`: its directory, or one of its files.
+/// Draw the store at `path`: its directory, or one of its files. `key_file` is the file of the
+/// master key of an encrypted store.
 ///
 /// # Errors
 /// If `path` is not a store of a known engine, or cannot be read; the message states which.
-pub fn read(path: &Path) -> Result<Map> {
+pub fn read(path: &Path, key_file: Option<&Path>) -> Result<Map> {
     let found = detect(path)?;
     let mut map = Map::new(found.name(), path);
     if let Some(process) = found.locks().iter().find_map(|lock| held::holder(lock)) {
@@ -46,7 +47,7 @@ pub fn read(path: &Path) -> Result<Map> {
         ));
     }
     match &found {
-        Found::Betree(directory) => betree::draw(&mut map, directory)?,
+        Found::Betree(directory) => betree::draw(&mut map, directory, key_file)?,
         Found::Lmdb(file) => lmdb::draw(&mut map, file)?,
         Found::RocksDb(directory) => rocksdb::draw(&mut map, directory)?,
         Found::WiredTiger(directory, files) => wired(&mut map, directory, files)?,

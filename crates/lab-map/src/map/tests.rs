@@ -12,6 +12,11 @@ use stdx::rng::Rng;
 
 use super::*;
 
+/// The map of a store that is not encrypted.
+fn read(path: &Path) -> Result<Map> {
+    super::read(path, None)
+}
+
 /// A table of 767 rows, some with a long text, written by MariaDB 10.11. It has 14 leaves and a
 /// root of the primary index, one page of a secondary index, and 14 pages of long texts.
 const TABLESPACE: &[u8] = include_bytes!("testdata/innodb.ibd.gz");

@@ -1,6 +1,9 @@
 //! Examines the files of a store at rest after a step: draws them as a map, and tries codecs on
 //! their pages.
 
+use std::path::Path;
+
+use kv::Encryption;
 use lab_map::codec::Tried;
 use lab_map::map;
 use lab_report::error::Result;
@@ -22,7 +25,9 @@ pub(super) fn look(
 ) -> Result<()> {
     if step.setting.map {
         // The worker has the store open and idle, so the map shows the settled state.
-        match map::read(&running.dir) {
+        let key_file = running.target.options.get(Encryption::OPTION);
+        let key_file = key_file.filter(|path| *path != "none").map(Path::new);
+        match map::read(&running.dir, key_file) {
             Ok(map) => {
                 figures(&map, measured);
                 dir.write_map(&map)?;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bson::{Bson, Document};
 
 use super::env::Value;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// A path of field names, cheap to clone. The empty path leads to the value itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -111,6 +111,7 @@ fn through_value<'e>(names: &[Box<str>], value: &'e Bson) -> Value<'e> {
     match value {
         Bson::Document(document) => through_document(names, document),
         Bson::Array(items) => {
+            meter::count(items.len());
             let found = items
                 .iter()
                 .filter_map(|item| through_document(names, item.as_document()?))

@@ -174,6 +174,8 @@ fn path_value<'e>(base: &Base, path: &FieldPath, env: &Env<'e>) -> Result<Value<
 /// The value that a path leads to. An array that the path builds is charged to the meter; it is no
 /// larger than the values in it.
 fn reached(found: Value<'_>) -> Result<Value<'_>> {
+    // The path has counted the elements of the arrays it went through.
+    meter::step()?;
     if let Some(Cow::Owned(made)) = &found {
         let bytes = meter::size(made);
         meter::read(bytes)?;

@@ -7,7 +7,7 @@ use super::rule::{Additional, Bound, Check, Rule, Schema};
 use super::unordered::unordered;
 use crate::regex::Regex;
 use crate::types::Types;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// Maximum nesting of schemas: documents are not nested deeper.
 const MAX_DEPTH: usize = 100;
@@ -40,6 +40,10 @@ impl Schema {
                 "$jsonSchema nests deeper than {MAX_DEPTH} levels"
             )));
         }
+        // Each level keeps a copy of all below it, whole and by keyword.
+        let bytes = 2 * meter::document_size(spec);
+        meter::read(bytes)?;
+        meter::charge_operation("$jsonSchema", bytes)?;
         let mut schema = Schema {
             rules: Vec::new(),
             notes: Document::new(),

@@ -300,3 +300,18 @@ fn nan_is_within_no_bounds_but_itself() {
         property(schema, &["text".into()], &[nan(), 5.into()]);
     }
 }
+
+#[test]
+fn the_copies_of_nested_schemas_are_charged() {
+    let mut schema = doc! {"description": "x".repeat(10_000)};
+    for _ in 0..20 {
+        schema = doc! {"properties": {"a": schema}};
+    }
+    let parse = |limit| {
+        let _meter = crate::meter::Meter::default().with_limit(limit).enter();
+        Schema::parse(&schema).map(|_| ())
+    };
+    assert_eq!(parse(1 << 20), Ok(()));
+    let error = parse(100_000).unwrap_err();
+    assert_eq!(error.code, crate::Code::EXCEEDED_MEMORY_LIMIT, "{error}");
+}

@@ -1,12 +1,17 @@
 //! A backup of a store that no other process has open.
 
+use std::io;
 use std::path::Path;
 
 use backup::{Facts, Monotonic, Place, Throttle};
-use kv::{EngineOptions, Factory, Flow, identity};
+use kv::{Encryption, Engine, EngineOptions, Factory, Flow, identity};
+use vfs::DirLock;
 
 use super::progress::Progress;
 use super::{Args, summary};
+
+/// The file that an encrypted store has, and no other.
+pub(super) const KEYS: &str = "keys.betree";
 
 /// The factory of the engine with this name, which must be compiled in.
 ///
@@ -20,6 +25,52 @@ pub(super) fn engine(name: &str) -> Result<&'static dyn Factory, String> {
     }
 }
 
+/// Refuse a place inside of the data directory, or around it.
+fn outside(place: &Path, dbpath: &Path) -> Result<(), String> {
+    let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+        return Err(format!("{}: name a file or directory", place.display()));
+    };
+    let real = |path: &Path| {
+        let real = path.canonicalize();
+        real.map_err(|error| format!("{}: {error}", path.display()))
+    };
+    let (at, data) = (real(parent)?.join(name), real(dbpath)?);
+    if at.starts_with(&data) || data.starts_with(&at) {
+        return Err(format!(
+            "{}: a backup must be outside of the data directory {}; name another place",
+            place.display(),
+            dbpath.display()
+        ));
+    }
+    Ok(())
+}
+
+fn open(
+    factory: &dyn Factory,
+    dbpath: &Path,
+    key_file: Option<&Path>,
+) -> Result<Box<dyn Engine>, String> {
+    let mut options = EngineOptions::default();
+    if let Some(file) = key_file {
+        let wrong = |what: &str| format!("--encryptionKeyFile {}: {what}", file.display());
+        let path = std::path::absolute(file).map_err(|error| wrong(&error.to_string()))?;
+        let path = path.to_str().ok_or_else(|| wrong("it is not UTF-8"))?;
+        let own = &mut options.own;
+        own.insert(Encryption::OPTION.to_owned(), path.to_owned());
+    }
+    factory.open(dbpath, &options).map_err(|error| {
+        let lock = DirLock::acquire(dbpath);
+        let held = lock.is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock);
+        if held {
+            format!("{error}; if a server has the store open, name the server by --uri")
+        } else if key_file.is_none() && dbpath.join(KEYS).exists() {
+            format!("{error}; name the file of the master key by --encryptionKeyFile")
+        } else {
+            error.to_string()
+        }
+    })
+}
+
 pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), String> {
     let failed = |error: kv::Error| error.to_string();
     let Some(identity) = identity::read(dbpath).map_err(failed)? else {
@@ -28,11 +79,8 @@ pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), Stri
             dbpath.display()
         ));
     };
-    let factory = engine(&identity.engine)?;
-    let opened = factory.open(dbpath, &EngineOptions::default());
-    let engine = opened.map_err(|error| {
-        format!("{error}; if a server has the store open, name the server by --uri")
-    })?;
+    outside(place.path(), dbpath)?;
+    let engine = open(engine(&identity.engine)?, dbpath, args.key_file.as_deref())?;
     let throttle = args
         .throttle
         .map(|rate| Throttle::new(rate.bytes(), Box::new(Monotonic::default())));

@@ -9,6 +9,8 @@ mod verify;
 use std::path::PathBuf;
 
 use backup::{ARCHIVE_SUFFIX, Codec, Place};
+use rustix::fs::Mode;
+use rustix::process::umask;
 use stdx::ByteSize;
 
 pub(crate) use restore::Args as RestoreArgs;
@@ -30,6 +32,13 @@ pub(crate) struct Args {
     /// Data directory of a store that no process has open
     #[arg(long, value_name = "DIR")]
     dbpath: Option<PathBuf>,
+    /// File of the master key, of an encrypted store that is named by --dbpath
+    #[arg(
+        long = "encryptionKeyFile",
+        value_name = "FILE",
+        conflicts_with = "uri"
+    )]
+    key_file: Option<PathBuf>,
     /// Compression of the files: none, lz4 or zstd
     #[arg(long, value_name = "NAME", default_value_t)]
     compression: Codec,
@@ -46,6 +55,7 @@ impl Args {
     /// # Errors
     /// What failed, for the user.
     pub(crate) fn run(&self) -> Result<(), String> {
+        keep_private();
         // The server has another working directory.
         let path = std::path::absolute(&self.place)
             .map_err(|error| format!("{}: {error}", self.place.display()))?;
@@ -60,6 +70,11 @@ impl Args {
             (None, None) => Err("name a server by --uri or a data directory by --dbpath".into()),
         }
     }
+}
+
+/// Give the files that engines create mode 0600, and their directories mode 0700, as in a server.
+fn keep_private() {
+    umask(Mode::from_raw_mode(0o077));
 }
 
 /// Print what a backup holds.

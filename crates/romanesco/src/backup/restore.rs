@@ -6,7 +6,8 @@ use backup::Source;
 use kv::identity::Identity;
 use kv::{Error, ErrorKind, Flow};
 
-use super::local;
+use super::keep_private;
+use super::local::{self, KEYS};
 use super::progress::Progress;
 
 /// Make a data directory from a backup, which is verified first
@@ -26,6 +27,7 @@ impl Args {
     /// # Errors
     /// What failed, for the user.
     pub(crate) fn run(&self) -> Result<(), String> {
+        keep_private();
         let failed = |error: Error| error.to_string();
         let source = Source::open(&self.backup).map_err(failed)?;
         let accept = |identity: &Identity| {
@@ -47,7 +49,12 @@ impl Args {
         drop(progress);
         let manifest = done.map_err(failed)?.ok_or("the restore was cancelled")?;
         let (path, engine) = (target.display(), &manifest.engine);
-        let start = format!("romanesco serve --storageEngine {engine} --dbpath {path}");
+        let encrypted = manifest.files.iter().any(|file| file.path == KEYS);
+        let keys = match encrypted {
+            true => " --enableEncryption --encryptionKeyFile FILE",
+            false => "",
+        };
+        let start = format!("romanesco serve --storageEngine {engine}{keys} --dbpath {path}");
         say!("{path}: restored; start it with: {start}");
         Ok(())
     }

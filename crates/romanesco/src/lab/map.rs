@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// machine (mongodb://HOST:PORT, mysql://USER@HOST)
     #[arg(value_name = "PATH|URI")]
     place: PathBuf,
+    /// File of the master key of an encrypted store
+    #[arg(long = "encryptionKeyFile", value_name = "FILE")]
+    key_file: Option<PathBuf>,
     /// Also write the map as an HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -34,7 +37,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    let map = map::read(&args.path()?)?;
+    let map = map::read(&args.path()?, args.key_file.as_deref())?;
     if let Some(path) = &args.html {
         let page = map::page(&map);
         vfs::write_atomic(path, page.as_bytes()).map_err(|e| Error::io("write", path, &e))?;

@@ -2,6 +2,7 @@
 //! killed.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use mongodb::sync::{Client, Collection};
 use rustix::process::{Pid, Signal, kill_process};
 use stdx::rng::Rng;
 
-use crate::program::{Place, wait_for};
+use crate::program::{Place, finish, wait_for};
 use crate::servers::Foreign;
 
 /// Documents before the first backup: some megabytes.
@@ -30,7 +31,7 @@ fn connect(port: u64) -> Collection<Document> {
 fn document(id: i64) -> Document {
     // Does not compress well.
     let padding: String = (0..64)
-        .map(|n| format!("{:016x}", stdx::rng::mix64((id * 64 + n) as u64)))
+        .map(|n| format!("{:016x}", stdx::rng::mix64((id * 64 + n).cast_unsigned())))
         .collect();
     doc! {"_id": id, "padding": padding}
 }
@@ -57,13 +58,17 @@ fn ids(port: u64) -> Vec<i64> {
 }
 
 fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
+    serve_with(place, engine, dbpath, "")
+}
+
+fn serve_with(place: &Place, engine: &str, dbpath: &str, more: &str) -> Foreign {
     // A log of a server before has its port.
     let _ = fs::remove_file(place.path("server.log"));
     fs::create_dir_all(place.path(dbpath)).unwrap();
     let mut command = place.outside(env!("CARGO_BIN_EXE_romanesco"));
     let line = format!(
         "serve --storageEngine {engine} --dbpath {dbpath} --port 0 --logpath server.log \
-         --cacheSizeGB 0.0625"
+         --cacheSizeGB 0.0625 {more}"
     );
     command.args(line.split_whitespace());
     Foreign::listening(place, command)
@@ -138,6 +143,79 @@ fn a_store_that_is_not_open_is_backed_up_from_its_directory() {
     ];
     assert_eq!(place.run(&both).code, 64);
     assert_eq!(place.run(&["backup", "x"]).code, 64);
+}
+
+#[test]
+fn an_encrypted_store_that_is_not_open_is_backed_up_with_its_key() {
+    let place = Place::new();
+    for (name, key) in [("key", "QUFB"), ("other", "QkJC")] {
+        let last = if name == "key" { "QUE=" } else { "QkI=" };
+        fs::write(place.path(name), key.repeat(10) + last).unwrap();
+        let private = fs::Permissions::from_mode(0o600);
+        fs::set_permissions(place.path(name), private).unwrap();
+    }
+    let flags = "--enableEncryption --encryptionKeyFile key";
+    let mut server = serve_with(&place, "betree", "db", flags);
+    fill(server.port);
+    kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
+    server.child.wait().unwrap();
+    let take = |more: &[&str]| {
+        let line = ["backup", "--dbpath", "db", "copy"];
+        place.run(&[&line, more].concat())
+    };
+    for (more, needle) in [
+        (&[][..], "by --encryptionKeyFile"),
+        (&["--encryptionKeyFile", "other"], "key"),
+        (&["--encryptionKeyFile", "none"], "none"),
+    ] {
+        let ran = take(more);
+        assert!(!ran.err.contains("--uri"), "{}", ran.err);
+        ran.refuses(1, &[needle]);
+        assert!(!place.path("copy").exists());
+    }
+    take(&["--encryptionKeyFile", "key"]).exits(0);
+    let ran = place.run(&["restore", "copy", "--dbpath", "new"]).exits(0);
+    assert!(ran.out.contains("--enableEncryption"), "{}", ran.out);
+    assert!(ran.out.contains("--encryptionKeyFile"), "{}", ran.out);
+    let server = serve_with(&place, "betree", "new", flags);
+    assert_eq!(ids(server.port).len(), usize::try_from(DOCUMENTS).unwrap());
+    let log = place.text("server.log");
+    for id in ["\"id\":9000007", "\"id\":9000008"] {
+        assert_eq!(log.matches(id).count(), 1, "{id}: {log}");
+    }
+    let by_uri = ["backup", "--uri", "x", "--encryptionKeyFile", "key", "y"];
+    assert_eq!(place.run(&by_uri).code, 64);
+}
+
+#[test]
+fn a_backup_of_a_directory_is_outside_of_it_and_its_owners_alone() {
+    for engine in lab::targets::defaults() {
+        let place = Place::new();
+        let mut server = serve(&place, engine, "db");
+        kill_process(Pid::from_child(&server.child), Signal::TERM).unwrap();
+        server.child.wait().unwrap();
+        symlink(place.path("db"), place.path("link")).unwrap();
+        let before = place.names("db");
+        for inside in ["db/inside", "db/inside.tar", "link/inside", "db/../db/x"] {
+            let ran = place.run(&["backup", "--dbpath", "db", inside]);
+            ran.refuses(1, &["outside of the data directory", inside]);
+        }
+        assert_eq!(place.names("db"), before);
+        for line in ["backup --dbpath db copy", "restore copy --dbpath new"] {
+            let line = format!("umask 000 && exec \"$0\" {line}");
+            let mut command = place.outside("sh");
+            command.args(["-c", &line, env!("CARGO_BIN_EXE_romanesco")]);
+            finish(command).exits(0);
+        }
+        for path in ["db", "copy", "copy/files", "new"] {
+            for entry in fs::read_dir(place.path(path)).unwrap() {
+                let entry = entry.unwrap();
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                let path = entry.path();
+                assert_eq!(mode & 0o077, 0, "{engine}: {mode:o} {}", path.display());
+            }
+        }
+    }
 }
 
 #[test]

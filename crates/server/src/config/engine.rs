@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use kv::{EngineOptions, Factory};
+use kv::{Encryption, EngineOptions, Factory};
 use stdx::ByteSize;
 
 use super::memory::Memory;
@@ -148,6 +148,9 @@ impl Config {
         }
         let own = self.engine_options.iter().cloned();
         setup.options.own.extend(own);
+        if let Err(error) = self.encrypt(factory, &mut setup) {
+            wrong.push(error);
+        }
         if let Err(error) = factory.check(&setup.options) {
             wrong.push(error.to_string());
         }
@@ -163,6 +166,51 @@ impl Config {
             true => Ok(setup),
             false => Err(wrong),
         }
+    }
+}
+
+impl Config {
+    /// Apply the settings of encryption at rest.
+    fn encrypt(&self, factory: &dyn Factory, setup: &mut EngineSetup) -> Result<(), String> {
+        let name = factory.name();
+        let file = match (self.encryption.enabled, &self.encryption.key_file) {
+            (false, None) => return Ok(()),
+            (false, Some(_)) => {
+                // A server that ignored it would write what its operator believes encrypted.
+                return Err(
+                    "security.encryptionKeyFile: set security.enableEncryption to true, or \
+                            remove the key file"
+                        .to_owned(),
+                );
+            }
+            (true, None) => {
+                return Err(
+                    "security.enableEncryption: name the file of the master key with \
+                            security.encryptionKeyFile"
+                        .to_owned(),
+                );
+            }
+            (true, Some(file)) => file,
+        };
+        let known = factory.options().iter();
+        if !known
+            .map(|option| option.name)
+            .any(|it| it == Encryption::OPTION)
+        {
+            return Err(format!(
+                "security.enableEncryption: {name} does not encrypt its files; use \
+                 storage.engine betree, or encrypt the file system (dm-crypt) and remove the \
+                 setting"
+            ));
+        }
+        let file = std::path::absolute(file)
+            .map_err(|error| format!("security.encryptionKeyFile: {error}"))?;
+        let Some(file) = file.to_str() else {
+            return Err("security.encryptionKeyFile: the path is not UTF-8".to_owned());
+        };
+        let own = &mut setup.options.own;
+        own.insert(Encryption::OPTION.to_owned(), file.to_owned());
+        Ok(())
     }
 }
 

@@ -2,7 +2,7 @@
 //! for what this server does not have.
 //!
 //! Files that work with MongoDB should work. So what tunes a part that this server lacks is
-//! accepted, and the log names it. What promises security (encryption at rest, auditing, LDAP,
+//! accepted, and the log names it. What promises security (key servers, auditing, LDAP,
 //! Kerberos, redaction) is refused: a server that ignored it would be less safe than its file says.
 
 use super::setting::Form::{Number, On, Switch, Text};
@@ -25,8 +25,8 @@ const ALLOCATOR: &str = "the allocator is the system's";
 const SESSIONS: &str = "sessions are kept in memory";
 
 const AUDIT: &str = "auditing is not supported; remove the setting to start without it";
-const AT_REST: &str = "encryption at rest is not supported; encrypt the file system (dm-crypt) \
-     and remove the setting";
+const KEY_SERVERS: &str = "key servers are not supported; use security.encryptionKeyFile and \
+     remove the setting";
 const LDAP: &str = "LDAP is not supported; use users of this server or certificates";
 const SASL: &str = "Kerberos and saslauthd are not supported; use SCRAM or certificates";
 const REDACTION: &str = "the log is not redacted; keep it readable by its owner only, and remove \
@@ -103,11 +103,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting::idle("security.sasl.hostName", Text, SASL),
     Setting::idle("security.sasl.serviceName", Text, SASL),
     Setting::refused("security.sasl.saslauthdSocketPath", Text, SASL),
-    Setting::refused("security.enableEncryption", Switch, AT_REST),
-    Setting::refused("security.encryptionCipherMode", Text, AT_REST),
-    Setting::refused("security.encryptionKeyFile", Text, AT_REST),
-    Setting::refused("security.kmip", Text, AT_REST),
-    Setting::refused("security.vault", Text, AT_REST),
+    Setting::refused("security.kmip", Text, KEY_SERVERS),
+    Setting::refused("security.vault", Text, KEY_SERVERS),
     Setting::refused("security.ldap", Text, LDAP),
     Setting::refused("auditLog", Text, AUDIT),
     Setting::idle(

@@ -70,6 +70,8 @@ pub struct Config {
     pub oplog_age: Duration,
     /// `security.authorization` (default disabled): clients must be users and have their roles.
     pub authorization: bool,
+    /// Encryption at rest.
+    pub encryption: AtRest,
     /// `operationProfiling.slowOpThresholdMs` (default 100): commands that take longer are logged.
     pub slow_ms: i32,
     /// `operationProfiling.slowOpSampleRate` (default 1): the share of slow commands that is
@@ -106,6 +108,15 @@ pub struct Config {
     pub parsed: bson::Document,
     /// The commit that the program was built from, for the log.
     pub commit: &'static str,
+}
+
+/// `security.enableEncryption` and `security.encryptionKeyFile`: encryption of the data files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AtRest {
+    /// `enableEncryption` (default false).
+    pub enabled: bool,
+    /// `encryptionKeyFile`: the file of the master key.
+    pub key_file: Option<PathBuf>,
 }
 
 /// `net.unixDomainSocket`: a socket for clients on this machine, named after the port.
@@ -150,6 +161,7 @@ impl Default for Config {
             oplog_bytes: None,
             oplog_age: Duration::ZERO,
             authorization: false,
+            encryption: AtRest::default(),
             slow_ms: 100,
             sample_rate: 1.0,
             profile: 0,

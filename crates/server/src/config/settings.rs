@@ -396,6 +396,37 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     )
     .default("keyFile"),
+    Setting::used(
+        "security.enableEncryption",
+        "Encrypt the data files; with a storage engine that can (betree), from their creation on",
+        |config, value| switch(&mut config.encryption.enabled, value),
+    )
+    .default("false")
+    .flags(&[Flag::switch("enableEncryption", "true")]),
+    Setting::used(
+        "security.encryptionKeyFile",
+        "File of the master key: 32 bytes in base64, mode 600 (openssl rand -base64 32)",
+        |config, value| {
+            config.encryption.key_file = Some(PathBuf::from(value));
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("encryptionKeyFile", "FILE")]),
+    Setting::used(
+        "security.encryptionCipherMode",
+        "Cipher of encrypted data files; only AES256-GCM is supported",
+        |_, value| match value {
+            "AES256-GCM" => Ok(()),
+            "AES256-CBC" => Err(
+                "AES256-CBC does not detect changed files; use AES256-GCM, or \
+                                 remove the setting"
+                    .to_owned(),
+            ),
+            _ => Err("it is AES256-GCM".to_owned()),
+        },
+    )
+    .default("AES256-GCM")
+    .flags(&[Flag::value("encryptionCipherMode", "MODE")]),
     // MongoDB's default is true, so files have it.
     Setting::used(
         "security.javascriptEnabled",

@@ -114,6 +114,55 @@ processManagement: {timeZoneInfo: /usr/share/zoneinfo}
 }
 
 #[test]
+fn encryption_at_rest_names_a_key_file_and_an_engine_that_can() {
+    let setup = |text: &str, factory| {
+        parse(text).and_then(|config| config.engine_setup(factory).map_err(|all| all.join("; ")))
+    };
+    let both = "security: {enableEncryption: true, encryptionKeyFile: /etc/romanesco.key}";
+    let found = setup(both, kv_betree::factory()).unwrap();
+    assert_eq!(
+        found.options.own.get("key_file").unwrap(),
+        "/etc/romanesco.key"
+    );
+    let gcm = "security: {enableEncryption: true, encryptionKeyFile: k, \
+               encryptionCipherMode: AES256-GCM}";
+    let found = setup(gcm, kv_betree::factory()).unwrap();
+    let path = std::path::Path::new(found.options.own.get("key_file").unwrap());
+    assert!(path.is_absolute() && path.ends_with("k"), "{path:?}");
+    let off = "security: {enableEncryption: false}";
+    let found = setup(off, kv_lmdb::factory()).unwrap();
+    assert!(found.options.own.is_empty());
+    for factory in [
+        kv_lmdb::factory(),
+        kv_rocksdb::factory(),
+        kv_wiredtiger::factory(),
+    ] {
+        let error = setup(both, factory).unwrap_err();
+        assert!(
+            error.contains(factory.name()) && error.contains("storage.engine betree"),
+            "{error}"
+        );
+    }
+    for (text, word) in [
+        (
+            "security: {enableEncryption: true}",
+            "security.encryptionKeyFile",
+        ),
+        (
+            "security: {encryptionKeyFile: k}",
+            "security.enableEncryption",
+        ),
+        ("security: {encryptionCipherMode: AES256-CBC}", "AES256-GCM"),
+        ("security: {encryptionCipherMode: ROT13}", "AES256-GCM"),
+        ("security: {kmip: {serverName: h}}", "encryptionKeyFile"),
+        ("security: {vault: {serverName: h}}", "encryptionKeyFile"),
+    ] {
+        let error = setup(text, kv_betree::factory()).unwrap_err();
+        assert!(error.contains(word), "{text}: {error}");
+    }
+}
+
+#[test]
 fn every_engine_that_compresses_takes_each_codec_of_mongodb() {
     const CODECS: [&str; 5] = ["none", "snappy", "lz4", "zlib", "zstd"];
     let setup = |section: &str, codec: &str, factory| {

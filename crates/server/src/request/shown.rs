@@ -17,6 +17,11 @@ const SECRETS: &[&str] = &[
     "speculativeAuthenticate",
 ];
 
+/// The arguments whose values are documents to be stored (of `insert`, `bulkWrite`), with the word
+/// for them: files that are not encrypted must not have what encrypted ones do, so only their
+/// number is shown.
+const DOCUMENTS: &[(&str, &str)] = &[("documents", "documents"), ("ops", "operations")];
+
 /// Whether a command contains a password or a proof of one.
 pub(crate) fn is_secret(commands: &Commands, body: &RawDocument) -> bool {
     let mut names = body.iter().map_while(Result::ok).map(|(name, _)| name);
@@ -51,10 +56,16 @@ fn masked(operation: &Operation) -> Document {
             break;
         }
         let secret = SECRETS.contains(&name);
+        let stored = DOCUMENTS.iter().find(|(of, _)| *of == name);
+        let documents = stored.and_then(|(_, word)| Some((word, value.as_array()?)));
         let name = brief.name(name);
-        let value = match secret {
-            true => "###".into(),
-            false => brief.value(value, 1),
+        let value = match (secret, documents) {
+            (true, _) => "###".into(),
+            (false, Some((word, documents))) => {
+                let count = documents.into_iter().count();
+                format!("{count} {word}").into()
+            }
+            (false, None) => brief.value(value, 1),
         };
         shown.insert(name, value);
     }

@@ -6,6 +6,7 @@
 )]
 
 mod apply_ops;
+mod at_rest;
 mod auth;
 mod awaiting;
 mod backup;

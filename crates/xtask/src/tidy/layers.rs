@@ -45,10 +45,11 @@ const ADAPTER: &[&str] = &["kv", "stdx", "vfs"];
 
 const PLACES: &[Place] = &[
     place("kv-types", 0, &[]),
+    place("crypt", 0, &["stdx"]),
     place("stdx", 0, &[]),
     place("vfs", 0, &["stdx"]),
     test_only("sim", 0, &["stdx", "vfs"]),
-    place("betree", 1, &["kv-types", "stdx", "vfs"]),
+    place("betree", 1, &["crypt", "kv-types", "stdx", "vfs"]),
     place("kv", 1, &["kv-types", "stdx", "vfs"]),
     place("kv-betree", 2, &["betree", "kv", "stdx", "vfs"]),
     place("kv-lmdb", 2, ADAPTER),
@@ -60,7 +61,7 @@ const PLACES: &[Place] = &[
     place("wire", 3, &["stdx"]),
     place("repl", 3, &[]),
     place("backup", 3, ADAPTER),
-    place("docdb", 3, &["kv", "query", "stdx"]),
+    place("docdb", 3, &["crypt", "kv", "query", "stdx"]),
     place(
         "server",
         4,
@@ -236,6 +237,7 @@ mod tests {
 
     /// The allowed edges inside a layer.
     const BESIDE: &[(&str, &str)] = &[
+        ("crypt", "stdx"),
         ("vfs", "stdx"),
         ("sim", "stdx"),
         ("sim", "vfs"),

@@ -2,11 +2,12 @@
 
 use std::str;
 
+use crypt::Seal;
 use stdx::hash;
 
 use super::{
     ASCENDING, BUCKET_LEN, BucketImage, HASH_LEN, HEADER_LEN, Image, MAGIC, POINT_LOOKUPS, RUN_LEN,
-    TREE_LEN, TreeFlags, TreeImage, VERSION,
+    SEALED_VERSION, TREE_LEN, TreeFlags, TreeImage, VERSION,
 };
 use crate::checkpoint::bytes::{Decoded, Reader};
 use crate::error::{Error, Result};
@@ -32,19 +33,19 @@ impl Image {
         }
         let mut reader = Reader::new(body.get(MAGIC.len()..).unwrap_or_default());
         let version = reader.u32().map_err(corrupt)?;
-        if version != VERSION {
+        if version != VERSION && version != SEALED_VERSION {
             return Err(Error::invalid(format!(
-                "the image of the catalog has version {version} and this program reads {VERSION}: \
-                 open the store with the program that wrote it"
+                "the image of the catalog has version {version} and this program reads {VERSION} \
+                 and {SEALED_VERSION}: open the store with the program that wrote it"
             )));
         }
-        let image = decode_body(&mut reader).map_err(corrupt)?;
+        let image = decode_body(&mut reader, version).map_err(corrupt)?;
         image.validate().map_err(|what| corrupt(&what))?;
         Ok(image)
     }
 }
 
-fn decode_body(reader: &mut Reader<'_>) -> Decoded<Image> {
+fn decode_body(reader: &mut Reader<'_>, version: u32) -> Decoded<Image> {
     let trees = reader.count(TREE_LEN)?;
     let mut image = Image {
         number: reader.u64()?,
@@ -58,7 +59,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Decoded<Image> {
     let runs = reader.count(RUN_LEN)?;
     image.runs.reserve_exact(runs);
     for _ in 0..runs {
-        image.runs.push(run(reader)?);
+        image.runs.push(run(reader, version)?);
     }
     image.trees.reserve_exact(reader.fits(trees, TREE_LEN)?);
     for _ in 0..trees {
@@ -70,7 +71,7 @@ fn decode_body(reader: &mut Reader<'_>) -> Decoded<Image> {
     }
 }
 
-fn run(reader: &mut Reader<'_>) -> Decoded<RunMeta> {
+fn run(reader: &mut Reader<'_>, version: u32) -> Decoded<RunMeta> {
     let mut run = RunMeta {
         id: RunId(reader.u64()?),
         tree: TreeId(reader.u32()?),
@@ -87,10 +88,14 @@ fn run(reader: &mut Reader<'_>) -> Decoded<RunMeta> {
         extents: Vec::new(),
         min_key: Box::default(),
         max_key: Box::default(),
+        seal: None,
     };
     let extents = reader.count(16)?;
     let min_len = usize::from(reader.u16()?);
     let max_len = usize::from(reader.u16()?);
+    if version == SEALED_VERSION {
+        run.seal = Some(Seal::decode(&reader.array()?));
+    }
     run.extents.reserve_exact(reader.fits(extents, 16)?);
     for _ in 0..extents {
         run.extents.push(Extent {

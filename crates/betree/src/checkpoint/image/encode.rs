@@ -1,10 +1,11 @@
 //! Encoding an image.
 
+use crypt::Seal;
 use stdx::hash;
 
 use super::{
     ASCENDING, BUCKET_LEN, BucketImage, HASH_LEN, HEADER_LEN, Image, MAGIC, POINT_LOOKUPS, RUN_LEN,
-    TREE_LEN, TreeImage, VERSION,
+    SEALED_VERSION, TREE_LEN, TreeImage, VERSION,
 };
 use crate::checkpoint::bytes::{put_u16, put_u32, put_u64};
 use crate::run::RunMeta;
@@ -23,7 +24,8 @@ impl Image {
         let length = HEADER_LEN + runs + trees + HASH_LEN;
         let mut out = Vec::with_capacity(length);
         out.extend(MAGIC);
-        put_u32(&mut out, VERSION);
+        let sealed = self.runs.iter().any(|run| run.seal.is_some());
+        put_u32(&mut out, if sealed { SEALED_VERSION } else { VERSION });
         put_count(&mut out, self.trees.len());
         put_u64(&mut out, self.number);
         put_u64(&mut out, self.last_seq.0);
@@ -66,6 +68,9 @@ fn put_run(out: &mut Vec<u8>, run: &RunMeta) {
     put_count(out, run.extents.len());
     put_short(out, run.min_key.len());
     put_short(out, run.max_key.len());
+    if let Some(seal) = &run.seal {
+        out.extend(seal.encode());
+    }
     for extent in &run.extents {
         put_u64(out, extent.offset);
         put_u64(out, extent.len);
@@ -114,7 +119,8 @@ fn put_bucket(out: &mut Vec<u8>, bucket: &BucketImage) {
 }
 
 fn run_len(run: &RunMeta) -> usize {
-    RUN_LEN + 16 * run.extents.len() + run.min_key.len() + run.max_key.len()
+    let seal = run.seal.map_or(0, |_| Seal::LEN);
+    RUN_LEN + seal + 16 * run.extents.len() + run.min_key.len() + run.max_key.len()
 }
 
 fn tree_len(tree: &TreeImage) -> usize {

@@ -6,18 +6,20 @@
 //!
 //! # Bytes, little-endian
 //! ```text
-//! image    magic 8 (89 'B' 'T' 'I' 'M' 'A' 'G' 'E'), version u32 (1), trees u32, number u64,
+//! image    magic 8 (89 'B' 'T' 'I' 'M' 'A' 'G' 'E'), version u32 (1 or 2), trees u32, number u64,
 //!          last seq u64, log from u64, next run u64, next tree u32, runs u32,
 //!          runs * run, trees * tree, hash u64 (XXH3-64 of all before)
 //! run      id u64, tree u32, pages u32, bytes u64, raw bytes u64, entries u64, tombstones u64,
 //!          max seq u64, fence offset u64, filter offset u64, fence len u32, filter len u32,
 //!          extents u32, min len u16, max len u16,
+//!          version 2 only: seal 20 (data key u32, salt 16),
 //!          extents * (offset u64, len u64), min key, max key
 //! tree     id u32, flags u8 (1: ascending, 2: point lookups), zero u8, name len u16, buckets u32,
 //!          name (UTF-8), buckets * bucket
 //! bucket   flushed u64, deltas u32, base u32, lo len u16, lo,
 //!          deltas * run id u64 (newest first), base * run id u64 (ascending keys)
 //! ```
+//! Version 2 is that of an image whose runs are encrypted.
 //!
 //! Invariants, checked before encoding (a violation is a bug) and after decoding (it is damage):
 //! - I1: runs ascend by id, trees by id, buckets by `lo`; the first bucket's `lo` is empty; ids are
@@ -26,6 +28,7 @@
 //! - I3: the runs of a bucket's base are disjoint and ascend.
 //! - I4: a run's description keeps its own rules (`RunMeta::check`): its extents are whole units
 //!   and hold its bytes, its fence and filter blocks follow its pages.
+//! - I5: all runs are encrypted, or none is.
 //!
 //! Memory: decoding holds at most a small multiple of the input's length, whatever is in it.
 
@@ -41,6 +44,8 @@ use crate::types::{RunId, Seq, TreeId};
 
 pub(super) const MAGIC: [u8; 8] = *b"\x89BTIMAGE";
 pub(super) const VERSION: u32 = 1;
+/// The version of an image whose runs are encrypted.
+pub(super) const SEALED_VERSION: u32 = 2;
 /// Length of the fields before the runs.
 pub(super) const HEADER_LEN: usize = 56;
 /// Length of the hash at the end.

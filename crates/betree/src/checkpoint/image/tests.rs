@@ -53,6 +53,7 @@ fn run(tape: &mut Tape, id: u64, tree: TreeId, min: Box<[u8]>, last_seq: u64) ->
         fence_len,
         filter_offset,
         filter_len,
+        seal: None,
     }
 }
 
@@ -108,6 +109,15 @@ pub(in crate::checkpoint) fn image(tape: &mut Tape) -> Image {
             tree.buckets.push(bucket);
         }
         image.trees.push(tree);
+    }
+    // Drawn last, and from a tape that has ended: none.
+    if tape.chance(80) {
+        for run in &mut image.runs {
+            let mut salt = [0; 16];
+            salt.fill_with(|| tape.byte());
+            let key = crypt::KeyId(1 + tape.below(3));
+            run.seal = Some(crypt::Seal { key, salt });
+        }
     }
     image
 }
@@ -194,12 +204,28 @@ fn a_count_beyond_the_input_is_refused_before_memory_is_taken() {
 }
 
 #[test]
+fn an_image_of_encrypted_and_other_runs_is_refused() {
+    let seal = crypt::Seal {
+        key: crypt::KeyId(1),
+        salt: [3; 16],
+    };
+    let mut image = small();
+    for run in &mut image.runs {
+        run.seal = Some(seal);
+    }
+    assert_eq!(Image::decode(&image.encode()).unwrap(), image);
+    image.runs[1].seal = None;
+    let wrong = image.validate().unwrap_err();
+    assert!(wrong.contains("(I5)"), "I5: {wrong}");
+}
+
+#[test]
 fn a_newer_image_is_refused_by_version() {
     let mut bytes = image(&mut Tape::from_seed(5, 100)).encode();
-    bytes[8] = 2;
+    bytes[8] = 3;
     let error = Image::decode(&rehashed(bytes)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("version 2"), "{error}");
+    assert!(error.to_string().contains("version 3"), "{error}");
 }
 
 /// Two buckets that share run 1, and a base of runs 2 and 3 in the second.
@@ -223,6 +249,7 @@ pub(in crate::checkpoint) fn small() -> Image {
         fence_len: 100,
         filter_offset: 3900,
         filter_len: 100,
+        seal: None,
     };
     let bucket = |lo: &[u8], deltas: &[u64], base: &[u64]| BucketImage {
         lo: lo.into(),

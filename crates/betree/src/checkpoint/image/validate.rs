@@ -9,10 +9,14 @@ use crate::types::RunId;
 type Valid = Result<(), String>;
 
 impl Image {
-    /// Check I1 to I4.
+    /// Check I1 to I5.
     pub(super) fn validate(&self) -> Valid {
         if self.number == 0 || self.log_from.0 > self.last_seq.0.saturating_add(1) {
             return Err("has an impossible number or begin of the log".to_owned());
+        }
+        let sealed = |run: &RunMeta| run.seal.is_some();
+        if self.runs.iter().any(sealed) && !self.runs.iter().all(sealed) {
+            return Err("has runs of which some are encrypted (I5)".to_owned());
         }
         for run in &self.runs {
             self.validate_run(run)

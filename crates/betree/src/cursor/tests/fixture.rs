@@ -31,7 +31,7 @@ impl Runs {
         let file = Self::file(&path);
         let cache = Arc::new(Cache::new(cache));
         Runs {
-            store: RunStore::new(file, path, Arc::clone(&space), cache),
+            store: RunStore::new(file, path, Arc::clone(&space), cache, None),
             space,
             made: AtomicU64::new(0),
             _directory: directory,

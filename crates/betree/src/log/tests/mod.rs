@@ -7,6 +7,7 @@ mod fault;
 mod group;
 mod order;
 mod place;
+mod sealed;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ fn small() -> LogOptions {
         compress: false,
         group_delay: Duration::ZERO,
         direct: false,
+        keys: None,
     }
 }
 

@@ -116,7 +116,7 @@ impl Rig {
         let space = Arc::new(Space::new(DATA_START));
         let cache = Arc::new(Cache::new(cache_bytes));
         let shared: Arc<dyn File> = file.clone();
-        let store = RunStore::new(shared, "data.betree", space.clone(), cache.clone());
+        let store = RunStore::new(shared, "data.betree", space.clone(), cache.clone(), None);
         Rig {
             file,
             space,
@@ -154,7 +154,7 @@ impl Rig {
     pub(super) fn cold(&self, run: &Run, cache_bytes: u64) -> Arc<Run> {
         let cache = Arc::new(Cache::new(cache_bytes));
         let shared: Arc<dyn File> = self.file.clone();
-        let store = RunStore::new(shared, "data.betree", self.space.clone(), cache);
+        let store = RunStore::new(shared, "data.betree", self.space.clone(), cache, None);
         Run::open(&store, run.meta().clone())
     }
 }

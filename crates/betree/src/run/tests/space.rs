@@ -270,7 +270,7 @@ fn runs_on_a_real_file_read_as_they_were_written() {
         let file: Arc<dyn File> = file.into();
         let space = Arc::new(Space::new(DATA_START));
         let cache = Arc::new(Cache::new(1 << 20));
-        let store = RunStore::new(file, &path, Arc::clone(&space), cache);
+        let store = RunStore::new(file, &path, Arc::clone(&space), cache, None);
         let versions = rows(3000, 700);
         let mut writers: Vec<RunWriter> = (1..4)
             .map(|id| RunWriter::new(&store, TREE, RunId(id), options(4000, 10)))

@@ -6,6 +6,8 @@
 //!
 //! - C1. The resume token of a batch stands behind all documents that were returned, and before
 //!   those that the cursor keeps.
+//! - C2. The entries of returned events survive a power loss: a batch with events is returned after
+//!   a sync that began behind them. One without events needs none.
 
 mod source;
 
@@ -145,6 +147,10 @@ impl WatchCursor {
             (true, _) => self.token = self.stream.token().clone(),
             (false, Some(last)) => self.token = last,
             (false, None) => {}
+        }
+        if !documents.is_empty() {
+            // C2.
+            store.confirm_oplog()?;
         }
         let ended = self.stream.is_over() && self.pending.is_empty();
         Ok(Next::of(documents, ended))

@@ -49,20 +49,15 @@ impl<'s> Tail<'s> {
     fn read(&mut self) -> Result<()> {
         let (mut entries, mut left) = (Vec::new(), CHUNK.1);
         let mut after = self.last;
-        self.store.visit_oplog(&mut after, |entry| {
+        self.store.visit_oplog(&mut after, self.visible, |entry| {
             left = left.saturating_sub(entry.as_bytes().len());
             entries.push(entry.to_owned());
             Ok(entries.len() < CHUNK.0 && 0 < left)
         })?;
         self.ended = entries.is_empty();
         for entry in entries {
-            let time = time_of(&entry)?;
-            self.last = time;
-            match time <= self.visible {
-                true => self.chunk.push_back((time, entry)),
-                // It became visible after the seek.
-                false => self.ended = true,
-            }
+            self.last = time_of(&entry)?;
+            self.chunk.push_back((self.last, entry));
         }
         Ok(())
     }

@@ -51,7 +51,7 @@ impl Store {
         let indexes = begun.indexes.as_slice();
         let collection = self.building(begun)?;
         let memory = self.tuning().index_memory() / indexes.len().max(1);
-        let sorter = |_: &Arc<Index>| Sorter::new(memory, self.options().temp_dir.clone());
+        let sorter = |_: &Arc<Index>| Sorter::new(memory, self.spill_place());
         let mut scan = Scan {
             collection: &collection,
             indexes,

@@ -4,12 +4,10 @@
 //! while the entries are inserted. In memory, entries share one buffer: an index build sorts
 //! millions of small entries, and an allocation for each would cost more than the entries.
 
-use std::path::PathBuf;
-
 use query::execute::{Runs, Spill};
 use query::{Code, Error, Result};
 
-use crate::exec::SpillFile;
+use crate::exec::{SpillFile, SpillPlace};
 
 /// An entry of the index: key and value.
 pub(super) type Entry = (Vec<u8>, Vec<u8>);
@@ -20,7 +18,7 @@ pub(super) struct Sorter {
     places: Vec<Place>,
     /// Bytes held in memory.
     memory: usize,
-    directory: PathBuf,
+    place: SpillPlace,
     runs: Vec<Box<dyn Spill>>,
     count: u64,
 }
@@ -66,12 +64,12 @@ impl Place {
 
 impl Sorter {
     /// Hold at most `memory` bytes in memory, and the rest in temporary files of a directory.
-    pub(super) fn new(memory: usize, directory: PathBuf) -> Sorter {
+    pub(super) fn new(memory: usize, place: SpillPlace) -> Sorter {
         Sorter {
             bytes: Vec::new(),
             places: Vec::new(),
             memory,
-            directory,
+            place,
             runs: Vec::new(),
             count: 0,
         }
@@ -138,7 +136,7 @@ impl Sorter {
 
     fn write_run(&mut self) -> Result<()> {
         self.sort();
-        let mut file = SpillFile::create(&self.directory)?;
+        let mut file = SpillFile::create(&self.place)?;
         let mut record = Vec::new();
         for place in self.places.drain(..) {
             record.clear();
@@ -199,6 +197,13 @@ mod tests {
 
     use super::*;
 
+    fn place(directory: &std::path::Path) -> SpillPlace {
+        SpillPlace {
+            directory: directory.to_owned(),
+            encrypted: false,
+        }
+    }
+
     #[test]
     fn entries_come_in_order_from_memory_and_from_runs() {
         let directory = tempfile::tempdir().unwrap();
@@ -212,7 +217,7 @@ mod tests {
         };
         let mut entries: Vec<Entry> = (0..2000).map(|_| (random(14), random(3))).collect();
         for memory in [usize::MAX, 10_000, 0] {
-            let mut sorter = Sorter::new(memory, directory.path().to_owned());
+            let mut sorter = Sorter::new(memory, place(directory.path()));
             for (key, value) in entries.iter().take(if memory == 0 { 50 } else { 2000 }) {
                 sorter.push(key, value).unwrap();
             }

@@ -91,6 +91,16 @@ pub(super) fn storage(server: &Server, reply: &mut Builder, stats: Option<&Engin
             "backupCursorOpen": false,
         }),
     );
+    if let Some(found) = engine.encryption() {
+        // As in Percona Server; the last field is ours.
+        let shown = doc! {
+            "encryptionEnabled": true,
+            "encryptionKeyId": found.master_key,
+            "encryptionCipherMode": found.cipher,
+            "dataKey": i64::from(found.data_key),
+        };
+        reply.value("encryptionAtRest", &Bson::Document(shown));
+    }
     if let Some(stats) = stats {
         reply.value(engine.name(), &Bson::Document(describe(stats)));
     }
