@@ -81,6 +81,22 @@ impl Space {
         });
     }
 
+    /// Keep `bytes` more for flushes, if the room has them.
+    ///
+    /// # Errors
+    /// As [`Space::keep`].
+    pub(crate) fn keep_more(&self, bytes: u64) -> Result<(), u64> {
+        let bytes = round_up(bytes);
+        self.change(|state| {
+            let (least, room) = (state.kept.saturating_add(bytes), state.room());
+            if room < least {
+                return Err(state.length_for(least - room));
+            }
+            state.kept = least;
+            Ok(())
+        })
+    }
+
     /// Keep `bytes`, rounded down to whole units, less for flushes.
     pub(crate) fn keep_less(&self, bytes: u64) {
         let units = bytes / UNIT * UNIT;

@@ -376,9 +376,24 @@ impl Core {
         self.space.keep_less(needed.saturating_sub(drawn));
     }
 
-    /// Account for `buffers` more buffers than were counted, under the commit lock.
-    pub(crate) fn more_buffers(&self, buffers: usize) {
-        self.lower_ceiling(0, PER_BUFFER.saturating_mul(buffers as u64));
+    /// Account for a split that makes `frozen` more buffers of what is buffered, and lets `active`
+    /// more begin, under the commit lock.
+    ///
+    /// # Errors
+    /// The length that the file must have for it: a flush of what is buffered would lack room, and
+    /// nothing has changed.
+    pub(crate) fn split_buffers(&self, frozen: usize, active: usize) -> Result<(), u64> {
+        let room = |buffers: usize| PER_BUFFER.saturating_mul(buffers as u64);
+        let all = room(frozen + active);
+        let left = (self.space.ceiling().get() as u64).saturating_sub(all);
+        if self.memory.buffered() as u64 <= left {
+            // What is kept suffices for that, too.
+            self.lower_ceiling(0, all);
+            return Ok(());
+        }
+        self.space.keep_more(room(frozen))?;
+        self.lower_ceiling(0, room(active));
+        Ok(())
     }
 
     /// Lower the ceiling by `bytes`, and by as much as `room` bytes of what is kept suffice for.
@@ -393,6 +408,11 @@ impl Core {
         self.space.ceiling().forget();
     }
 
+    /// What must be kept for a flush of what is buffered now.
+    pub(super) fn least_kept(&self) -> u64 {
+        cost(self.memory.buffered(), self.count_buffers().now)
+    }
+
     /// Keep no more room than a flush of what is buffered now needs: others lack it, and the next
     /// commit asks again. False if no more is kept.
     pub(crate) fn release_excess(&self) -> bool {
@@ -401,8 +421,7 @@ impl Core {
             // It has asked for what it will buffer.
             return false;
         }
-        let least = cost(self.memory.buffered(), self.count_buffers().now);
-        let excess = self.space.kept().saturating_sub(least);
+        let excess = self.space.kept().saturating_sub(self.least_kept());
         if excess < UNIT {
             return false;
         }

@@ -260,3 +260,24 @@ fn a_flush_that_is_tried_again_accounts_for_what_it_took_before() {
     let (left, kept) = (core.memory.buffered() as u64, core.space.kept());
     assert!(400 * 100 < left && left <= kept, "{kept} kept for {left}");
 }
+
+#[test]
+fn a_split_keeps_room_for_the_runs_of_each_part() {
+    let (_disk, core, tree) = store();
+    for _ in 0..2 {
+        write(&core, tree, 0..60, Some(1000)).unwrap();
+        core.flush().unwrap();
+    }
+    write(&core, tree, 0..60, Some(10)).unwrap();
+    assert!(
+        core.release_excess(),
+        "no more is kept than one bucket needs"
+    );
+    let splits = core.counters.splits.get();
+    while core.merge_slice(|| core.pick_merge(Zeal::Idle)).unwrap() {}
+    assert!(splits < core.counters.splits.get(), "it was split");
+    assert!(0 < core.memory.buffered(), "nothing was flushed");
+    // Nothing more can be released, as each part needs a run of its own.
+    let kept = core.space.kept();
+    assert!(core.least_kept() <= kept, "{kept}");
+}

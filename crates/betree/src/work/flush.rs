@@ -186,10 +186,11 @@ impl Core {
         }
         self.counters.appends.add(1);
         self.merges.base_came(std::slice::from_ref(&run));
-        let cut = !state.base.is_empty()
+        let due = !state.base.is_empty()
             && !state.merging
             && self.options.bucket() < state.base_bytes() + run.meta().bytes;
-        if !cut {
+        // Without room it is cut at a later flush.
+        if !due || self.room_to_split(&state, 2).is_err() {
             state.base = state.base.iter().cloned().chain([run]).collect();
             return;
         }

@@ -109,6 +109,24 @@ impl MergeJob {
     }
 }
 
+/// What a merge with several outputs does where there is no room for a split.
+#[derive(Clone, Copy)]
+enum Split {
+    /// It is not published yet.
+    IfRoom,
+    /// The bucket stays whole.
+    OrWhole,
+}
+
+/// What became of a complete merge.
+enum Published {
+    Done,
+    /// A flush of the bucket is in progress.
+    Blocked(MergeJob),
+    /// The file must have this length for a split.
+    Lacks(MergeJob, u64),
+}
+
 /// The state of the merge lane.
 pub(crate) struct Merges {
     /// Merges that wait for a thread to continue them, or, if complete, for the end of a flush
@@ -249,7 +267,7 @@ impl Core {
             // up.
             Ok(()) => {
                 self.count_time(&mut job);
-                if let Some(job) = self.publish_merge(job) {
+                if let Some(job) = self.publish_with_room(job) {
                     self.merges.paused.lock().push(job);
                 }
             }
@@ -417,9 +435,30 @@ impl Core {
         }
     }
 
-    /// Replace the merged runs by the outputs, in one step for readers. Returns the job if a flush
-    /// is in progress and the bucket must be split.
-    fn publish_merge(&self, job: MergeJob) -> Option<MergeJob> {
+    /// Publish a merge: where the disk has no room for the buffers of several buckets, without the
+    /// split. Returns the job if a flush is in progress and the bucket must be split.
+    fn publish_with_room(&self, job: MergeJob) -> Option<MergeJob> {
+        let mut published = self.publish_merge(job, Split::IfRoom);
+        if let Published::Lacks(job, length) = published {
+            let split = match self.runs.grow(length) {
+                Ok(()) => Split::IfRoom,
+                Err(_) => Split::OrWhole,
+            };
+            published = self.publish_merge(job, split);
+        }
+        if let Published::Lacks(job, _) = published {
+            // Something else took what the file grew by.
+            published = self.publish_merge(job, Split::OrWhole);
+        }
+        match published {
+            Published::Blocked(job) => Some(job),
+            Published::Done => None,
+            Published::Lacks(..) => unreachable!("it is published whole"),
+        }
+    }
+
+    /// Replace the merged runs by the outputs, in one step for readers, unless that must wait.
+    fn publish_merge(&self, job: MergeJob, split: Split) -> Published {
         job.check();
         let committer = self.commit.lock();
         let mut state = job.bucket.state();
@@ -432,11 +471,16 @@ impl Core {
             drop(state);
             job.give_up();
             self.merges.over(1);
-            return None;
+            return Published::Done;
         }
         if 1 < job.outputs.len() && state.flushing {
             drop(state);
-            return Some(job);
+            return Published::Blocked(job);
+        }
+        let room = self.room_to_split(&state, job.outputs.len());
+        if let (Err(length), Split::IfRoom) = (room, split) {
+            drop(state);
+            return Published::Lacks(job, length);
         }
         self.crowd.went(state.deltas.len() + state.frozen.len());
         let merged = |run: &Arc<Run>, of: &[Arc<Run>]| of.iter().any(|r| Arc::ptr_eq(r, run));
@@ -450,7 +494,7 @@ impl Core {
         state.merging = false;
         state.lacked = 0;
         self.merges.base_came(&job.outputs);
-        let mut parts = parts(&job.bucket, job.outputs);
+        let mut parts = parts(&job.bucket, job.outputs, room.is_ok());
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
         }
@@ -466,18 +510,23 @@ impl Core {
         self.enqueue(frozen);
         self.let_go(&job.deltas, &job.base);
         drop(committer);
-        if empty {
-            self.absorb(&job.tree, &job.bucket);
-        } else {
-            self.absorb_beside(&job.tree, &job.bucket);
-        }
-        self.counters.merges.add(1);
-        job.tree.merges.add(1);
+        self.after_merge(&job.tree, &job.bucket, empty);
         // Before the merge counts as ended, because a caller that waits for its end needs the
         // space.
         drop((job.merger, job.deltas, job.base, job.bucket));
         self.merges.over(1);
-        None
+        Published::Done
+    }
+
+    /// Look for empty buckets after a merge, and count it.
+    fn after_merge(&self, tree: &Arc<Tree>, bucket: &Arc<Bucket>, empty: bool) {
+        if empty {
+            self.absorb(tree, bucket);
+        } else {
+            self.absorb_beside(tree, bucket);
+        }
+        self.counters.merges.add(1);
+        tree.merges.add(1);
     }
 
     /// Record that a bucket does not refer to these runs any more. Under the commit lock.
@@ -493,8 +542,15 @@ impl Core {
     }
 }
 
-/// The buckets that replace `bucket`: one per output, the first with its lower bound.
-fn parts(bucket: &Bucket, outputs: Vec<Arc<Run>>) -> Vec<Part> {
+/// The buckets that replace `bucket`: one per output, the first with its lower bound; or one
+/// with all outputs.
+fn parts(bucket: &Bucket, outputs: Vec<Arc<Run>>, split: bool) -> Vec<Part> {
+    if !split {
+        return vec![Part {
+            lo: Arc::clone(&bucket.lo),
+            base: outputs,
+        }];
+    }
     let part = |(index, run): (usize, Arc<Run>)| Part {
         lo: match index {
             0 => Arc::clone(&bucket.lo),

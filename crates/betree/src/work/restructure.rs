@@ -17,6 +17,21 @@ pub(crate) struct Part {
 }
 
 impl Core {
+    /// Keep room for a split of a bucket into `parts`, before [`Core::replace`] and under the same
+    /// locks. Each part may get a buffer of its own, and flushes of those that are shared write a
+    /// run for each part.
+    ///
+    /// # Errors
+    /// The length that the file must have: without that room a store without a log could not make
+    /// the checkpoint that frees any. The bucket stays whole.
+    pub(crate) fn room_to_split(&self, state: &State, parts: usize) -> Result<(), u64> {
+        if parts < 2 {
+            return Ok(());
+        }
+        let shared = state.frozen.len() + usize::from(0 < state.active.entries());
+        self.split_buffers(shared * (parts - 1), parts - 1)
+    }
+
     /// Put buckets of `parts` in the place of `bucket`, under the commit lock and with its state
     /// locked. They inherit its deltas and frozen buffers, shared; its active buffer is frozen and
     /// shared too, and to be queued when the state is unlocked. The bucket is retired.
@@ -41,9 +56,6 @@ impl Core {
         );
         let job = self.freeze_state(tree, bucket, state, committer.last);
         debug_assert_eq!(state.active.entries(), 0, "all of it is shared");
-        // Each part may get a buffer of its own, and flushes of those that are shared write a run
-        // for each part.
-        self.more_buffers((1 + state.frozen.len()) * (parts.len() - 1));
         for run in &state.deltas {
             if planted(Plant::SharingForgotten) {
                 break;
