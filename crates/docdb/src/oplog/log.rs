@@ -12,12 +12,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use bson::{DateTime, RawDocument, RawDocumentBuf, Timestamp};
+use bson::{DateTime, RawDocument, Timestamp};
 use kv::{Engine, Transaction};
 use query::Result;
 use stdx::sync::{Condvar, Mutex, MutexGuard};
 
-use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Session, chain};
+use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Operations, Session, chain};
 use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{Limits, Segments};
@@ -108,19 +108,20 @@ impl Log {
             let operation = Operation::parse(command)?;
             put.entry(at, |at| Entry::new(at, wall(), operation))?;
         }
-        match pending.operations() {
-            [] => {}
-            [one] if !pending.is_transaction() => {
+        let operations = pending.operations();
+        match operations.get(0) {
+            None => {}
+            Some(one) if operations.len() == 1 && !pending.is_transaction() => {
                 let at = put.next(pending.holder());
                 let operation = Operation::parse(one)?;
                 put.entry(at, |at| {
                     let mut entry = Entry::new(at, wall(), operation);
                     entry.session = pending.session();
-                    entry.statements = pending.statement_of(0).into_iter().collect();
+                    entry.statements = operations.statement_of(0).into_iter().collect();
                     entry
                 })?;
             }
-            several => put.chain(pending, several)?,
+            Some(_) => put.chain(pending, operations)?,
         }
         Ok(put.reserved)
     }
@@ -313,13 +314,12 @@ impl Put<'_, '_> {
         Ok(())
     }
 
-    fn chain(&mut self, pending: &Pending, operations: &[RawDocumentBuf]) -> Result<()> {
+    fn chain(&mut self, pending: &Pending, operations: &Operations) -> Result<()> {
         let most = match pending.is_transaction() {
             true => usize::MAX,
             false => GROUP_MAX,
         };
-        let operations = pending.with_statements(operations);
-        let commands = chain(&operations, most)?;
+        let commands = chain(operations, most)?;
         let linked = pending.is_transaction() || 1 < commands.len();
         let mut previous = OpTime::NONE;
         for command in &commands {

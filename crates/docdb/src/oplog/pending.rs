@@ -1,9 +1,8 @@
 //! The changes of an engine transaction that its oplog entries will have, in order.
 
-use bson::raw::cstr;
 use bson::{RawDocument, RawDocumentBuf};
 
-use super::entry::Operation;
+use super::entry::{Operation, Operations};
 
 /// The changes of an engine transaction.
 #[derive(Debug, Default)]
@@ -11,9 +10,7 @@ pub(crate) struct Pending {
     /// Changes of the catalog: an entry each, before those of the documents.
     commands: Vec<RawDocumentBuf>,
     /// Changes of documents: one entry, or a chain of entries.
-    operations: Vec<RawDocumentBuf>,
-    /// The statements of a retryable write: the place of its first operation, and its number.
-    statements: Vec<(usize, i32)>,
+    operations: Operations,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
 }
@@ -21,7 +18,7 @@ pub(crate) struct Pending {
 impl Pending {
     /// Add a change of a document.
     pub(crate) fn operation(&mut self, operation: &Operation<'_>) {
-        self.operations.push(operation.to_document());
+        self.operations.push(operation);
     }
 
     /// Add a change of the catalog.
@@ -39,17 +36,14 @@ impl Pending {
     /// Give a statement's number to the first operation that belongs to no statement yet, if there
     /// is one.
     pub(crate) fn statement(&mut self, number: i32) {
-        let place = self.statements.last().map_or(0, |(place, _)| place + 1);
-        if place < self.operations.len() {
-            self.statements.push((place, number));
-        }
+        self.operations.statement(number);
     }
 
     pub(super) fn commands(&self) -> &[RawDocumentBuf] {
         &self.commands
     }
 
-    pub(super) fn operations(&self) -> &[RawDocumentBuf] {
+    pub(super) fn operations(&self) -> &Operations {
         &self.operations
     }
 
@@ -60,23 +54,6 @@ impl Pending {
     pub(super) fn session_parts(&self) -> Option<(&RawDocument, i64)> {
         let (id, number) = self.session.as_ref()?;
         Some((id, *number))
-    }
-
-    pub(super) fn statement_of(&self, place: usize) -> Option<i32> {
-        let mut statements = self.statements.iter();
-        let found = statements.find(|(of, _)| *of == place);
-        found.map(|(_, number)| *number)
-    }
-
-    /// The operations with the numbers of their statements, as MongoDB has them in `applyOps`.
-    pub(super) fn with_statements(&self, operations: &[RawDocumentBuf]) -> Vec<RawDocumentBuf> {
-        let mut all = operations.to_vec();
-        for (place, number) in &self.statements {
-            if let Some(operation) = all.get_mut(*place) {
-                operation.append(cstr!("stmtId"), *number);
-            }
-        }
-        all
     }
 
     /// The name of the write in reports of open slots.
