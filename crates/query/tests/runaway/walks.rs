@@ -3,16 +3,17 @@
 //! look that says so.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
-use query::Result;
+
 use query::expr::Variables;
 use query::filter::Filter;
-use query::meter::{LOOK_EVERY, Meter};
+use query::meter::{Budget, LOOK_EVERY, Meter};
 use query::projection::Projection;
 use query::settings::Settings;
 use query::stage::Transform;
+use query::update::{Position, Update};
+use query::{Code, Result};
 
-use super::{ALONE, FURTHER, Stop};
-use query::Code;
+use super::{ALLOCATOR, ALONE, FURTHER, Stop, limited};
 
 /// Number of elements of the arrays.
 const COUNT: usize = 64 * 1024;
@@ -131,8 +132,9 @@ fn run(case: &Case, after: usize) -> (Result<()>, std::sync::Arc<Stop>) {
     (outcome, watch)
 }
 
-fn check(cases: &[Case]) {
+fn check(cases: fn() -> Vec<Case>) {
     let _alone = ALONE.lock();
+    let cases = cases();
     let mut faults = Vec::new();
     for case in cases.iter().filter(|case| 0 < case.steps) {
         let what = &case.what;
@@ -157,10 +159,154 @@ fn check(cases: &[Case]) {
 
 #[test]
 fn projections_look_at_the_clock_in_large_arrays() {
-    check(&projections());
+    check(projections);
 }
 
 #[test]
 fn filters_look_at_the_clock_in_large_arrays() {
-    check(&filters());
+    check(filters);
+}
+
+fn update(spec: &Document) -> Update {
+    let spec = raw(spec);
+    let spec = bson::RawBsonRef::Document(&spec);
+    Update::parse(spec, &[], &Settings::default()).unwrap()
+}
+
+/// Updates of the array of numbers in `a`, of which none needs another copy of it.
+fn in_place() -> Vec<Document> {
+    let many: Vec<i32> = (0..i32::try_from(COUNT).unwrap()).collect();
+    vec![
+        doc! { "$addToSet": { "a": -1 } },
+        doc! { "$addToSet": { "a": { "$each": [-1, -2, -1, 5] } } },
+        doc! { "$pullAll": { "a": [1, 3, 5] } },
+        doc! { "$pull": { "a": 7 } },
+        doc! { "$pull": { "a": { "$gt": 100 } } },
+        doc! { "$pull": { "a": { "$in": &many[..100] } } },
+        doc! { "$push": { "a": 5 } },
+        doc! { "$push": { "a": { "$each": [5], "$position": 0, "$slice": -100 } } },
+        doc! { "$pop": { "a": -1 } },
+        doc! { "$set": { "a.5": "x" } },
+        doc! { "$unset": { "a.$[]": 1 } },
+        doc! { "$inc": { "a.$[]": 1 } },
+    ]
+}
+
+/// `{_id, a: [numbers]}` in an order that a sort must change.
+fn numbers() -> Document {
+    let mut rng = stdx::Rng::new(3);
+    let number = |_| Bson::Int32(i32::try_from(rng.below(1 << 12)).unwrap());
+    let numbers: Vec<Bson> = (0..COUNT).map(number).collect();
+    doc! { "_id": 1, "a": numbers }
+}
+
+fn updates() -> Vec<Case> {
+    let many: Vec<i32> = (0..i32::try_from(COUNT).unwrap()).collect();
+    let nested = doc! { "_id": 1, "a": vec![doc! { "b": [1, 2] }; COUNT] };
+    let pipeline = Bson::Array(vec![Bson::Document(doc! { "$set": { "x": 1 } })]);
+    let pipeline = bson::RawBson::try_from(pipeline).unwrap();
+    let pipeline = Update::parse(pipeline.as_raw_bson_ref(), &[], &Settings::default()).unwrap();
+    let small = doc! { "_id": 1, "a": [1] };
+    let mut all: Vec<(Document, Document)> = in_place()
+        .into_iter()
+        .map(|spec| (spec, numbers()))
+        .collect();
+    all.extend([
+        (
+            doc! { "$push": { "a": { "$each": [5], "$sort": 1 } } },
+            numbers(),
+        ),
+        (
+            doc! { "$push": { "a": { "$each": [], "$sort": { "b": -1 } } } },
+            nested.clone(),
+        ),
+        (doc! { "$set": { "a.$[].b.$[]": 1 } }, nested.clone()),
+        (doc! { "$pull": { "a": { "b": { "$gt": 5 } } } }, nested),
+        // The operand is large, and the array is not.
+        (
+            doc! { "$addToSet": { "a": { "$each": &many } } },
+            small.clone(),
+        ),
+        (doc! { "$pullAll": { "a": &many } }, small.clone()),
+        (doc! { "$push": { "a": { "$each": &many } } }, small),
+    ]);
+    let mut cases: Vec<Case> = all
+        .into_iter()
+        .map(|(spec, document)| {
+            let what = spec.to_string().chars().take(70).collect::<String>();
+            let update = update(&spec);
+            case(&what, COUNT, move || {
+                update.apply(&document, &Position::default()).map(drop)
+            })
+        })
+        .collect();
+    let document = numbers();
+    cases.push(case("an update by a pipeline", COUNT, move || {
+        pipeline.apply(&document, &Position::default()).map(drop)
+    }));
+    cases
+}
+
+#[test]
+fn updates_look_at_the_clock_in_large_arrays() {
+    check(updates);
+}
+
+#[test]
+fn updates_hold_one_copy_of_an_array() {
+    let _alone = ALONE.lock();
+    let document = numbers();
+    let array = COUNT * size_of::<Bson>();
+    for spec in in_place() {
+        let update = update(&spec);
+        ALLOCATOR.reset_peak_usage();
+        let before = ALLOCATOR.current_usage();
+        let next = update.apply(&document, &Position::default());
+        assert!(next.unwrap().is_some(), "{spec}");
+        let took = ALLOCATOR.peak_usage().saturating_sub(before);
+        // While the array grows by an element, its old place is in use too.
+        assert!(took < array * 5 / 2, "{spec} took {took} bytes");
+    }
+}
+
+#[test]
+fn updates_that_grow_stay_within_the_memory_limit() {
+    let _alone = ALONE.lock();
+    let documents = doc! { "_id": 1, "a": vec![doc! {}; 3_000] };
+    let text = "x".repeat(4_000);
+    let many: Vec<String> = (0..30_000).map(|at| format!("{at:0200}")).collect();
+    for (spec, document) in [
+        (doc! { "$set": { "a.$[].b.c.d.e": 1 } }, documents.clone()),
+        (doc! { "$set": { "a.$[].b": text } }, documents.clone()),
+        (doc! { "$set": { "a.1000000": 1 } }, documents),
+        (
+            doc! { "$addToSet": { "a": { "$each": &many } } },
+            doc! { "a": [] },
+        ),
+        (doc! { "$pullAll": { "a": &many } }, doc! { "a": [] }),
+    ] {
+        let update = update(&spec);
+        let what = spec.to_string().chars().take(70).collect::<String>();
+        let outcome = limited(&what, || update.apply(&document, &Position::default()));
+        assert!(outcome.is_err(), "{what} was not refused");
+    }
+}
+
+#[test]
+fn documents_of_updates_count_in_the_common_budget() {
+    let _alone = ALONE.lock();
+    let document = numbers();
+    let array = COUNT * size_of::<Bson>();
+    let sort = doc! { "$push": { "a": { "$each": [], "$sort": 1 } } };
+    for (spec, factor) in [(doc! { "$push": { "a": 5 } }, 2), (sort, 3)] {
+        for (share, refused) in [(factor * 4 + 2, false), (factor * 4 - 1, true)] {
+            let budget = Budget::new(array * share / 4);
+            let entered = Meter::default().with_budget(Some(budget)).enter();
+            let outcome = update(&spec).apply(&document, &Position::default());
+            drop(entered);
+            let code = outcome.err().map(|error| error.code);
+            let wanted = refused.then_some(Code::EXCEEDED_MEMORY_LIMIT);
+            assert_eq!(code, wanted, "{spec} with {share} quarters");
+        }
+    }
 }
