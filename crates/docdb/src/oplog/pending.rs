@@ -1,9 +1,10 @@
 //! The changes of an engine transaction that its oplog entries will have, in order.
 
 use bson::raw::cstr;
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::entry::Operation;
+use crate::writes::Touched;
 
 /// The changes of an engine transaction.
 #[derive(Debug, Default)]
@@ -16,17 +17,51 @@ pub(crate) struct Pending {
     statements: Vec<(usize, i32)>,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
+    /// What the changes touch, for the waits of change streams.
+    touched: Touched,
 }
 
 impl Pending {
     /// Add a change of a document.
     pub(crate) fn operation(&mut self, operation: &Operation<'_>) {
+        self.touch(operation);
         self.operations.push(operation.to_document());
     }
 
     /// Add a change of the catalog.
     pub(crate) fn command(&mut self, operation: &Operation<'_>) {
+        self.touch(operation);
         self.commands.push(operation.to_document());
+    }
+
+    fn touch(&mut self, operation: &Operation<'_>) {
+        match operation {
+            Operation::Insert { place, .. }
+            | Operation::Update { place, .. }
+            | Operation::Delete { place, .. } => self.touched.collection(place.ns),
+            Operation::Command {
+                database, command, ..
+            } => {
+                let first = command.iter().next().and_then(|first| first.ok());
+                match first.map(|(name, value)| (name.as_str(), value)) {
+                    Some(("renameCollection", RawBsonRef::String(from))) => {
+                        self.touched.collection(from);
+                        // It may be in another database.
+                        self.touched
+                            .collection(command.get_str("to").unwrap_or_default());
+                    }
+                    Some((_, RawBsonRef::String(collection))) => {
+                        self.touched.collection(&format!("{database}.{collection}"));
+                    }
+                    _ => self.touched.database(database),
+                }
+            }
+            Operation::Nothing { .. } => {}
+        }
+    }
+
+    pub(super) fn touched(&self) -> Touched {
+        self.touched.clone()
     }
 
     /// Set the session and the transaction number of the write; `transaction` if it is a
