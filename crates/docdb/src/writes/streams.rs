@@ -92,7 +92,7 @@ impl Streams {
         }
     }
 
-    /// Entries with these times were put or given up. `visible` tells the visible time; it is
+    /// Entries with these times were put or given up. `visible` returns the visible time; it is
     /// called under the lock of the waits (N1).
     pub(crate) fn ended(
         &self,

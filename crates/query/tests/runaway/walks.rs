@@ -182,7 +182,7 @@ fn in_place() -> Vec<Document> {
         doc! { "$pullAll": { "a": [1, 3, 5] } },
         doc! { "$pull": { "a": 7 } },
         doc! { "$pull": { "a": { "$gt": 100 } } },
-        doc! { "$pull": { "a": { "$in": &many[..100] } } },
+        doc! { "$pull": { "a": { "$in": many.iter().take(100).copied().collect::<Vec<_>>() } } },
         doc! { "$push": { "a": 5 } },
         doc! { "$push": { "a": { "$each": [5], "$position": 0, "$slice": -100 } } },
         doc! { "$pop": { "a": -1 } },
