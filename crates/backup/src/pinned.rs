@@ -1,7 +1,7 @@
 //! An open directory, and a path to it that stays its path when its name is given to another one.
 //!
-//! A user who can write the parent of a backup can put a symbolic link where its directory was. Paths
-//! below `/proc/self/fd/N` begin at the directory that was opened.
+//! A user who can write the parent of a backup can put a symbolic link where its directory was.
+//! Paths below `/proc/self/fd/N` begin at the directory that was opened.
 
 use std::fs;
 use std::io;
