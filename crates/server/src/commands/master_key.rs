@@ -111,7 +111,7 @@ fn failure(error: &kv::Error, before: &Encryption) -> Error {
     };
     let now = now.unwrap_or_else(|| {
         let key = &before.master_key;
-        format!("master key {key} stays in use; mend this and repeat the command")
+        format!("master key {key} stays in use; fix this and repeat the command")
     });
     Error::new(code, format!("the keys were not rotated: {error}; {now}"))
 }

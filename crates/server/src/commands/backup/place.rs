@@ -181,7 +181,7 @@ mod tests {
         }
         symlink(at("gone"), at("root/dangling")).unwrap();
         fs::write(at("other/file"), b"").unwrap();
-        // L2: what is outside is not told apart.
+        // L2: all that is outside gets one error.
         for name in [
             "missing/new",
             "other/new",
