@@ -109,7 +109,6 @@ impl Log {
             txn,
             reserved: None,
         };
-        let touched = pending.touched();
         for command in pending.commands() {
             let at = put.next(pending.holder());
             let operation = Operation::parse(command)?;
@@ -131,7 +130,7 @@ impl Log {
             Some(_) => put.chain(pending, operations)?,
         }
         if let Some(reserved) = &mut put.reserved {
-            reserved.touched = touched;
+            reserved.touched = pending.touched();
         }
         Ok(put.reserved)
     }

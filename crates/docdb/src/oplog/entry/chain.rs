@@ -9,7 +9,7 @@ use query::{Code, Error, Result};
 
 use super::operations::Operations;
 use super::{ENTRY_MAX, close, finished};
-use crate::limits::DOCUMENT_MAX;
+use crate::limits::{DOCUMENT_MAX, element_around};
 
 /// Operations of an `applyOps` entry (as MongoDB 8 groups inserts): enough to spread the cost of an
 /// entry, and few enough that a reader gets the first events of a large batch early.
@@ -18,10 +18,6 @@ pub const GROUP_MAX: usize = 500;
 /// Bytes around the operations of an `applyOps`: its name, the array, `partialTxn` and `count`, and
 /// of the entry around it, including the largest `lsid`.
 const AROUND: usize = 1_024;
-
-/// Bytes of an element of an array beside its value and its index: the type, and the end of the
-/// index.
-const ELEMENT: usize = 2;
 
 /// The commands of the entries that have these operations, in order: `{applyOps: [..]}` for one
 /// entry; for several `partialTxn: true` in all but the last, which has the `count` of all
@@ -89,7 +85,7 @@ fn fitting(operations: &Operations, start: usize, most: usize) -> Result<Part> {
     let mut size = 0;
     let mut end = start;
     while end < operations.len() && end - start < most {
-        let bytes = operations.size(end) + digits(end - start) + ELEMENT;
+        let bytes = operations.size(end) + element_around(end - start);
         if start < end && DOCUMENT_MAX < size + bytes {
             break;
         }
@@ -102,9 +98,4 @@ fn fitting(operations: &Operations, start: usize, most: usize) -> Result<Part> {
     }
     let range = start..end;
     Ok(Part { range, size })
-}
-
-/// The decimal digits of an index.
-fn digits(index: usize) -> usize {
-    index.checked_ilog10().map_or(1, |log| log as usize + 1)
 }

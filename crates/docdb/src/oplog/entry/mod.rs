@@ -23,8 +23,6 @@
 //!   each with the time of the one before in `prevOpTime`.
 //! - E3. Bytes of others (a client, another server, a file) are decoded into a result. Unknown
 //!   fields are ignored, as MongoDB adds some in each version.
-//!
-//! The server does not keep an oplog yet: it opens its store without the option.
 
 mod chain;
 mod command;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
-use docdb::{Batch, CollectionOptions, GetMore, Namespace, View};
+use docdb::{Batch, CollectionOptions, Namespace, View};
 
 use super::{everything, on};
 use crate::lab::{Lab, documents, is_ready, ns, of, on_each, op, raw};
@@ -202,16 +202,7 @@ fn a_get_more_without_events_waits_for_entries() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         let first = watch(lab, &on("c"), &stream(doc! {})).unwrap();
-        let more = |waited| {
-            let request = GetMore {
-                id: first.id,
-                ns: first.ns.clone(),
-                batch_size: None,
-                waits: true,
-                waited,
-            };
-            lab.store.get_more(&op(), &request).unwrap()
-        };
+        let more = |waited| lab.more_waiting(&first, waited);
         let mut batch = more(false);
         assert!(batch.documents.is_empty());
         assert!(!is_ready(batch.awaits.as_mut().unwrap()));

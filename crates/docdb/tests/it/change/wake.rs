@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
 use bson::{Document, doc};
-use docdb::{Awaiting, Batch, GetMore, Namespace};
+use docdb::{Awaiting, Batch, Namespace};
 use stdx::sync::atomic::{AtomicUsize, Ordering};
 
 use super::store::{ids, more, resume, stream, watch};
@@ -34,21 +34,10 @@ impl Woken {
     }
 }
 
-fn get_more(lab: &Lab, first: &Batch, waited: bool) -> Batch {
-    let request = GetMore {
-        id: first.id,
-        ns: first.ns.clone(),
-        batch_size: None,
-        waits: true,
-        waited,
-    };
-    lab.store.get_more(&op(), &request).unwrap()
-}
-
 /// A stream on a namespace, and the batch with its wait.
 fn waiting(lab: &Lab, ns: &Namespace, options: Document) -> (Batch, Batch) {
     let first = watch(lab, ns, &stream(options)).unwrap();
-    let batch = get_more(lab, &first, false);
+    let batch = lab.more_waiting(&first, false);
     (first, batch)
 }
 
@@ -74,9 +63,9 @@ fn writes_to_a_collection_wake_none_of_the_streams_on_others() {
             assert!(own.waits(batch.awaits.as_mut().unwrap()));
             lab.insert(&ns("c"), &[doc! { "_id": id }]);
             wakes += own.count();
-            batch = get_more(lab, &first, true);
+            batch = lab.more_waiting(&first, true);
             got.extend(ids(&batch));
-            batch = get_more(lab, &first, false);
+            batch = lab.more_waiting(&first, false);
         }
         assert_eq!((got, wakes), ((0..1_000).collect(), 1_000));
         assert_eq!(woken.count(), 0, "N2");
