@@ -98,20 +98,18 @@ fn not_encrypted(engine: &str) -> Error {
 
 /// The client error for an error of the engine, with what is true now.
 fn failure(error: &kv::Error, before: &Encryption) -> Error {
+    let key = &before.master_key;
+    // Nothing was written.
+    let unchanged = format!("master key {key} stays in use; fix this and repeat the command");
     let (code, now) = match error.kind() {
-        // Nothing was written.
-        ErrorKind::Invalid => (Code::BAD_VALUE, None),
-        ErrorKind::Full => (Code::OUT_OF_DISK_SPACE, None),
-        ErrorKind::Closed => (Code::INTERRUPTED_AT_SHUTDOWN, None),
+        ErrorKind::Invalid => (Code::BAD_VALUE, unchanged),
+        ErrorKind::Full => (Code::OUT_OF_DISK_SPACE, unchanged),
+        ErrorKind::Closed => (Code::INTERRUPTED_AT_SHUTDOWN, unchanged),
         _ => {
             let now = "either master key may be the right one at the next start: keep both files, \
                        and repeat the command";
-            (Code::OPERATION_FAILED, Some(now.to_owned()))
+            (Code::OPERATION_FAILED, now.to_owned())
         }
     };
-    let now = now.unwrap_or_else(|| {
-        let key = &before.master_key;
-        format!("master key {key} stays in use; fix this and repeat the command")
-    });
     Error::new(code, format!("the keys were not rotated: {error}; {now}"))
 }
