@@ -213,12 +213,12 @@ impl State {
 
     fn draw(&mut self, purpose: Purpose, extent: Extent) {
         self.used += extent.len;
-        if purpose == Purpose::Merge {
-            self.merging += extent.len;
+        match purpose {
+            Purpose::Flush => self.kept = self.kept.saturating_sub(extent.len),
+            Purpose::Merge => self.merging += extent.len,
+            Purpose::Other => {}
         }
-        if purpose == Purpose::Flush {
-            self.kept = self.kept.saturating_sub(extent.len);
-        } else if planted(Plant::MergesTakeKeptRoom) {
+        if purpose != Purpose::Flush && planted(Plant::MergesTakeKeptRoom) {
             self.kept = self.kept.min(self.room());
         }
         assert!(self.kept <= self.room(), "I6: others leave what is kept");

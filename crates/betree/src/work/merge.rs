@@ -94,6 +94,11 @@ impl MergeJob {
         whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
     }
 
+    /// Bytes of the data file that its outputs take.
+    fn taken(&self) -> u64 {
+        self.outputs.iter().map(|run| run.meta().allocated()).sum()
+    }
+
     /// Whether it waits for the end of a flush: its output is complete and splits the bucket. The
     /// flushing thread continues it.
     fn is_blocked(&self) -> bool {
@@ -107,7 +112,9 @@ impl MergeJob {
     /// free at once.
     fn give_up(self, space: &Space) {
         self.outputs.iter().for_each(|run| run.discard());
-        space.end_merge(taken(&self.outputs));
+        let taken = self.taken();
+        drop(self);
+        space.end_merge(taken);
     }
 }
 
@@ -448,7 +455,7 @@ impl Core {
         state.merging = false;
         state.lacked = 0;
         self.merges.base_came(&job.outputs);
-        let taken = taken(&job.outputs);
+        let taken = job.taken();
         let mut parts = parts(&job.bucket, job.outputs);
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
@@ -491,12 +498,6 @@ impl Core {
             self.sharing.remove(run);
         }
     }
-}
-
-/// Bytes of the data file that `runs` take.
-fn taken(runs: &[Arc<Run>]) -> u64 {
-    let extents = runs.iter().flat_map(|run| &run.meta().extents);
-    extents.map(|extent| extent.len).sum()
 }
 
 /// The buckets that replace `bucket`: one per output, the first with its lower bound.
