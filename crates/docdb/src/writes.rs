@@ -4,6 +4,7 @@
 //!   a wait is registered before it compares the number.
 //! - W2. A wait that is given up leaves nothing behind.
 
+mod end;
 mod streams;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::task::{Context, Poll, Waker};
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) use end::End;
 pub(crate) use streams::{Streams, Touched};
 
 /// The writes of one collection.
@@ -53,9 +55,13 @@ impl Writes {
 
 /// A wait for documents: a future that is ready once they may be there. Dropping it gives it up.
 /// It ends for every write of the collection, or of what the change stream follows, so what was
-/// waited for may still be missing.
+/// waited for may still be missing; and when its cursor is killed.
 #[derive(Debug)]
-pub struct Awaiting(Awaited);
+pub struct Awaiting {
+    awaited: Awaited,
+    /// The end of its cursor.
+    end: Option<Arc<End>>,
+}
 
 #[derive(Debug)]
 enum Awaited {
@@ -76,7 +82,7 @@ struct Next {
 impl Awaiting {
     /// A wait for the commit after `seen`.
     pub(crate) fn new(writes: &Arc<Writes>, seen: u64) -> Awaiting {
-        Awaiting(Awaited::Write(Next {
+        Awaiting::of(Awaited::Write(Next {
             writes: Arc::clone(writes),
             seen,
             number: None,
@@ -86,7 +92,18 @@ impl Awaiting {
     /// A wait for entries of what a change stream follows: `db.c`, `db.` or nothing. It is
     /// registered now; what is visible must be read after this call.
     pub(crate) fn stream(streams: &Arc<Streams>, followed: &str) -> Awaiting {
-        Awaiting(Awaited::Stream(streams.register(followed)))
+        Awaiting::of(Awaited::Stream(streams.register(followed)))
+    }
+
+    fn of(awaited: Awaited) -> Awaiting {
+        Awaiting { awaited, end: None }
+    }
+
+    /// The same wait, which also ends with `end`.
+    pub(crate) fn until(self, end: &Arc<End>) -> Awaiting {
+        let mut until = self;
+        until.end = Some(Arc::clone(end));
+        until
     }
 }
 
@@ -94,9 +111,22 @@ impl Future for Awaiting {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        match &mut self.0 {
+        if let Some(end) = &self.end
+            && end.poll(context).is_ready()
+        {
+            return Poll::Ready(());
+        }
+        match &mut self.awaited {
             Awaited::Write(next) => next.poll(context),
             Awaited::Stream(wait) => wait.poll(context),
+        }
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.give_up();
         }
     }
 }

@@ -34,8 +34,8 @@ const TERM: i64 = 1;
 /// The database that the entries of several operations name, as in MongoDB.
 const GROUPS: &str = "admin";
 
-/// Issues times: each is later than those before, and than those of the oplog.
-pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+/// Issues times: each is later than the one before, which it receives.
+pub(crate) type Clock = Box<dyn Fn(Timestamp) -> Timestamp + Send + Sync>;
 
 /// The oplog of a store.
 pub(crate) struct Log {
@@ -229,7 +229,7 @@ impl Log {
     fn tick(&self) -> (Timestamp, Arc<Segment>) {
         let mut segments = self.segments.lock();
         let time = match self.clock.get() {
-            Some(clock) => clock(),
+            Some(clock) => clock(segments.last()),
             None => {
                 let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
                 after(segments.last(), now)
