@@ -243,9 +243,13 @@ fn what_is_wrong_is_named() {
     place
         .run(&["restore", "copy", "--dbpath", "db"])
         .refuses(1, &["not empty", "db"]);
+    let missing = ["no backup has this path", "check the name", "[none]"];
     place
         .run(&["restore", "none", "--dbpath", "new"])
-        .refuses(1, &["none"]);
+        .refuses(1, &missing);
+    let ran = place.run(&["verify-backup", "none"]);
+    assert!(!ran.err.contains("os error"), "{}", ran.err);
+    ran.refuses(1, &missing);
     let wrong = ["serve", "--dbpath", "copy", "--port", "0"];
     place.run(&wrong).exits(100);
     place.run(&["verify-backup", "copy"]).exits(0);
@@ -255,6 +259,8 @@ fn what_is_wrong_is_named() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&data, bytes).unwrap();
+    let ran = place.run(&["verify-backup", "copy"]).exits(1);
+    assert!(ran.err.contains(": 1 problem;"), "{}", ran.err);
     fs::write(place.path("copy/extra"), b"x").unwrap();
     let ran = place.run(&["verify-backup", "copy"]).exits(1);
     for needle in [
