@@ -1,7 +1,7 @@
 //! A backup of a store that no other process has open.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backup::{Facts, Monotonic, Place, Throttle};
 use kv::{Encryption, Engine, EngineOptions, Factory, Flow, identity};
@@ -25,8 +25,9 @@ pub(super) fn engine(name: &str) -> Result<&'static dyn Factory, String> {
     }
 }
 
-/// Refuse a place inside of the data directory, or around it.
-fn outside(place: &Path, dbpath: &Path) -> Result<(), String> {
+/// Refuse a place inside of the data directory, or around it. Returns the path of the place with
+/// the symbolic links of its parent resolved.
+fn outside(place: &Path, dbpath: &Path) -> Result<PathBuf, String> {
     let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
         return Err(format!("{}: name a file or directory", place.display()));
     };
@@ -42,7 +43,7 @@ fn outside(place: &Path, dbpath: &Path) -> Result<(), String> {
             dbpath.display()
         ));
     }
-    Ok(())
+    Ok(at)
 }
 
 fn open(
@@ -79,7 +80,11 @@ pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), Stri
             dbpath.display()
         ));
     };
-    outside(place.path(), dbpath)?;
+    let real = outside(place.path(), dbpath)?;
+    let place = &match place {
+        Place::Archive(_) => Place::Archive(real),
+        Place::Directory(_) => Place::Directory(real),
+    };
     let engine = open(engine(&identity.engine)?, dbpath, args.key_file.as_deref())?;
     let throttle = args
         .throttle

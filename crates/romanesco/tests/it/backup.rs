@@ -127,6 +127,12 @@ fn a_store_that_is_not_open_is_backed_up_from_its_directory() {
     server.child.wait().unwrap();
     place.run(&["backup", "--dbpath", "db", "copy"]).exits(0);
     place.run(&["verify-backup", "copy"]).exits(0);
+    fs::create_dir(place.path("real")).unwrap();
+    symlink(place.path("real"), place.path("link")).unwrap();
+    for name in ["link/copy", "link/copy.tar"] {
+        place.run(&["backup", "--dbpath", "db", name]).exits(0);
+        place.run(&["verify-backup", name]).exits(0);
+    }
     place.run(&["restore", "copy", "--dbpath", "new"]).exits(0);
     let server = serve(&place, "betree", "new");
     assert_eq!(ids(server.port).len(), usize::try_from(DOCUMENTS).unwrap());
