@@ -4,11 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use backup::{Facts, Monotonic, Place, Throttle};
-use kv::{Encryption, Engine, EngineOptions, Factory, Flow, identity};
+use kv::{Encryption, Engine, EngineOptions, Factory, identity};
+use lab::run::Interrupt;
 use vfs::DirLock;
 
 use super::progress::Progress;
-use super::{Args, summary};
+use super::{Args, flow, summary};
 
 /// The file that an encrypted store has, and no other.
 pub(super) const KEYS: &str = "keys.betree";
@@ -72,7 +73,12 @@ fn open(
     })
 }
 
-pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), String> {
+pub(super) fn take(
+    args: &Args,
+    dbpath: &Path,
+    place: &Place,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
     let failed = |error: kv::Error| error.to_string();
     let Some(identity) = identity::read(dbpath).map_err(failed)? else {
         return Err(format!(
@@ -96,13 +102,19 @@ pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), Stri
     let mut progress = Progress::new("copying");
     let mut watch = |now: kv::Progress| {
         progress.show(now.done_bytes, now.total_bytes);
-        Flow::Continue
+        flow(interrupt)
     };
     let codec = args.compression;
     let taken = backup::take(&*engine, place, codec, throttle, facts, &mut watch);
     let manifest = taken.map_err(failed)?;
-    let manifest = manifest.ok_or("the backup was cancelled")?;
     drop(progress);
+    let Some(manifest) = manifest else {
+        engine.close().map_err(failed)?;
+        return Err(format!(
+            "ended by a signal; what was written of {} is removed",
+            place.path().display()
+        ));
+    };
     engine.close().map_err(failed)?;
     let sum = |size: fn(&backup::FileEntry) -> u64| manifest.files.iter().map(size).sum::<u64>();
     let files = manifest.files.len() as u64;

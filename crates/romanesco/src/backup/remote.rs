@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use backup::Place;
+use lab::run::Interrupt;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ClientOptions;
 use mongodb::sync::Client;
@@ -18,7 +19,12 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Maximum time to find the server, unless the address sets it.
 const SELECTION: Duration = Duration::from_secs(10);
 
-pub(super) fn take(args: &Args, uri: &str, place: &Place) -> Result<(), String> {
+pub(super) fn take(
+    args: &Args,
+    uri: &str,
+    place: &Place,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
     let failed = |error: mongodb::error::Error| message(&error);
     let client = connect(uri).map_err(failed)?;
     let path = place.path().to_str().ok_or("the path is not UTF-8")?;
@@ -47,6 +53,13 @@ pub(super) fn take(args: &Args, uri: &str, place: &Place) -> Result<(), String> 
             Ok(reply) => break reply.map_err(failed)?,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err("the thread that waits for the server ended".into());
+            }
+            Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
+                let path = place.path().display();
+                return Err(format!(
+                    "ended by a signal; the server ends the backup and removes what it wrote of \
+                     {path}"
+                ));
             }
             Err(RecvTimeoutError::Timeout) => {
                 let ask = doc! {"currentOp": 1, "$ownOps": true, "command.comment": &name};

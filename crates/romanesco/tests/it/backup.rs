@@ -36,7 +36,7 @@ fn document(id: i64) -> Document {
     doc! {"_id": id, "padding": padding}
 }
 
-fn fill(port: u64) {
+pub(crate) fn fill(port: u64) {
     let documents: Vec<Document> = (0..DOCUMENTS).map(document).collect();
     connect(port).insert_many(documents).run().unwrap();
 }
@@ -57,7 +57,7 @@ fn ids(port: u64) -> Vec<i64> {
     found.collect()
 }
 
-fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
+pub(crate) fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
     serve_with(place, engine, dbpath, "")
 }
 
@@ -74,7 +74,7 @@ fn serve_with(place: &Place, engine: &str, dbpath: &str, more: &str) -> Foreign 
     Foreign::listening(place, command)
 }
 
-fn uri(server: &Foreign) -> String {
+pub(crate) fn uri(server: &Foreign) -> String {
     format!("mongodb://127.0.0.1:{}", server.port)
 }
 
