@@ -71,18 +71,11 @@ pub(super) fn take(
         }
     };
     drop(progress);
-    let number = |name: &str| {
-        let backup = reply.get_document("backup").ok();
-        let number = backup.and_then(|backup| backup.get_i64(name).ok());
-        number
-            .and_then(|number| u64::try_from(number).ok())
-            .unwrap_or(0)
-    };
     summary(
         place,
-        number("files"),
-        number("bytes"),
-        number("storedBytes"),
+        number(&reply, "files"),
+        number(&reply, "bytes"),
+        number(&reply, "storedBytes"),
     );
     Ok(())
 }
@@ -95,6 +88,15 @@ fn connect(uri: &str) -> mongodb::error::Result<Client> {
         .get_or_insert(options.hosts.len() == 1);
     options.server_selection_timeout.get_or_insert(SELECTION);
     Client::with_options(options)
+}
+
+/// A number of the backup, in the reply of the server.
+fn number(reply: &Document, name: &str) -> u64 {
+    let backup = reply.get_document("backup").ok();
+    let number = backup.and_then(|backup| backup.get_i64(name).ok());
+    number
+        .and_then(|number| u64::try_from(number).ok())
+        .unwrap_or(0)
 }
 
 /// The bytes done and in all, in a reply of `currentOp`.
