@@ -443,12 +443,8 @@ impl Core {
         self.crowd.went(state.deltas.len() + state.frozen.len());
         let merged = |run: &Arc<Run>, of: &[Arc<Run>]| of.iter().any(|r| Arc::ptr_eq(r, run));
         state.deltas.retain(|run| !merged(run, &job.deltas));
-        let appended: Vec<Arc<Run>> = state
-            .base
-            .iter()
-            .filter(|run| !merged(run, &job.base))
-            .cloned()
-            .collect();
+        let others = state.base.iter().filter(|run| !merged(run, &job.base));
+        let appended: Vec<Arc<Run>> = others.cloned().collect();
         state.merging = false;
         state.lacked = 0;
         self.merges.base_came(&job.outputs);

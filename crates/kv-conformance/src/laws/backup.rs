@@ -206,7 +206,7 @@ pub(crate) fn store_goes_on_after_a_copy(lab: &mut Bench<'_>) {
 /// What a sink is called for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Phase {
-    /// The engine copies itself; how often it tells so depends on the time that takes.
+    /// The engine copies itself; how often it reports that depends on the time that takes.
     Preparing,
     /// Files arrive.
     Sending,
@@ -331,7 +331,7 @@ fn stream_refused(lab: &Bench<'_>, db: &dyn Engine, phase: Phase, call: u64) -> 
     if ended == Compaction::Complete {
         assert!(files.is_whole(), "{phase:?} {call}: cut short");
     } else {
-        assert!(files.has_refused(), "{phase:?} {call}: nobody cancelled");
+        assert!(files.has_refused(), "{phase:?} {call}: no caller cancelled");
     }
     if directory.exists() {
         fs::remove_dir_all(&directory).unwrap();
@@ -344,7 +344,7 @@ pub(crate) fn stream_that_fails_anywhere_harms_nothing(lab: &mut Bench<'_>) {
     let t = create(&*db, "t");
     fill_numbered(&*db, t, 2000, b"value");
     // How many calls a copy takes depends on what the engine has written out so far and on its
-    // pace, and changes from one copy to the next. So go on until a copy needs fewer.
+    // pace, and changes from one copy to the next. So continue until a copy needs fewer.
     let mut call = 1;
     while stream_refused(lab, &*db, Phase::Preparing, call) {
         put(&*db, t, b"n", &call.to_be_bytes());
