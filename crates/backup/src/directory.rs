@@ -9,7 +9,7 @@ use kv::{Error, ErrorKind, Result};
 use crate::manifest;
 use crate::name;
 use crate::pinned::Pinned;
-use crate::target::{Output, Target, give_name, taken};
+use crate::target::{Output, Target, give_name, taken, unfinished};
 
 /// The folder of the files.
 pub(crate) const FILES: &str = "files";
@@ -34,6 +34,24 @@ pub(crate) fn create_folder(path: &Path) -> std::io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
+fn occupied(root: &Path) -> Error {
+    let message = "the place of the backup is not an empty directory; name a new one";
+    Error::new(ErrorKind::Exists, message).with_path(root)
+}
+
+/// Whether a directory, which is not empty, has nothing but what a backup leaves that has not
+/// ended.
+fn has_unfinished(root: &Path) -> std::io::Result<bool> {
+    let part = Path::new(manifest::FILE).with_extension("incomplete");
+    for entry in fs::read_dir(root)? {
+        let name = entry?.file_name();
+        if name != FILES && name != STAGING && *name != *part {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 impl DirectoryTarget {
     pub(crate) fn create(root: &Path) -> Result<DirectoryTarget> {
         let fail = |e| Error::io("create the backup", root, e);
@@ -44,9 +62,12 @@ impl DirectoryTarget {
             }
             Err(e) => return Err(fail(e)),
             // B2. Also for a symbolic link, which is no directory.
-            Ok(found) if !found.is_dir() || !vfs::is_empty(root).map_err(fail)? => {
-                let message = "the place of the backup is not an empty directory; name a new one";
-                return Err(Error::new(ErrorKind::Exists, message).with_path(root));
+            Ok(found) if !found.is_dir() => return Err(occupied(root)),
+            Ok(_) if !vfs::is_empty(root).map_err(fail)? => {
+                return Err(match has_unfinished(root).map_err(fail)? {
+                    true => unfinished(root),
+                    false => occupied(root),
+                });
             }
             Ok(_) => false,
         };

@@ -104,6 +104,13 @@ pub(crate) fn taken(path: &Path, error: io::Error) -> Error {
     Error::io("create the backup", path, error)
 }
 
+/// The error of a place with what a backup leaves that has not ended.
+pub(crate) fn unfinished(path: &Path) -> Error {
+    let message = "a backup to this place is running, or was killed; if none is running, remove \
+                   what it left, or name another place";
+    Error::new(ErrorKind::Exists, message).with_path(path)
+}
+
 /// Give a file its name, which no other file has. The directory is synced.
 pub(crate) fn give_name(from: &Path, to: &Path) -> Result<()> {
     let flags = rustix::fs::RenameFlags::NOREPLACE;
