@@ -275,7 +275,11 @@ pub(crate) fn encode(value: &Bson, coding: Coding<'_>) -> Result<Vec<u8>> {
     }
     encoder
         .append_bson(value, coding.descending, coding.collation)
-        .map_err(|error| Error::new(Code::BAD_VALUE, error.to_string()))?;
+        .map_err(|error| match error.code {
+            Code::INVALID_BSON => Error::new(Code::BAD_VALUE, error.message),
+            // The operation must end.
+            _ => error,
+        })?;
     Ok(encoder.into_bytes())
 }
 
@@ -358,5 +362,19 @@ mod tests {
             }
         }
         assert!(100 < without_check, "{without_check}");
+    }
+
+    #[test]
+    fn a_bound_that_may_not_be_made_tells_why() {
+        let spec = bson::doc! { "locale": "en" };
+        let collator = crate::collate::collator(&spec).unwrap().unwrap();
+        let coding = Coding {
+            descending: false,
+            hashed: false,
+            collation: Some(&*collator),
+        };
+        let _meter = query::meter::Meter::default().with_limit(100).enter();
+        let error = encode(&Bson::String("x".repeat(1000)), coding).unwrap_err();
+        assert_eq!(error.code, Code::EXCEEDED_MEMORY_LIMIT);
     }
 }
