@@ -4,6 +4,8 @@
 //!   a wait is registered before it compares the number.
 //! - W2. A wait that is given up leaves nothing behind.
 
+mod streams;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,6 +14,8 @@ use std::task::{Context, Poll, Waker};
 
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) use streams::{Streams, Touched};
 
 /// The writes of one collection.
 #[derive(Debug, Default)]
@@ -48,9 +52,20 @@ impl Writes {
 }
 
 /// A wait for documents: a future that is ready once they may be there. Dropping it gives it up.
-/// It ends for every write of the collection, so what was waited for may still be missing.
+/// It ends for every write of the collection, or of what the change stream follows, so what was
+/// waited for may still be missing.
 #[derive(Debug)]
-pub struct Awaiting {
+pub struct Awaiting(Awaited);
+
+#[derive(Debug)]
+enum Awaited {
+    Write(Next),
+    Stream(streams::Wait),
+}
+
+/// A wait for the next write of a collection.
+#[derive(Debug)]
+struct Next {
     writes: Arc<Writes>,
     /// The last commit that was read.
     seen: u64,
@@ -61,11 +76,17 @@ pub struct Awaiting {
 impl Awaiting {
     /// A wait for the commit after `seen`.
     pub(crate) fn new(writes: &Arc<Writes>, seen: u64) -> Awaiting {
-        Awaiting {
+        Awaiting(Awaited::Write(Next {
             writes: Arc::clone(writes),
             seen,
             number: None,
-        }
+        }))
+    }
+
+    /// A wait for entries of what a change stream follows: `db.c`, `db.` or nothing. It is
+    /// registered now; what is visible must be read after this call.
+    pub(crate) fn stream(streams: &Arc<Streams>, followed: &str) -> Awaiting {
+        Awaiting(Awaited::Stream(streams.register(followed)))
     }
 }
 
@@ -73,13 +94,21 @@ impl Future for Awaiting {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let mut waits = this.writes.waits.lock();
+        match &mut self.0 {
+            Awaited::Write(next) => next.poll(context),
+            Awaited::Stream(wait) => wait.poll(context),
+        }
+    }
+}
+
+impl Next {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut waits = self.writes.waits.lock();
         // Under the lock that a write takes after its number has changed.
-        if this.seen != this.writes.last() {
+        if self.seen != self.writes.last() {
             return Poll::Ready(());
         }
-        let number = *this.number.get_or_insert_with(|| {
+        let number = *self.number.get_or_insert_with(|| {
             waits.number += 1;
             waits.number
         });
@@ -88,7 +117,7 @@ impl Future for Awaiting {
     }
 }
 
-impl Drop for Awaiting {
+impl Drop for Next {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.writes.waits.lock().wakers.remove(&number);

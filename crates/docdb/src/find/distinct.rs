@@ -19,6 +19,7 @@ use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::{BATCH_BYTES, or_killed_if};
 use crate::exec::Item;
+use crate::limits::element_around;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
 
@@ -94,13 +95,14 @@ impl Distinct {
 
     /// Add a value.
     pub(super) fn add_value(&mut self, value: RawBsonRef<'_>) -> Result<()> {
-        meter::read(encoded_size(value))?;
+        let size = encoded_size(value);
+        meter::read(size)?;
         let mut key = Vec::new();
         equivalence_key_raw(value, self.collator.as_deref(), &mut key);
         if self.seen.contains(&key) {
             return Ok(());
         }
-        self.answer += element_size(self.values.len(), value);
+        self.answer += element_around(self.values.len()) + size;
         if BATCH_BYTES < self.answer {
             return Err(Error::location(17217, "distinct too big, 16mb cap"));
         }
@@ -118,12 +120,6 @@ impl Distinct {
             .sort_by(|left, right| compare_with(left, right, collator));
         self.values
     }
-}
-
-/// Bytes of a value as the element of an array at `position`: its type, its name, and the value.
-fn element_size(position: usize, value: RawBsonRef<'_>) -> usize {
-    let digits = position.checked_ilog10().unwrap_or(0) + 1;
-    2 + usize::try_from(digits).unwrap_or(usize::MAX) + encoded_size(value)
 }
 
 /// Bytes of a value in BSON. Values of the rare types are at most so long.
@@ -245,40 +241,17 @@ fn distinct_in(
 mod tests {
     use bson::{Document, doc};
     use query::Code;
-    use query::meter::{LOOK_EVERY, Meter, Watch};
-    use stdx::sync::atomic::{AtomicUsize, Ordering};
+    use query::meter::LOOK_EVERY;
 
     use super::*;
-
-    /// Counts looks, and ends the operation at one of them.
-    struct Looks {
-        count: AtomicUsize,
-        last: usize,
-    }
-
-    impl Watch for Looks {
-        fn check(&self) -> Result<()> {
-            match self.count.fetch_add(1, Ordering::Relaxed) + 1 {
-                count if count < self.last => Ok(()),
-                _ => Err(Error::new(Code::INTERRUPTED, "it must end")),
-            }
-        }
-    }
+    use crate::looks;
 
     /// The outcome for a document, the number of values then known, and the number of looks.
     fn of(document: &Document, path: &str, last: usize) -> (Result<bool>, usize, usize) {
         let raw = RawDocumentBuf::try_from(document).unwrap();
-        let looks = Arc::new(Looks {
-            count: AtomicUsize::new(0),
-            last,
-        });
-        let watch: Arc<dyn Watch> = looks.clone();
-        let meter = Meter::default().with_watch(watch).enter();
         let mut distinct = Distinct::new(Path::parse(path).unwrap(), None);
-        let outcome = distinct.add(&raw);
-        drop(meter);
-        let count = looks.count.load(Ordering::Relaxed);
-        (outcome, distinct.values.len(), count)
+        let (outcome, looks) = looks::counted(last, || distinct.add(&raw));
+        (outcome, distinct.values.len(), looks)
     }
 
     /// Documents whose values at the path are all the same, missing, or of their own.
@@ -336,7 +309,7 @@ mod tests {
             let raw = RawDocumentBuf::try_from(&doc! { "": array }).unwrap();
             // The document with an empty array has 12 bytes.
             let value = bson::RawBson::try_from(value.clone()).unwrap();
-            let size = element_size(0, value.as_raw_bson_ref());
+            let size = element_around(0) + encoded_size(value.as_raw_bson_ref());
             assert_eq!(raw.as_bytes().len(), 12 + size, "{at}: {name}");
         }
     }

@@ -48,33 +48,15 @@ impl Effort {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use bson::{Document, RawDocumentBuf, doc};
+    use query::Code;
     use query::filter::Filter;
-    use query::meter::{Meter, Watch};
     use query::settings::Settings;
-    use query::{Code, Error};
-    use stdx::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::candidates::{Request, candidates};
     use super::super::space::Space;
     use super::*;
-
-    /// Counts looks, and ends the operation at one of them.
-    struct Looks {
-        count: AtomicUsize,
-        last: usize,
-    }
-
-    impl Watch for Looks {
-        fn check(&self) -> Result<()> {
-            match self.count.fetch_add(1, Ordering::Relaxed) + 1 {
-                count if count < self.last => Ok(()),
-                _ => Err(Error::new(Code::INTERRUPTED, "it must end")),
-            }
-        }
-    }
+    use crate::looks;
 
     /// Plans `count` disjunctions of `width` branches without any index; the outcome and the
     /// number of looks.
@@ -103,15 +85,9 @@ mod tests {
             id_collation: None,
             collator: None,
         };
-        let looks = Arc::new(Looks {
-            count: AtomicUsize::new(0),
-            last,
-        });
-        let watch: Arc<dyn Watch> = looks.clone();
-        let meter = Meter::default().with_watch(watch).enter();
-        let found = candidates(&request, &space).map(|found| found.len());
-        drop(meter);
-        (found, looks.count.load(Ordering::Relaxed))
+        looks::counted(last, || {
+            candidates(&request, &space).map(|found| found.len())
+        })
     }
 
     #[test]

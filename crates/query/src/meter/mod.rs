@@ -27,7 +27,7 @@ use std::time::Duration;
 pub use budget::{Budget, Held, Usage};
 pub use processors::{Processors, Slots};
 pub use size::decoded_size;
-pub(crate) use size::{document_size, entry, size};
+pub(crate) use size::{NEW_DOCUMENT, document_size, entry, size};
 pub use sort::sort_by;
 
 use bson::{Bson, Document};
@@ -412,12 +412,21 @@ fn piecewise(value: &Bson) -> Result<Bson> {
     })
 }
 
-/// Copies a document with a step for each value in it. The copy is not charged: it is bounded by
-/// the size of a stored document.
+/// Copies a stored document of `bytes` (see [`document_size`]). The copy is not charged: it is
+/// bounded by the size of a stored document.
 ///
 /// # Errors
 /// Errors of [`step`].
-pub(crate) fn fields(document: &Document) -> Result<Document> {
+pub(crate) fn copy_stored(document: &Document, bytes: usize) -> Result<Document> {
+    read(bytes)?;
+    if bytes <= PIECE {
+        return Ok(document.clone());
+    }
+    fields(document)
+}
+
+/// Copies a document with a step for each value in it.
+fn fields(document: &Document) -> Result<Document> {
     let mut copy = Document::new();
     for (name, value) in document {
         copy.insert(name.as_str(), piecewise(value)?);

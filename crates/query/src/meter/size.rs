@@ -10,6 +10,9 @@ const ENTRY: usize = 64;
 /// Bytes that the allocator adds to each allocation.
 const BUFFER: usize = 16;
 
+/// Bytes of the tables of a new document, even of one field.
+pub(crate) const NEW_DOCUMENT: usize = 512;
+
 /// Estimated bytes of a value, including its allocations.
 pub(crate) fn size(value: &Bson) -> usize {
     let inner = match value {

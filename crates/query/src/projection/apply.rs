@@ -12,9 +12,6 @@ use super::tree::{Child, Fields};
 use crate::expr::{Env, Variables};
 use crate::{Result, meter};
 
-/// Bytes of a small document's tables, which a document of one field has too.
-const NEW_DOCUMENT: usize = 512;
-
 /// Values of computed fields, in the order of the projection's tree of fields.
 type Values = std::vec::IntoIter<Option<Bson>>;
 
@@ -163,7 +160,7 @@ impl<'a> Computed<'a> {
                 .try_for_each(|value| self.put_copies(value)),
             Bson::Document(document) => self.copy()?.put(document),
             other => {
-                meter::charge("$addFields", NEW_DOCUMENT)?;
+                meter::charge("$addFields", meter::NEW_DOCUMENT)?;
                 let mut made = Document::new();
                 self.copy()?.put(&mut made)?;
                 *other = Bson::Document(made);

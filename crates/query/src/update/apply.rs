@@ -16,8 +16,6 @@ use crate::{Code, Error, Result, meter, show};
 
 /// Maximum number of nulls that are appended to an array to reach an index.
 const MAX_PADDING: usize = 1_500_000;
-/// Bytes of the tables of a new document, even of one field.
-const NEW_DOCUMENT: usize = 512;
 
 /// Applies operators to `current`; `None` if nothing changed.
 pub(super) fn operators(
@@ -29,8 +27,9 @@ pub(super) fn operators(
     let _scope = meter::scope();
     // Both documents are stored ones, so they count in the common budget only.
     let mut held = Held::new();
-    held.require("An update", meter::document_size(current).saturating_mul(2))?;
-    let mut next = meter::fields(current)?;
+    let bytes = meter::document_size(current);
+    held.require("An update", bytes.saturating_mul(2))?;
+    let mut next = meter::copy_stored(current, bytes)?;
     let mut apply = Apply {
         cx: Context {
             root: current,
@@ -202,7 +201,7 @@ impl Apply<'_> {
         match node {
             Node::Leaf(modifier) => self.create_leaf(modifier),
             Node::Fields(fields) => {
-                meter::charge("An update", NEW_DOCUMENT)?;
+                meter::charge("An update", meter::NEW_DOCUMENT)?;
                 let mut document = Document::new();
                 let before = self.changed;
                 self.changed = false;

@@ -234,7 +234,7 @@ impl Update {
                 Ok(next.filter(|next| !identical(next, current)))
             }
             Kind::Pipeline(stages) => {
-                let mut next = meter::fields(current)?;
+                let mut next = meter::copy_stored(current, meter::document_size(current))?;
                 for stage in stages {
                     next = stage.apply(next, &self.settings.variables)?;
                 }
