@@ -165,6 +165,30 @@ fn projections_look_at_the_clock_in_large_arrays() {
     check(projections);
 }
 
+/// Lists of `$in`, which are sorted when a filter is parsed.
+fn operands() -> Vec<Case> {
+    let count = i32::try_from(COUNT).unwrap();
+    let texts: Vec<String> = (0..count).map(|at| (at % 251).to_string()).collect();
+    let ascending: Vec<i32> = (0..count).collect();
+    let mut cases = Vec::new();
+    for (what, list) in [
+        ("numbers", doc! { "$in": ascending }),
+        ("texts", doc! { "$in": &texts }),
+        ("excluded texts", doc! { "$nin": texts }),
+    ] {
+        let filter = raw(&doc! { "a": list });
+        cases.push(case(what, 2 * COUNT, move || {
+            Filter::parse(&filter, &Settings::default()).map(drop)
+        }));
+    }
+    cases
+}
+
+#[test]
+fn lists_of_values_look_at_the_clock_when_they_are_sorted() {
+    check(operands);
+}
+
 #[test]
 fn filters_look_at_the_clock_in_large_arrays() {
     check(filters);
