@@ -26,8 +26,8 @@ use std::time::Duration;
 
 pub use budget::{Budget, Held, Usage};
 pub use processors::{Processors, Slots};
-pub use size::decoded_size;
-pub(crate) use size::{NEW_DOCUMENT, document_size, entry, size};
+pub(crate) use size::{NEW_DOCUMENT, document_size, entry};
+pub use size::{decoded_size, size};
 pub use sort::sort_by;
 
 use bson::{Bson, Document};

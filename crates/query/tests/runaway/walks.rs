@@ -4,14 +4,17 @@
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
 
-use query::expr::Variables;
+use query::collation::{Collation, Collator};
+use query::expr::{Env, Expr, Scope, Variables};
 use query::filter::Filter;
 use query::meter::{Budget, LOOK_EVERY, Meter};
 use query::projection::Projection;
 use query::settings::Settings;
+use query::sort::{Sort, SortKey};
 use query::stage::Transform;
 use query::update::{Position, Update};
-use query::{Code, Result};
+use query::value::equivalence_key;
+use query::{Code, Result, meter};
 
 use super::{ALLOCATOR, ALONE, FURTHER, Stop, limited};
 
@@ -162,6 +165,30 @@ fn projections_look_at_the_clock_in_large_arrays() {
     check(projections);
 }
 
+/// Lists of `$in`, which are sorted when a filter is parsed.
+fn operands() -> Vec<Case> {
+    let count = i32::try_from(COUNT).unwrap();
+    let texts: Vec<String> = (0..count).map(|at| (at % 251).to_string()).collect();
+    let ascending: Vec<i32> = (0..count).collect();
+    let mut cases = Vec::new();
+    for (what, list) in [
+        ("numbers", doc! { "$in": ascending }),
+        ("texts", doc! { "$in": &texts }),
+        ("excluded texts", doc! { "$nin": texts }),
+    ] {
+        let filter = raw(&doc! { "a": list });
+        cases.push(case(what, 2 * COUNT, move || {
+            Filter::parse(&filter, &Settings::default()).map(drop)
+        }));
+    }
+    cases
+}
+
+#[test]
+fn lists_of_values_look_at_the_clock_when_they_are_sorted() {
+    check(operands);
+}
+
 #[test]
 fn filters_look_at_the_clock_in_large_arrays() {
     check(filters);
@@ -175,14 +202,14 @@ fn update(spec: &Document) -> Update {
 
 /// Updates of the array of numbers in `a`, of which none needs another copy of it.
 fn in_place() -> Vec<Document> {
-    let many: Vec<i32> = (0..i32::try_from(COUNT).unwrap()).collect();
+    let many: Vec<i32> = (0..100).collect();
     vec![
         doc! { "$addToSet": { "a": -1 } },
         doc! { "$addToSet": { "a": { "$each": [-1, -2, -1, 5] } } },
         doc! { "$pullAll": { "a": [1, 3, 5] } },
         doc! { "$pull": { "a": 7 } },
         doc! { "$pull": { "a": { "$gt": 100 } } },
-        doc! { "$pull": { "a": { "$in": many.iter().take(100).copied().collect::<Vec<_>>() } } },
+        doc! { "$pull": { "a": { "$in": many } } },
         doc! { "$push": { "a": 5 } },
         doc! { "$push": { "a": { "$each": [5], "$position": 0, "$slice": -100 } } },
         doc! { "$pop": { "a": -1 } },
@@ -309,4 +336,96 @@ fn documents_of_updates_count_in_the_common_budget() {
             assert_eq!(code, wanted, "{spec} with {share} quarters");
         }
     }
+}
+
+fn collator() -> Collator {
+    let spec = raw(&doc! { "locale": "en" });
+    Collator::new(Collation::parse(&spec).unwrap().unwrap()).unwrap()
+}
+
+/// Keys of a long string: the library makes each in one call, with a look before and after it.
+fn keys() -> Vec<Case> {
+    let text = "ab c".repeat(1 << 20);
+    let steps = 3 * LOOK_EVERY;
+    let value = Bson::String(text.clone());
+    let sort = Sort::parse(&raw(&doc! { "a": 1 })).unwrap();
+    let values = vec![value.clone()];
+    vec![
+        case("a sort key", steps, move || {
+            collator().sort_key(&text).map(drop)
+        }),
+        case("a key of values", 2 * LOOK_EVERY, move || {
+            // The key itself cannot fail.
+            drop(equivalence_key(&value, Some(&collator())));
+            meter::step()
+        }),
+        case("a key of a sort", steps, move || {
+            SortKey::from_values(&sort, values.clone(), Some(&collator())).map(drop)
+        }),
+    ]
+}
+
+#[test]
+fn sort_keys_of_collations_look_at_the_clock() {
+    check(keys);
+}
+
+#[test]
+fn sort_keys_of_collations_stay_within_the_memory_limit() {
+    let _alone = ALONE.lock();
+    let text = "x".repeat(4 << 20);
+    let collator = collator();
+    let outcome = limited("a sort key", || collator.sort_key(&text));
+    assert_eq!(outcome.unwrap_err().code, Code::EXCEEDED_MEMORY_LIMIT);
+}
+
+/// `uniqueItems` and `items` of schemas, and `chars` of the trims.
+fn lists() -> Vec<Case> {
+    let mut cases = Vec::new();
+    let distinct: Vec<i32> = (0..i32::try_from(COUNT).unwrap()).collect();
+    let document = raw(&doc! { "a": distinct });
+    for schema in [
+        doc! { "uniqueItems": true },
+        doc! { "items": {} },
+        doc! { "items": { "bsonType": "int" } },
+    ] {
+        let what = format!("$jsonSchema {schema}");
+        let schema = doc! { "$jsonSchema": { "properties": { "a": schema } } };
+        let filter = Filter::parse(&raw(&schema), &Settings::default()).unwrap();
+        let document = document.clone();
+        cases.push(case(&what, COUNT, move || {
+            assert!(filter.matches(&document)?, "it matches");
+            Ok(())
+        }));
+    }
+    let text = "x".repeat(COUNT);
+    for name in ["$trim", "$ltrim", "$rtrim"] {
+        for (input, chars) in [(text.as_str(), "yzx"), ("x", text.as_str())] {
+            let document = doc! { "input": input, "chars": chars };
+            let form = doc! { name: { "input": "$input", "chars": "$chars" } };
+            let expr = Expr::parse(&Bson::Document(form), &Scope::new()).unwrap();
+            let what = format!("{name} of {} by {}", input.len(), chars.len());
+            cases.push(case(&what, COUNT, move || {
+                let variables = Variables::default();
+                expr.evaluate(&Env::new(&document, &variables)).map(drop)
+            }));
+        }
+    }
+    cases
+}
+
+#[test]
+fn lists_look_at_the_clock_for_each_item() {
+    check(lists);
+}
+
+#[test]
+fn unique_items_stay_within_the_memory_limit() {
+    let _alone = ALONE.lock();
+    let schema = doc! { "$jsonSchema": { "properties": { "a": { "uniqueItems": true } } } };
+    let filter = Filter::parse(&raw(&schema), &Settings::default()).unwrap();
+    let items: Vec<i32> = (0..200_000).collect();
+    let document = raw(&doc! { "a": items });
+    let outcome = limited("uniqueItems", || filter.matches(&document));
+    assert!(outcome.is_err(), "it was not refused");
 }
