@@ -10,14 +10,15 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use kv::{Error, ErrorKind, Result};
+use kv::{Error, Result};
 use tar::{Archive, EntryType, Header};
 use vfs::PRIVATE_FILE;
 
 use crate::directory::FILES;
 use crate::entry::{Entry, Kind};
 use crate::manifest;
-use crate::target::{Output, Target, give_name};
+use crate::pinned::Pinned;
+use crate::target::{Output, Target, give_name, taken, unfinished};
 
 /// Bytes of a block of an archive.
 const BLOCK: u64 = 512;
@@ -25,9 +26,17 @@ const BLOCK: u64 = 512;
 /// Blocks of zeros at the end.
 const END_BLOCKS: u64 = 2;
 
+/// What is added to the name of an archive that is being written.
+const PART: &str = ".incomplete";
+
+/// What is added to the name of an archive for the directory in which an engine prepares a copy.
+const STAGING: &str = ".staging";
+
 pub(crate) struct ArchiveTarget {
+    /// Its name, for messages: its parent may have another name by now.
     path: PathBuf,
-    part: PathBuf,
+    /// Its parent.
+    held: Pinned,
     output: Output,
     /// When it was created: seconds since 1970-01-01 UTC.
     created: u64,
@@ -41,37 +50,54 @@ fn extended(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The error for a file or directory of an archive that is not finished.
-fn remnant(path: &Path) -> Error {
-    let message = "it exists already: another backup to this archive is running, or one was \
-                   killed; remove it if none is running, or name another archive";
-    Error::new(ErrorKind::Exists, message).with_path(path)
+/// Open the directory of an archive.
+fn parent(path: &Path) -> Result<Pinned> {
+    let parent = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let is_dir = parent.symlink_metadata().map(|found| found.is_dir());
+    Pinned::open(parent).map_err(|error| {
+        if is_dir.is_ok_and(|is_dir| !is_dir) {
+            let message = "the parent of the archive is a symbolic link or no directory; name a \
+                           directory";
+            return Error::invalid(message).with_path(parent);
+        }
+        Error::io("create the backup", parent, error)
+    })
 }
 
 impl ArchiveTarget {
     pub(crate) fn create(path: &Path) -> Result<ArchiveTarget> {
-        if path.symlink_metadata().is_ok() {
-            return Err(crate::target::taken(
-                path,
-                io::ErrorKind::AlreadyExists.into(),
-            ));
+        let Some(name) = path.file_name() else {
+            return Err(Error::invalid("the archive has no name; name a file").with_path(path));
+        };
+        let held = parent(path)?;
+        let at = held.at.join(name);
+        if at.symlink_metadata().is_ok() {
+            let exists = io::ErrorKind::AlreadyExists.into();
+            return Err(taken(path, exists));
         }
         // B2. From here on it is what this backup has made, and it may be removed.
-        let staging = extended(path, ".staging");
-        if staging.symlink_metadata().is_ok() {
-            return Err(remnant(&staging));
+        for suffix in [STAGING, PART] {
+            if extended(&at, suffix).symlink_metadata().is_ok() {
+                return Err(unfinished(&extended(path, suffix)));
+            }
         }
-        let part = extended(path, ".incomplete");
-        if part.symlink_metadata().is_ok() {
-            return Err(remnant(&part));
-        }
+        let output = Output::create_at(&extended(&at, PART), &extended(path, PART))?;
         Ok(ArchiveTarget {
             path: path.to_owned(),
-            output: Output::create(&part)?,
-            part,
+            held,
+            output,
             created: stdx::time::wall().as_secs(),
             open: None,
         })
+    }
+
+    /// The path of the archive for calls, with `suffix` added.
+    fn at(&self, suffix: &str) -> PathBuf {
+        let name = self.path.file_name().expect("it was checked");
+        extended(&self.held.at.join(name), suffix)
     }
 
     fn header(&self, name: &str, size: u64) -> Result<Header> {
@@ -114,7 +140,7 @@ fn header(name: &str, size: u64, time: u64) -> io::Result<Header> {
 
 impl Target for ArchiveTarget {
     fn staging(&self) -> PathBuf {
-        extended(&self.path, ".staging")
+        self.at(STAGING)
     }
 
     fn begin(&mut self, name: &str, size: Option<u64>) -> Result<()> {
@@ -139,12 +165,12 @@ impl Target for ArchiveTarget {
         self.end_entry()?;
         self.zeros(END_BLOCKS * BLOCK)?;
         self.output.sync()?;
-        give_name(&self.part, &self.path)
+        give_name(&self.at(PART), &self.at("")).map_err(|error| error.with_path(&self.path))
     }
 
     fn discard(&mut self) {
         // What cannot be removed is named as incomplete.
-        let _ = fs::remove_file(&self.part);
+        let _ = fs::remove_file(self.at(PART));
         let _ = fs::remove_dir_all(self.staging());
     }
 }
@@ -210,4 +236,48 @@ pub(crate) fn index(file: &mut fs::File, path: &Path) -> Result<BTreeMap<String,
         }
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_parent_that_is_replaced_by_a_link_redirects_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::create_dir_all(at("victim/copy.tar.staging/kept")).unwrap();
+        fs::write(at("victim/copy.tar.incomplete"), b"precious").unwrap();
+        let count = |name: &str| fs::read_dir(at(name)).unwrap().count();
+        for ends in [true, false] {
+            fs::create_dir(at("backups")).unwrap();
+            let mut target = ArchiveTarget::create(&at("backups/copy.tar")).unwrap();
+            fs::rename(at("backups"), at("moved")).unwrap();
+            symlink(at("victim"), at("backups")).unwrap();
+            target.begin("one", Some(3)).unwrap();
+            target.write(b"abc").unwrap();
+            target.end().unwrap();
+            fs::create_dir(target.staging()).unwrap();
+            assert!(at("moved/copy.tar.staging").exists());
+            if ends {
+                fs::remove_dir(target.staging()).unwrap();
+                target.seal(b"manifest").unwrap();
+                assert!(at("moved/copy.tar").is_file());
+            } else {
+                target.discard();
+            }
+            assert_eq!(count("moved"), usize::from(ends));
+            assert_eq!(count("victim"), 2);
+            assert!(at("victim/copy.tar.staging/kept").exists());
+            let kept = fs::read(at("victim/copy.tar.incomplete")).unwrap();
+            assert_eq!(kept, b"precious");
+            fs::remove_dir_all(at("moved")).unwrap();
+            fs::remove_file(at("backups")).unwrap();
+        }
+        symlink(at("victim"), at("link")).unwrap();
+        let refused = ArchiveTarget::create(&at("link/new.tar")).err().unwrap();
+        assert!(refused.to_string().contains("symbolic link"), "{refused}");
+    }
 }

@@ -26,6 +26,7 @@ mod entry;
 mod manifest;
 mod mark;
 mod name;
+mod pinned;
 mod place;
 mod restore;
 mod sink;

@@ -16,7 +16,8 @@ pub const ARCHIVE_SUFFIX: &str = ".tar";
 pub enum Place {
     /// A directory that is missing or empty; its parent exists.
     Directory(PathBuf),
-    /// A file that does not exist, whose name ends with [`ARCHIVE_SUFFIX`]; its parent exists.
+    /// A file that does not exist, whose name ends with [`ARCHIVE_SUFFIX`]; its parent exists and
+    /// is no symbolic link.
     Archive(PathBuf),
 }
 

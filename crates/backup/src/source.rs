@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ impl Source {
     /// # Errors
     /// `NotFound`; `Corrupt` for an archive that is damaged; `Io`.
     pub fn open(path: &Path) -> Result<Source> {
-        let fail = |e| Error::io("open the backup", path, e);
+        let fail = |e| unreadable("open the backup", path, e);
         let is_dir = fs::metadata(path).map_err(fail)?.is_dir();
         let mut source = Source {
             path: path.to_owned(),
@@ -72,7 +72,7 @@ impl Source {
     }
 
     fn list(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<()> {
-        let fail = |e| Error::io("list the backup", directory, e);
+        let fail = |e| unreadable("list the backup", directory, e);
         for entry in fs::read_dir(directory).map_err(fail)? {
             let entry = entry.map_err(fail)?;
             let metadata = entry.metadata().map_err(fail)?;
@@ -141,5 +141,48 @@ impl Source {
         };
         archive.seek(SeekFrom::Start(offset)).map_err(fail)?;
         Ok(Box::new(archive.take(size)))
+    }
+}
+
+/// The error of a backup that is missing, or that this user may not read, or another one.
+fn unreadable(operation: &'static str, path: &Path, error: io::Error) -> Error {
+    let (kind, message) = match error.kind() {
+        io::ErrorKind::NotFound => (
+            ErrorKind::NotFound,
+            "no backup has this path; check the name, and that its disk is mounted",
+        ),
+        io::ErrorKind::PermissionDenied => (
+            ErrorKind::Io,
+            "this user may not read the backup; run the command as the user that owns it",
+        ),
+        _ => return Error::io(operation, path, error),
+    };
+    Error::new(kind, message).with_path(path).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_system_name_the_next_step() {
+        let refused = |kind: io::ErrorKind| {
+            let error = unreadable("open", Path::new("/backup/monday"), kind.into());
+            (error.kind(), error.to_string())
+        };
+        let (kind, text) = refused(io::ErrorKind::PermissionDenied);
+        assert_eq!(kind, ErrorKind::Io);
+        assert!(
+            text.contains("as the user that owns it [/backup/monday]"),
+            "{text}"
+        );
+        let (kind, text) = refused(io::ErrorKind::NotFound);
+        assert_eq!(kind, ErrorKind::NotFound);
+        assert!(text.contains("check the name"), "{text}");
+        let (kind, text) = refused(io::ErrorKind::TimedOut);
+        assert!(
+            kind == ErrorKind::Io && text.contains("(in open)"),
+            "{text}"
+        );
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use kv::{Error, ErrorKind, Result};
 use vfs::{File, Open, PRIVATE_FILE, RealVfs, Site, Vfs};
 
+use crate::pinned;
+
 /// Something that stores the files of a backup, one after another.
 pub(crate) trait Target {
     /// A directory beside the files that does not exist, on the same file system.
@@ -39,15 +41,22 @@ pub(crate) struct Output {
 impl Output {
     /// Create a file for its owner only. One that exists, also a symbolic link, is an error.
     pub(crate) fn create(path: &Path) -> Result<Output> {
+        Output::create_at(path, path)
+    }
+
+    /// Create the file `at`, which messages call `path`.
+    pub(crate) fn create_at(at: &Path, path: &Path) -> Result<Output> {
         let fail = |e| Error::io("create a file of the backup", path, e);
         let mut options = OpenOptions::new();
         let created = options.write(true).create_new(true).mode(PRIVATE_FILE);
-        created.open(path).map_err(|e| taken(path, e))?;
+        let created = created.open(at).map_err(|e| taken(path, e))?;
         let how = Open {
             create: false,
             direct: false,
         };
-        let opened = RealVfs::new().open(Site("backup.target.open"), path, how);
+        // What was created, and not what has its name by now.
+        let again = pinned::of(&created);
+        let opened = RealVfs::new().open(Site("backup.target.open"), &again, how);
         Ok(Output {
             file: opened.map_err(fail)?,
             path: path.to_owned(),
@@ -93,6 +102,13 @@ pub(crate) fn taken(path: &Path, error: io::Error) -> Error {
         return Error::new(ErrorKind::Exists, message).with_path(path);
     }
     Error::io("create the backup", path, error)
+}
+
+/// The error of a place with what a backup leaves that has not ended.
+pub(crate) fn unfinished(path: &Path) -> Error {
+    let message = "a backup to this place is running, or was killed; if none is running, remove \
+                   what it left, or name another place";
+    Error::new(ErrorKind::Exists, message).with_path(path)
 }
 
 /// Give a file its name, which no other file has. The directory is synced.

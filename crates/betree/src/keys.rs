@@ -1,7 +1,8 @@
 //! The keys of an encrypted store, and the file beside the data file that has them.
 //!
 //! - I1. The key file is replaced whole: after a crash it is the one before or the one after.
-//! - I2. A data key that a key file has had is not lost when a store is created beside it.
+//! - I2. The key file of another store is not overwritten when a store is created: it gets the name
+//!   `keys-STORE.betree`, with which the data of that store can be opened again.
 //! - I3. A data key is in the durable key file before a file is encrypted with it.
 //!
 //! The lock of the ring is a leaf: nothing is locked under it, and no input or output happens.
@@ -17,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The name of the file in the directory of an encrypted store that has its data keys, wrapped by
 /// the master key.
 pub const KEY_FILE: &str = "keys.betree";
-const NEW_KEY_FILE: &str = "keys.betree.new";
+pub(crate) const NEW_KEY_FILE: &str = "keys.betree.new";
 
 /// The keys of an encrypted store.
 #[derive(Debug)]
@@ -44,27 +45,22 @@ struct Held {
 }
 
 impl Keys {
-    /// New keys for the new store `owner` in `directory`. If a key file is there, which a creation
-    /// that did not finish has left, or a data file that was moved away, its keys are kept (I2).
+    /// New keys for the new store `owner` in `directory`. A key file that is there, because the
+    /// data file was moved away or a creation did not finish, is renamed (I2).
     ///
     /// # Errors
-    /// `Invalid`: the key file has another master key; `Corrupt`, `Full`, `Io`.
+    /// `Invalid`: the key file has another master key; `Exists`: its other name is taken;
+    /// `Corrupt`, `Io`.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         directory: &Path,
         owner: u128,
         master: &MasterKey,
     ) -> Result<Keys> {
-        let path = directory.join(KEY_FILE);
-        let made = match read(vfs, &path)? {
-            Some(bytes) => KeyRing::decode(&bytes, master).and_then(|(mut ring, _)| {
-                ring.add()?;
-                Ok(ring)
-            }),
-            None => KeyRing::generate(),
-        };
-        let ring = made.map_err(|e| failed(e).with_path(&path))?;
-        let keys = Keys::of(owner, ring, master);
+        if let Some(bytes) = read(vfs, &directory.join(KEY_FILE))? {
+            set_aside(vfs, directory, &bytes, master)?;
+        }
+        let keys = Keys::of(owner, KeyRing::generate().map_err(failed)?, master);
         keys.write(vfs, directory)?;
         Ok(keys)
     }
@@ -244,6 +240,32 @@ fn read(vfs: &dyn Vfs, path: &Path) -> Result<Option<Vec<u8>>> {
     let mut bytes = vec![0; length];
     file.read_at(Site("keys.read"), &mut bytes, 0).map_err(io)?;
     Ok(Some(bytes))
+}
+
+/// Give the key file of another store, with these `bytes`, a name of its own (I2).
+fn set_aside(vfs: &dyn Vfs, directory: &Path, bytes: &[u8], master: &MasterKey) -> Result<()> {
+    let path = directory.join(KEY_FILE);
+    let (_, other) = KeyRing::decode(bytes, master).map_err(|e| {
+        let message = format!(
+            "a new store is to be created where the key file of another one is: {e}; or move the \
+             key file to the data that it belongs to, or name another directory"
+        );
+        Error::new(failed(e).kind(), message).with_path(&path)
+    })?;
+    let name = format!("keys-{other:032x}.betree");
+    let kept = directory.join(&name);
+    let names = vfs.list(directory);
+    let names = names.map_err(|e| Error::io("list the directory", directory, e))?;
+    if names.contains(&name) {
+        let message = format!(
+            "it belongs to the store {other:032x}, and so does {name}; a new store overwrites \
+             neither: move one of them away"
+        );
+        return Err(Error::new(ErrorKind::Exists, message).with_path(&path));
+    }
+    vfs.rename(Site("keys.keep"), &path, &kept)
+        .and_then(|()| vfs.sync_dir(Site("keys.sync_dir"), directory))
+        .map_err(|e| Error::io("keep the key file of another store", &kept, e))
 }
 
 /// The error of a store for an error of keys.

@@ -9,7 +9,7 @@ use query::collation::{Collation, Collator};
 use crate::key::Collate;
 
 impl Collate for Collator {
-    fn sort_key(&self, text: &str) -> Vec<u8> {
+    fn sort_key(&self, text: &str) -> Result<Vec<u8>> {
         Collator::sort_key(self, text)
     }
 }

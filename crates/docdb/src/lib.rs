@@ -23,6 +23,8 @@ pub mod index;
 mod intent;
 pub mod key;
 pub mod limits;
+#[cfg(test)]
+mod looks;
 mod map;
 mod open;
 pub mod oplog;

@@ -22,5 +22,12 @@ pub(crate) const INDEX_KEY_SLACK: usize = 16;
 /// Bytes of documents per engine transaction of an insert: small enough for a log record that does
 /// not stall others, and large enough to spread the cost of a commit over 1,000 documents of 4 KiB.
 pub(crate) const BATCH_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of an element of an array in BSON beside its value: the type, the index as a name, and the
+/// end of the name.
+pub(crate) fn element_around(index: usize) -> usize {
+    let digits = index.checked_ilog10().map_or(1, |log| log as usize + 1);
+    2 + digits
+}
+
 /// Maximum depth of views on views (MongoDB's limit).
 pub(crate) const VIEW_DEPTH: usize = 20;

@@ -4,6 +4,9 @@
 //!   a wait is registered before it compares the number.
 //! - W2. A wait that is given up leaves nothing behind.
 
+mod end;
+mod streams;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,6 +15,9 @@ use std::task::{Context, Poll, Waker};
 
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) use end::End;
+pub(crate) use streams::{Streams, Touched};
 
 /// The writes of one collection.
 #[derive(Debug, Default)]
@@ -48,9 +54,24 @@ impl Writes {
 }
 
 /// A wait for documents: a future that is ready once they may be there. Dropping it gives it up.
-/// It ends for every write of the collection, so what was waited for may still be missing.
+/// It ends for every write of the collection, or of what the change stream follows, so what was
+/// waited for may still be missing; and when its cursor is killed.
 #[derive(Debug)]
 pub struct Awaiting {
+    awaited: Awaited,
+    /// The end of its cursor.
+    end: Option<Arc<End>>,
+}
+
+#[derive(Debug)]
+enum Awaited {
+    Write(Next),
+    Stream(streams::Wait),
+}
+
+/// A wait for the next write of a collection.
+#[derive(Debug)]
+struct Next {
     writes: Arc<Writes>,
     /// The last commit that was read.
     seen: u64,
@@ -61,11 +82,28 @@ pub struct Awaiting {
 impl Awaiting {
     /// A wait for the commit after `seen`.
     pub(crate) fn new(writes: &Arc<Writes>, seen: u64) -> Awaiting {
-        Awaiting {
+        Awaiting::of(Awaited::Write(Next {
             writes: Arc::clone(writes),
             seen,
             number: None,
-        }
+        }))
+    }
+
+    /// A wait for entries of what a change stream follows: `db.c`, `db.` or nothing. It is
+    /// registered now; what is visible must be read after this call.
+    pub(crate) fn stream(streams: &Arc<Streams>, followed: &str) -> Awaiting {
+        Awaiting::of(Awaited::Stream(streams.register(followed)))
+    }
+
+    fn of(awaited: Awaited) -> Awaiting {
+        Awaiting { awaited, end: None }
+    }
+
+    /// The same wait, which also ends with `end`.
+    pub(crate) fn until(self, end: &Arc<End>) -> Awaiting {
+        let mut until = self;
+        until.end = Some(Arc::clone(end));
+        until
     }
 }
 
@@ -73,13 +111,34 @@ impl Future for Awaiting {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let mut waits = this.writes.waits.lock();
-        // Under the lock that a write takes after its number has changed.
-        if this.seen != this.writes.last() {
+        if let Some(end) = &self.end
+            && end.poll(context).is_ready()
+        {
             return Poll::Ready(());
         }
-        let number = *this.number.get_or_insert_with(|| {
+        match &mut self.awaited {
+            Awaited::Write(next) => next.poll(context),
+            Awaited::Stream(wait) => wait.poll(context),
+        }
+    }
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        if let Some(end) = &self.end {
+            end.give_up();
+        }
+    }
+}
+
+impl Next {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let mut waits = self.writes.waits.lock();
+        // Under the lock that a write takes after its number has changed.
+        if self.seen != self.writes.last() {
+            return Poll::Ready(());
+        }
+        let number = *self.number.get_or_insert_with(|| {
             waits.number += 1;
             waits.number
         });
@@ -88,7 +147,7 @@ impl Future for Awaiting {
     }
 }
 
-impl Drop for Awaiting {
+impl Drop for Next {
     fn drop(&mut self) {
         if let Some(number) = self.number {
             self.writes.waits.lock().wakers.remove(&number);

@@ -83,6 +83,8 @@ pub(crate) struct Server {
     pub(crate) freeze: Freeze,
     /// Held while a backup is taken: there is one at a time.
     pub(crate) backing_up: Mutex<()>,
+    /// When keys of the data files were rotated last, since the start.
+    pub(crate) keys_rotated: Mutex<Option<DateTime>>,
     /// Logical time.
     pub(crate) clock: Arc<Clock>,
     /// The deployment.
@@ -158,6 +160,7 @@ impl Server {
             concerns: Concerns::load(&store)?,
             freeze: Freeze::default(),
             backing_up: Mutex::default(),
+            keys_rotated: Mutex::default(),
             clock: Clock::of(&store)?,
             topology,
             tls,

@@ -71,6 +71,29 @@ fn a_staging_directory_of_somebody_else_is_not_removed() {
 
 /// B2.
 #[test]
+fn the_next_backup_names_what_a_killed_one_left() {
+    let lab = Lab::new(kv_betree::factory());
+    let copy = lab.path("copy");
+    for left in ["files", "files staging", "files backup.incomplete"] {
+        fs::create_dir(&copy).unwrap();
+        for name in left.split(' ') {
+            fs::create_dir(copy.join(name)).unwrap();
+        }
+        let error = try_take(&lab, &lab.directory("copy")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+        assert!(error.to_string().contains("was killed"), "{error}");
+        // Beside another file it is not what a backup left.
+        fs::write(copy.join("mine"), b"precious").unwrap();
+        let error = try_take(&lab, &lab.directory("copy")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+        assert!(error.to_string().contains("name a new one"), "{error}");
+        assert_eq!(fs::read(copy.join("mine")).unwrap(), b"precious");
+        fs::remove_dir_all(&copy).unwrap();
+    }
+}
+
+/// B2.
+#[test]
 fn nothing_that_exists_is_overwritten() {
     let lab = Lab::new(kv_betree::factory());
     let taken = lab.path("taken");

@@ -230,7 +230,7 @@ impl Core {
     /// As syncing the log; the store is closed all the same.
     pub(crate) fn shut_down(&self) -> Result<()> {
         self.crowd.close();
-        self.merges.abandon();
+        self.merges.abandon(&self.space);
         let before = {
             // A bulk commit in progress ends first.
             let _committer = self.committer();

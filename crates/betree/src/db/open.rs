@@ -73,6 +73,10 @@ pub(crate) fn open(
         checkpoint::create(&**vfs, &path, &first, keys.as_deref())?;
     }
     let core = recover(vfs, directory, options)?;
+    if core.keys.is_some() && names.iter().any(|name| name == keys::NEW_KEY_FILE) {
+        // A rotation did not finish. One that cannot be removed is replaced by the next rotation.
+        let _ = vfs.remove(Site("keys.remove"), &directory.join(keys::NEW_KEY_FILE));
+    }
     Ok((core, held))
 }
 

@@ -354,6 +354,7 @@ impl RunStore {
 fn purpose(site: Site) -> Purpose {
     match site {
         sites::FLUSH_WRITE => Purpose::Flush,
+        sites::MERGE_WRITE => Purpose::Merge,
         _ => Purpose::Other,
     }
 }

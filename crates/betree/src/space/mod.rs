@@ -107,6 +107,8 @@ struct State {
     reserve: Option<Extent>,
     /// Bytes of the room that only flushes may take.
     kept: u64,
+    /// Bytes that merges in progress have taken.
+    merging: u64,
     /// The next checkpoint to start: extents released now wait for it.
     epoch: Epoch,
 }
@@ -127,6 +129,7 @@ impl Space {
                 pending: Pending::new(),
                 reserve: None,
                 kept: 0,
+                merging: 0,
                 epoch: Epoch(1),
             }),
             ceiling: Ceiling::default(),

@@ -14,6 +14,9 @@
 //!
 //! An extent that fits nowhere as a whole is given out in parts, so that only the sum counts.
 //!
+//! A merge holds its outputs and what they replace at once. So the room is short while it runs, and
+//! its *taken* bytes count as if they were free where only a later merge needs them.
+//!
 //! - I6. `kept` is at most the room. What a flush takes of the room it takes of `kept`, and what it
 //!   gives back is kept again.
 
@@ -33,7 +36,10 @@ const GROW_MAX: u64 = 32 << 20;
 pub(crate) enum Purpose {
     /// A flush may take all of the room.
     Flush,
-    /// A merge, or the writes of a transaction, leave what is kept.
+    /// A merge leaves what is kept. What it has taken returns in the end: if it fails, at once;
+    /// else what its outputs replace is freed ([`Space::end_merge`]).
+    Merge,
+    /// The writes of a transaction leave what is kept.
     Other,
 }
 
@@ -54,14 +60,16 @@ impl Space {
     }
 
     /// Keep `kept` bytes of the room for flushes, in place of those kept so far, if the room has
-    /// `margin` bytes beyond them: that suffices for `ceiling` buffered bytes.
+    /// `margin` bytes beyond them: that suffices for `ceiling` buffered bytes. What merges in
+    /// progress have taken counts as margin, because it returns when they end.
     ///
     /// # Errors
     /// The length that the file must have for it; nothing has changed then.
     pub(crate) fn keep(&self, kept: u64, margin: u64, ceiling: usize) -> Result<(), u64> {
         let kept = round_up(kept);
         self.change(|state| {
-            let least = kept.saturating_add(round_up(margin));
+            let margin = round_up(margin).saturating_sub(state.merging);
+            let least = kept.saturating_add(margin);
             let room = state.room();
             if room < least {
                 return Err(state.length_for(least - room));
@@ -114,11 +122,19 @@ impl Space {
             for &extent in extents {
                 state.leave_used(extent);
                 state.free(extent);
-                if purpose == Purpose::Flush {
-                    state.kept += extent.len;
+                match purpose {
+                    Purpose::Flush => state.kept += extent.len,
+                    Purpose::Merge => state.merged(extent.len),
+                    Purpose::Other => {}
                 }
             }
         });
+    }
+
+    /// A merge has ended whose outputs take `bytes`: they have been discarded, or what they replace
+    /// has been released.
+    pub(crate) fn end_merge(&self, bytes: u64) {
+        self.change(|state| state.merged(bytes));
     }
 
     /// Have the file system grant the file's bytes up to `length`, and some ahead if it can.
@@ -166,8 +182,8 @@ impl State {
     fn may_take(&self, purpose: Purpose, len: u64) -> Result<(), u64> {
         let left = match purpose {
             Purpose::Flush => 0,
-            Purpose::Other if planted(Plant::MergesTakeKeptRoom) => 0,
-            Purpose::Other => self.kept,
+            _ if planted(Plant::MergesTakeKeptRoom) => 0,
+            Purpose::Merge | Purpose::Other => self.kept,
         };
         let least = left.saturating_add(len);
         let room = self.room();
@@ -205,11 +221,20 @@ impl State {
         Some(extent)
     }
 
+    /// Merges have `bytes` less of what they took.
+    fn merged(&mut self, bytes: u64) {
+        assert!(bytes <= self.merging, "what a merge gives up it has taken");
+        self.merging -= bytes;
+    }
+
     fn draw(&mut self, purpose: Purpose, extent: Extent) {
         self.used += extent.len;
-        if purpose == Purpose::Flush {
-            self.kept = self.kept.saturating_sub(extent.len);
-        } else if planted(Plant::MergesTakeKeptRoom) {
+        match purpose {
+            Purpose::Flush => self.kept = self.kept.saturating_sub(extent.len),
+            Purpose::Merge => self.merging += extent.len,
+            Purpose::Other => {}
+        }
+        if purpose != Purpose::Flush && planted(Plant::MergesTakeKeptRoom) {
             self.kept = self.kept.min(self.room());
         }
         assert!(self.kept <= self.room(), "I6: others leave what is kept");

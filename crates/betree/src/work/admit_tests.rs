@@ -10,11 +10,12 @@ use stdx::rng::Rng;
 use vfs::Vfs;
 
 use super::pick::Zeal;
+use super::room_tests::fill;
 use crate::db::Core;
 use crate::error::{ErrorKind, Result};
 use crate::options::{Codec, Options};
 use crate::space::Purpose;
-use crate::types::{Batch, Durability, KeyRange, Seq, TreeId, TreeOptions, UNIT};
+use crate::types::{Batch, Durability, Extent, KeyRange, Seq, TreeId, TreeOptions, UNIT};
 
 /// How often a commit that must succeed in the end is tried.
 const TRIES: usize = 200;
@@ -34,16 +35,20 @@ fn options() -> Options {
         .with_seed(1)
 }
 
-fn open(disk: &SimVfs) -> Arc<Core> {
+fn open(disk: &SimVfs, options: &Options) -> Arc<Core> {
     let vfs: Arc<dyn Vfs> = Arc::new(disk.clone());
-    let (core, _) = crate::db::open(&vfs, Path::new("/store"), &options()).unwrap();
+    let (core, _) = crate::db::open(&vfs, Path::new("/store"), options).unwrap();
     Arc::new(core)
 }
 
 /// A store with a tree, and its disk.
 fn store() -> (SimVfs, Arc<Core>, TreeId) {
+    store_with(&options())
+}
+
+fn store_with(options: &Options) -> (SimVfs, Arc<Core>, TreeId) {
     let disk = SimVfs::new(SimOptions::default());
-    let core = open(&disk);
+    let core = open(&disk, options);
     let tree = core.create_tree("t", TreeOptions::default()).unwrap();
     (disk, core, tree)
 }
@@ -112,6 +117,18 @@ fn puts_succeed_after_deletes_that_nothing_else_would_flush() {
     core.verify().unwrap();
 }
 
+/// Take all but `left` bytes of each long free piece of the file.
+fn take_room(core: &Core, purpose: Purpose, left: u64) -> Vec<Extent> {
+    core.release_excess();
+    let layout = core.space.layout();
+    let tail = core.space.backed() - layout.end;
+    let pieces = layout.free.iter().map(|hole| hole.len).chain([tail]);
+    let pieces = pieces.filter(|len| left < *len);
+    pieces
+        .map(|len| core.space.take(purpose, len - left / UNIT * UNIT).unwrap())
+        .collect()
+}
+
 #[test]
 fn deletes_need_no_room_in_buckets_that_they_leave_alone() {
     let (disk, core, tree) = store();
@@ -127,24 +144,7 @@ fn deletes_need_no_room_in_buckets_that_they_leave_alone() {
     // Others hold all but what flushes of a few buffers and a merge take.
     let left = 20 * UNIT + core.options.bucket() * 2;
     assert!(left < buckets as u64 * UNIT, "{buckets} buckets");
-    core.release_excess();
-    let layout = core.space.layout();
-    let tail = core.space.backed() - layout.end;
-    let taken: Vec<_> = layout
-        .free
-        .iter()
-        .map(|hole| hole.len)
-        .chain([tail])
-        .collect();
-    let taken: Vec<_> = taken.into_iter().filter(|len| left < *len).collect();
-    let taken: Vec<_> = taken
-        .into_iter()
-        .map(|len| {
-            core.space
-                .take(Purpose::Other, len - left / UNIT * UNIT)
-                .unwrap()
-        })
-        .collect();
+    let taken = take_room(&core, Purpose::Other, left);
     let (start, end) = (0_u32.to_be_bytes(), 100_u32.to_be_bytes());
     in_the_end(&disk, &core, || write(&core, tree, 200..240, None));
     in_the_end(&disk, &core, || {
@@ -162,7 +162,7 @@ fn room_is_kept_for_what_a_replay_has_buffered() {
     let (disk, core, tree) = store();
     write(&core, tree, 0..300, Some(100)).unwrap();
     drop(core);
-    let core = open(&disk);
+    let core = open(&disk, &options());
     let buffered = core.memory.buffered();
     assert!(300 * 100 < buffered, "{buffered} bytes were replayed");
     assert!(buffered as u64 <= core.space.kept(), "before any commit");
@@ -172,7 +172,7 @@ fn room_is_kept_for_what_a_replay_has_buffered() {
     core.checkpoint().unwrap();
     drop(core);
     disk.set_capacity(Some(disk.used()));
-    let core = open(&disk);
+    let core = open(&disk, &options());
     assert!(
         buffered as u64 <= core.space.kept(),
         "it was granted before"
@@ -280,4 +280,26 @@ fn a_split_keeps_room_for_the_runs_of_each_part() {
     // Nothing more can be released, as each part needs a run of its own.
     let kept = core.space.kept();
     assert!(core.least_kept() <= kept, "{kept}");
+}
+
+/// What a merge in progress has taken returns when it ends: the next merge will not lack it.
+#[test]
+fn deletes_are_accepted_while_a_merge_fills_the_disk() {
+    let (disk, core, tree) = store_with(&options().with_bucket(256 << 10));
+    for first in (0..4000).step_by(400) {
+        write(&core, tree, first..first + 400, Some(200)).unwrap();
+    }
+    settle(&core);
+    fill(&disk, "run.allocate");
+    let delete = || write(&core, tree, 0..10, None).map_err(|error| error.kind());
+    let left = 20 * UNIT;
+    assert!(left < core.options.bucket(), "too little for a merge");
+    let taken = take_room(&core, Purpose::Other, left);
+    assert_eq!(delete(), Err(ErrorKind::Full), "no merge could free it");
+    core.space.give_back(Purpose::Other, &taken);
+    let taken = take_room(&core, Purpose::Merge, left);
+    assert_eq!(delete(), Ok(()));
+    core.space.give_back(Purpose::Merge, &taken);
+    settle(&core);
+    core.verify().unwrap();
 }

@@ -96,8 +96,7 @@ impl Core {
             newest <= Some(job.through),
             "I3 of the bucket: flushed up to there"
         );
-        let extents = run.iter().flat_map(|run| &run.meta().extents);
-        let drawn = extents.map(|extent| extent.len).sum();
+        let drawn = run.as_ref().map_or(0, |run| run.meta().allocated());
         self.publish_flush(&job.tree, bucket, run, job.through);
         Ok(drawn)
     }

@@ -22,6 +22,7 @@ use crate::error::{ErrorKind, Result};
 use crate::merge::{Merger, Retention, Source};
 use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
+use crate::space::Space;
 use crate::tree::{Bucket, Tree};
 use crate::types::{Entry, Seq};
 
@@ -93,6 +94,11 @@ impl MergeJob {
         whole + self.writer.as_ref().map_or(0, RunWriter::stored_bytes)
     }
 
+    /// Bytes of the data file that its outputs take.
+    fn taken(&self) -> u64 {
+        self.outputs.iter().map(|run| run.meta().allocated()).sum()
+    }
+
     /// Whether it waits for the end of a flush: its output is complete and splits the bucket. The
     /// flushing thread continues it.
     fn is_blocked(&self) -> bool {
@@ -104,8 +110,11 @@ impl MergeJob {
 
     /// Discard the merge: neither a bucket nor an image refers to its outputs, so their space is
     /// free at once.
-    fn give_up(self) {
+    fn give_up(self, space: &Space) {
         self.outputs.iter().for_each(|run| run.discard());
+        let taken = self.taken();
+        drop(self);
+        space.end_merge(taken);
     }
 }
 
@@ -211,12 +220,12 @@ impl Merges {
     }
 
     /// Discard all merges that no thread is working on.
-    pub(crate) fn abandon(&self) {
+    pub(crate) fn abandon(&self, space: &Space) {
         let jobs = std::mem::take(&mut *self.paused.lock());
         self.over(jobs.len());
         for job in jobs {
             job.bucket.state().merging = false;
-            job.give_up();
+            job.give_up(space);
         }
     }
 
@@ -259,7 +268,7 @@ impl Core {
         match result {
             Err(error) => {
                 self.end_merge(&job.bucket, error.kind());
-                job.give_up();
+                job.give_up(&self.space);
                 return Err(error);
             }
             Ok(()) if !job.done => self.merges.paused.lock().push(job),
@@ -469,7 +478,7 @@ impl Core {
         if state.dropped {
             state.merging = false;
             drop(state);
-            job.give_up();
+            job.give_up(&self.space);
             self.merges.over(1);
             return Published::Done;
         }
@@ -485,15 +494,12 @@ impl Core {
         self.crowd.went(state.deltas.len() + state.frozen.len());
         let merged = |run: &Arc<Run>, of: &[Arc<Run>]| of.iter().any(|r| Arc::ptr_eq(r, run));
         state.deltas.retain(|run| !merged(run, &job.deltas));
-        let appended: Vec<Arc<Run>> = state
-            .base
-            .iter()
-            .filter(|run| !merged(run, &job.base))
-            .cloned()
-            .collect();
+        let others = state.base.iter().filter(|run| !merged(run, &job.base));
+        let appended: Vec<Arc<Run>> = others.cloned().collect();
         state.merging = false;
         state.lacked = 0;
         self.merges.base_came(&job.outputs);
+        let taken = job.taken();
         let mut parts = parts(&job.bucket, job.outputs, room.is_ok());
         if let Some(last) = parts.last_mut() {
             last.base.extend(appended.iter().cloned());
@@ -514,6 +520,7 @@ impl Core {
         // Before the merge counts as ended, because a caller that waits for its end needs the
         // space.
         drop((job.merger, job.deltas, job.base, job.bucket));
+        self.space.end_merge(taken);
         self.merges.over(1);
         Published::Done
     }

@@ -47,7 +47,7 @@ fn put(core: &Core, tree: TreeId, numbers: impl Iterator<Item = u32>) {
 }
 
 /// From now on calls at these sites find the disk full.
-fn fill(disk: &SimVfs, sites: &'static str) {
+pub(super) fn fill(disk: &SimVfs, sites: &'static str) {
     disk.inject(Fault {
         sites: Sites::StartWith(sites),
         call: None,

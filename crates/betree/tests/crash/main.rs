@@ -18,6 +18,7 @@ mod meta;
 #[path = "../plants/mod.rs"]
 mod plants;
 mod random;
+mod remnant;
 mod rig;
 mod scripts;
 mod sweep;

@@ -9,6 +9,7 @@ use betree::{Codec, Durability, Filter, MasterKey, Options};
 use sim::checker::Change;
 use sim::{Crash, Outcome, Profile};
 
+use crate::remnant::{half_a_rotation, keys_alone};
 use crate::rig::{DIRECTORY, Step, World};
 
 use Durability::{Group, Interval, None, Sync};
@@ -672,5 +673,9 @@ fn encrypted() -> Vec<Script> {
         script("a backup of an encrypted store", sealed, stirred, |w| {
             w.backup()
         }),
+        script("a store is made beside old keys", sealed, keys_alone, |w| {
+            w.open()
+        }),
+        script("half a rotation is left", sealed, half_a_rotation, open),
     ]
 }

@@ -251,28 +251,69 @@ fn a_key_file_of_another_store_is_refused_by_name() {
 
 #[test]
 fn a_data_file_that_comes_back_finds_its_keys() {
-    // keys: I2. The data file is moved away, and the store opened, which makes a new one. The old
-    // one does not belong to the new key file's store, but its keys must not be lost.
+    // keys: I2. The data file is moved away, and the directory opened, which makes a new store.
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("store");
-    let with = || options(Some(master(1)), false);
-    let db = Db::open(&path, with()).unwrap();
-    db.create_tree("t", TreeOptions::default()).unwrap();
-    db.close().unwrap();
-    let keys = std::fs::read(path.join("keys.betree")).unwrap();
-    std::fs::rename(path.join("data.betree"), home.path().join("data")).unwrap();
-    let error = Db::open(&path, options(Some(master(2)), false))
-        .err()
-        .unwrap();
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Invalid,
-        "another key overwrites nothing"
-    );
-    assert_eq!(std::fs::read(path.join("keys.betree")).unwrap(), keys);
-    Db::open(&path, with()).unwrap().close().unwrap();
-    let new = std::fs::read(path.join("keys.betree")).unwrap();
-    assert!(keys.len() < new.len(), "the key of before is kept");
+    let at = |name: &str| path.join(name);
+    let with = |byte| options(Some(master(byte)), false);
+    let make = |number| {
+        let db = Db::open(&path, with(1)).unwrap();
+        let tree = db.create_tree("t", TreeOptions::default()).unwrap();
+        let mut batch = Batch::new();
+        batch.put(tree, b"store", &[number]);
+        db.write(&batch, Durability::None).unwrap();
+        db.close().unwrap();
+    };
+    let is = |number: u8| {
+        let db = Db::open(&path, with(1)).unwrap();
+        let tree = db.open_tree("t").unwrap();
+        let found = db.begin_read().unwrap().get(tree, b"store").unwrap();
+        assert_eq!(found, Some(vec![number]));
+        db.close().unwrap();
+    };
+    make(1);
+    let keys = std::fs::read(at("keys.betree")).unwrap();
+    let owner = u128::from_le_bytes(*keys[16..].first_chunk().unwrap());
+    let kept = at(&format!("keys-{owner:032x}.betree"));
+    std::fs::rename(at("data.betree"), at("data.old")).unwrap();
+    let error = Db::open(&path, with(2)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    for word in ["another one", "keys.betree", "move the key file"] {
+        assert!(error.to_string().contains(word), "{error}");
+    }
+    assert_eq!(std::fs::read(at("keys.betree")).unwrap(), keys);
+    std::fs::write(&kept, b"mine").unwrap();
+    let error = Db::open(&path, with(1)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
+    assert_eq!(std::fs::read(&kept).unwrap(), b"mine");
+    assert_eq!(std::fs::read(at("keys.betree")).unwrap(), keys);
+    std::fs::remove_file(&kept).unwrap();
+
+    make(2);
+    assert_eq!(std::fs::read(&kept).unwrap(), keys);
+    is(2);
+    // The old data come back with their keys.
+    std::fs::rename(at("data.old"), at("data.betree")).unwrap();
+    std::fs::rename(&kept, at("keys.betree")).unwrap();
+    is(1);
+}
+
+#[test]
+fn what_a_rotation_that_did_not_finish_left_is_removed() {
+    let disk = closed(Some(master(1)), true);
+    let new = Path::new(DIRECTORY).join("keys.betree.new");
+    let how = vfs::Open {
+        create: true,
+        direct: false,
+    };
+    vfs::Vfs::open(&disk, vfs::Site("test.open"), &new, how).unwrap();
+    disk.poke(&new, 0, b"half a key file");
+    let refused = open(&disk, DIRECTORY, options(Some(master(2)), true));
+    assert_eq!(refused.err().unwrap().kind(), ErrorKind::Invalid);
+    assert!(disk.peek(&new).is_some(), "a wrong key changes nothing");
+    let db = open(&disk, DIRECTORY, options(Some(master(1)), true)).unwrap();
+    check(&db, 0..1000);
+    assert!(disk.peek(&new).is_none());
 }
 
 #[test]

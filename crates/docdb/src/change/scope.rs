@@ -120,6 +120,11 @@ impl Scope {
         }
     }
 
+    /// How the names of the collections that it follows begin: `db.c`, `db.` or nothing.
+    pub(crate) fn followed(&self) -> &str {
+        &self.prefix
+    }
+
     /// The scope with the events of all kinds: a stream may resume after an event that it does not
     /// show.
     pub(super) fn widened(&self) -> Scope {

@@ -1,7 +1,6 @@
 //! `getMore`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use query::{Namespace, Result};
 
@@ -10,6 +9,7 @@ use super::open::{Cursor, Next, owner};
 use super::registry::{Lease, killed as killed_error};
 use crate::store::Store;
 use crate::txn::Op;
+use crate::writes::End;
 
 /// The arguments of `getMore`.
 #[derive(Debug, Clone)]
@@ -61,9 +61,10 @@ impl Store {
     /// is usually [`Store::cursor_left`], is kept for the next `getMore`.
     ///
     /// # Errors
-    /// `CursorNotFound`; `Unauthorized` and similar errors for cursors of others; `QueryPlanKilled`
-    /// when the collection or an index no longer exists; errors of execution. Every error closes
-    /// the cursor, except those for cursors of others.
+    /// `CursorNotFound`; `CursorKilled` if it was killed meanwhile; `Unauthorized` and similar
+    /// errors for cursors of others; `QueryPlanKilled` when the collection or an index no longer
+    /// exists; errors of execution. Every error closes the cursor, except those for cursors of
+    /// others.
     pub fn get_more(&self, op: &Op<'_>, request: &GetMore) -> Result<Batch> {
         let mut lease =
             self.cursors()
@@ -83,12 +84,13 @@ fn finish(
     request: &GetMore,
     lease: Lease<'_, Box<dyn Cursor>>,
     next: Next,
-    killed: &std::sync::atomic::AtomicBool,
+    killed: &Arc<End>,
 ) -> Result<Batch> {
-    if killed.load(Ordering::Relaxed) {
+    if killed.is_ended() {
         return Err(killed_error(request.id));
     }
     let awaits = next.awaits.filter(|_| request.waits);
+    let awaits = awaits.map(|awaiting| awaiting.until(killed));
     let now = stdx::time::now();
     match (next.ended, &awaits) {
         (true, _) => drop(lease),

@@ -2,21 +2,23 @@
 //!
 //! R1: a cursor is idle, or leased to exactly one operation, or reserved for the operation that
 //!     waits for its data. The registry owns it unless it is leased.
-//! R2: a leased cursor that is killed ends with its operation: the kill sets the lease's flag, and
-//!     the cursor is dropped when the operation returns it.
+//! R2: a leased cursor that is killed ends with its operation: the operation finds the lease's end
+//!     set, and the cursor is dropped when it returns it. The wait for a reserved cursor ends.
 //! R3: no cursor is dropped while the lock is held, since a cursor may own files.
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bson::{Document, Timestamp};
 use query::{Code, Error, Namespace, Result};
 use stdx::Rng;
 use stdx::sync::Mutex;
+
+use crate::writes::End;
 
 /// The owner of a cursor: only the owner may continue it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -74,7 +76,7 @@ enum Slot<T> {
 struct Entry<T> {
     registration: Registration,
     used: Instant,
-    killed: Arc<AtomicBool>,
+    killed: Arc<End>,
     slot: Slot<T>,
 }
 
@@ -138,7 +140,7 @@ pub(crate) struct Lease<'a, T> {
     registry: &'a Registry<T>,
     id: i64,
     cursor: Option<T>,
-    killed: Arc<AtomicBool>,
+    killed: Arc<End>,
 }
 
 impl<T> Registry<T> {
@@ -167,7 +169,7 @@ impl<T> Registry<T> {
         let entry = Entry {
             registration,
             used: now,
-            killed: Arc::new(AtomicBool::new(false)),
+            killed: Arc::default(),
             slot: Slot::Idle(cursor),
         };
         state.entries.insert(id, entry);
@@ -358,10 +360,10 @@ impl<T> Registry<T> {
     }
 }
 
-/// Remove an entry; an operation that has leased its cursor is notified (R2).
+/// Remove an entry; an operation that uses its cursor, or waits for it, is notified (R2).
 fn remove<T>(state: &mut State<T>, id: i64) -> Option<Entry<T>> {
     let entry = state.entries.remove(&id)?;
-    entry.killed.store(true, Ordering::Relaxed);
+    entry.killed.end();
     Some(entry)
 }
 
@@ -373,8 +375,8 @@ impl<T> Lease<'_, T> {
             .expect("a lease holds its cursor until it is given back")
     }
 
-    /// The flag that is set when the cursor is killed during the lease.
-    pub(crate) fn killed(&self) -> &Arc<AtomicBool> {
+    /// What ends when the cursor is killed, during the lease or later.
+    pub(crate) fn killed(&self) -> &Arc<End> {
         &self.killed
     }
 
@@ -590,7 +592,7 @@ mod tests {
         assert_eq!(registry.kill(&[id], &|_, _| false).alive, [id]);
         let killed = registry.kill(&[id, 5], &|of, _| *of == ns);
         assert_eq!((killed.killed, killed.not_found), (vec![id], vec![5]));
-        assert!(lease.killed().load(Ordering::Relaxed));
+        assert!(lease.killed().is_ended());
         lease.give_back(now, None);
         assert_eq!(Arc::strong_count(&token), 1);
     }

@@ -7,6 +7,7 @@ use bson::{Binary, RawDocument, RawDocumentBuf, raw::cstr};
 use query::Result;
 use query::collation::Collator;
 use query::filter::{Details, Filter};
+use query::meter::Held;
 use query::projection::Projection;
 use query::sort::{Sort, SortKey};
 
@@ -62,6 +63,8 @@ pub(crate) struct Executor {
     returned: u64,
     /// Counts already reported to operations.
     reported: Counts,
+    /// The memory of the plan.
+    plan: Option<Held>,
 }
 
 impl Executor {
@@ -73,7 +76,13 @@ impl Executor {
             skipped: 0,
             returned: 0,
             reported: Counts::default(),
+            plan: None,
         }
+    }
+
+    /// Keeps the reservation for the memory of the plan until the execution ends.
+    pub(crate) fn hold(&mut self, plan: Held) {
+        self.plan = Some(plan);
     }
 
     /// The next item, before projection.

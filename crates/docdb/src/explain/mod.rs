@@ -24,7 +24,7 @@ use crate::index::Index;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
 
-use tree::{Tree, Use, number};
+use tree::{Room, Tree, Use, number};
 
 /// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -259,6 +259,7 @@ impl Store {
         with_view(self, op, &mut |view| {
             self.check_unchanged(op, collection)?;
             let planned = query.plan(collection, view)?;
+            let room = Room::new();
             let tree = |at: usize| {
                 planned.candidates.get(at).map(|candidate| {
                     Tree {
@@ -266,6 +267,7 @@ impl Store {
                         purpose: &query.purpose,
                         used_for: used(subject.used_for),
                         executor: None,
+                        room: &room,
                     }
                     .document()
                 })
@@ -325,6 +327,7 @@ fn all_plans(
     if planned.candidates.len() < 2 {
         return Ok(Vec::new());
     }
+    let room = Room::new();
     let runs = try_all(collection, &planned.candidates, &query.purpose, view)?;
     let shown = runs
         .iter()
@@ -336,6 +339,7 @@ fn all_plans(
                 purpose: &query.purpose,
                 used_for: Use::Find,
                 executor: Some(&run.0),
+                room: &room,
             };
             Bson::Document(doc! {
                 "nReturned": number(counts.returned),
@@ -367,6 +371,7 @@ fn executed(
         purpose: &query.purpose,
         used_for: used(subject.used_for),
         executor: Some(&executor),
+        room: &Room::new(),
     };
     let counted = subject.used_for == UsedFor::Count;
     Ok(doc! {

@@ -1,10 +1,14 @@
 //! A plan as a tree of stages with MongoDB's names.
 
+use std::cell::Cell;
+use std::collections::HashSet;
+
 use bson::{Bson, Document, doc};
+use query::meter;
 
 use crate::exec::{Counts, Executor, Input};
 use crate::find::{Express, Purpose};
-use crate::plan::{Access, Candidate, IndexScan, Intervals};
+use crate::plan::{Access, Candidate, IndexScan, Interval, Intervals};
 
 /// The use of the documents at the root of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,6 +19,33 @@ pub(crate) enum Use {
     Count,
 }
 
+/// Maximum bytes that the plans of an explanation take in memory (MongoDB's limit for their BSON).
+/// The filter is repeated in each stage that evaluates it.
+const SHOWN_BYTES: usize = 10 << 20;
+
+/// Estimated bytes of a stage without filter and bounds.
+const STAGE: usize = 1024;
+
+/// The bytes that are left for the plans of an explanation.
+pub(crate) struct Room {
+    left: Cell<usize>,
+}
+
+impl Room {
+    pub(crate) fn new() -> Room {
+        Room {
+            left: Cell::new(SHOWN_BYTES),
+        }
+    }
+
+    /// Takes bytes; false if fewer are left, and then none are.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.left.get().checked_sub(bytes);
+        self.left.set(left.unwrap_or(0));
+        left.is_some()
+    }
+}
+
 /// Renders a plan, with its statistics if it was executed.
 pub(crate) struct Tree<'a> {
     pub(crate) candidate: &'a Candidate,
@@ -22,6 +53,7 @@ pub(crate) struct Tree<'a> {
     pub(crate) used_for: Use,
     /// The executed plan.
     pub(crate) executor: Option<&'a Executor>,
+    pub(crate) room: &'a Room,
 }
 
 impl Tree<'_> {
@@ -156,6 +188,9 @@ impl Tree<'_> {
     }
 
     fn access(&self, access: &Access, input: Option<&Input>) -> Document {
+        if !self.room.take(STAGE) {
+            return doc! { "warning": "stats tree exceeded BSON size limit for explain" };
+        }
         let counts = input.map(Input::counts);
         match access {
             Access::Nothing => self.counted("EOF", counts),
@@ -242,7 +277,7 @@ impl Tree<'_> {
         stage.insert("isPartial", view.partial.is_some());
         stage.insert("indexVersion", 2);
         stage.insert("direction", direction(scan.backward));
-        stage.insert("indexBounds", bounds(scan));
+        self.add_bounds(&mut stage, scan);
         if let Some(counts) = counts {
             stage.insert("keysExamined", number(counts.keys));
             stage.insert("seeks", number(counts.seeks));
@@ -265,29 +300,53 @@ impl Tree<'_> {
         fetch
     }
 
+    fn add_bounds(&self, stage: &mut Document, scan: &IndexScan) {
+        let warning = "index bounds omitted due to BSON size limit for explain";
+        match bounds(scan, self.room) {
+            Some(bounds) => stage.insert("indexBounds", bounds),
+            None => stage.insert("warning", warning),
+        };
+    }
+
     fn add_filter(&self, stage: &mut Document) {
+        if self.candidate.exact || self.room.left.get() == 0 {
+            return;
+        }
         let filter = self.purpose.filter.to_document();
-        if !self.candidate.exact && !filter.is_empty() {
+        if filter.is_empty() {
+            return;
+        }
+        let filter = Bson::Document(filter);
+        if self.room.take(meter::size(&filter)) {
             stage.insert("filter", filter);
+        } else {
+            stage.insert(
+                "warning",
+                "filter omitted due to BSON size limit for explain",
+            );
         }
     }
 }
 
 /// The bounds of each field; for several scans combined into one, those of each scan in turn.
-fn bounds(scan: &IndexScan) -> Document {
+/// `None` if there is no room for them.
+fn bounds(scan: &IndexScan, room: &Room) -> Option<Document> {
     let mut all = Document::new();
     for (at, field) in scan.index.fields.iter().enumerate() {
         let mut shown: Vec<Bson> = Vec::new();
-        for sets in &scan.sets {
-            for text in sets
-                .get(at)
-                .map(|set| show(set, field.descending))
-                .unwrap_or_default()
-            {
-                let text = Bson::String(text);
-                if !shown.contains(&text) {
-                    shown.push(text);
+        let mut seen: HashSet<String> = HashSet::new();
+        for set in scan.sets.iter().filter_map(|sets| sets.get(at)) {
+            for interval in directed(set, field.descending) {
+                let text = interval.to_string();
+                if seen.contains(&text) {
+                    continue;
                 }
+                // The text is in the reply, and in the set of texts.
+                if !room.take(2 * (size_of::<Bson>() + text.len())) {
+                    return None;
+                }
+                seen.insert(text.clone());
+                shown.push(Bson::String(text));
             }
         }
         if scan.backward {
@@ -295,25 +354,17 @@ fn bounds(scan: &IndexScan) -> Document {
         }
         all.insert(field.path.as_str(), shown);
     }
-    all
+    Some(all)
 }
 
-fn show(set: &Intervals, descending: bool) -> Vec<String> {
-    let mut shown: Vec<String> = set
-        .list()
-        .iter()
-        .map(|interval| {
-            if descending {
-                interval.reversed().to_string()
-            } else {
-                interval.to_string()
-            }
-        })
-        .collect();
+/// The intervals in the direction of the field.
+fn directed(set: &Intervals, descending: bool) -> Box<dyn Iterator<Item = Interval> + '_> {
+    let list = set.list().iter();
     if descending {
-        shown.reverse();
+        Box::new(list.rev().map(Interval::reversed))
+    } else {
+        Box::new(list.cloned())
     }
-    shown
 }
 
 /// The prefixes of a path that are arrays.

@@ -24,6 +24,9 @@ const TRIAL_ITEMS: u64 = 101;
 const FIRST_ROUND: u64 = 32;
 /// Maximum work units per plan in a trial.
 const TRIAL_WORK: u64 = 10_000;
+/// Maximum bytes of a shape and of the description of its plan in the cache: with its 1000 shapes
+/// a cache takes at most 16 MiB.
+const CACHED_BYTES: usize = 16 << 10;
 
 /// Result of a trial for one plan.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +87,9 @@ pub(crate) fn choose(
             works = score.works;
         }
     }
-    if let Some(plan) = names.into_iter().nth(best) {
+    if let Some(plan) = names.into_iter().nth(best)
+        && shape.len() + plan.len() <= CACHED_BYTES
+    {
         collection.plans().remember(shape, plan, works);
     }
     Ok(best)

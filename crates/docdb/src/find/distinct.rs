@@ -9,7 +9,7 @@ use query::collation::Collator;
 use query::meter::Held;
 use query::path::{Leaves, Path, walk_leaves};
 use query::value::{compare_with, equivalence_key_raw};
-use query::{Error, Namespace, Result};
+use query::{Error, Namespace, Result, meter};
 
 use super::count::drain;
 use super::distinct_scan::{Scanned, index_for, scan};
@@ -19,6 +19,7 @@ use crate::catalog::Named;
 use crate::collection::Collection;
 use crate::cursor::{BATCH_BYTES, or_killed_if};
 use crate::exec::Item;
+use crate::limits::element_around;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
 
@@ -43,7 +44,10 @@ pub(crate) struct Distinct {
     collator: Option<Arc<Collator>>,
     seen: HashSet<Vec<u8>>,
     values: Vec<Bson>,
-    bytes: usize,
+    /// Bytes of the values as elements of the answer.
+    answer: usize,
+    /// Bytes of the keys.
+    keys: usize,
     /// The memory it has reserved from the budget shared by all operations.
     held: Held,
 }
@@ -59,7 +63,8 @@ impl Distinct {
             collator,
             seen: HashSet::new(),
             values: Vec::new(),
-            bytes: 0,
+            answer: 0,
+            keys: 0,
             held: Held::new(),
         }
     }
@@ -90,16 +95,19 @@ impl Distinct {
 
     /// Add a value.
     pub(super) fn add_value(&mut self, value: RawBsonRef<'_>) -> Result<()> {
+        let size = encoded_size(value);
+        meter::read(size)?;
         let mut key = Vec::new();
         equivalence_key_raw(value, self.collator.as_deref(), &mut key);
         if self.seen.contains(&key) {
             return Ok(());
         }
-        self.bytes += key.len() + 8;
-        if BATCH_BYTES < self.bytes {
+        self.answer += element_around(self.values.len()) + size;
+        if BATCH_BYTES < self.answer {
             return Err(Error::location(17217, "distinct too big, 16mb cap"));
         }
-        self.held.require("distinct", self.bytes * DECODED)?;
+        self.keys += key.len() + 8;
+        self.held.require("distinct", self.keys * DECODED)?;
         self.seen.insert(key);
         self.values.push(Bson::try_from(value)?);
         Ok(())
@@ -111,6 +119,33 @@ impl Distinct {
         self.values
             .sort_by(|left, right| compare_with(left, right, collator));
         self.values
+    }
+}
+
+/// Bytes of a value in BSON. Values of the rare types are at most so long.
+fn encoded_size(value: RawBsonRef<'_>) -> usize {
+    match value {
+        RawBsonRef::String(text) | RawBsonRef::Symbol(text) | RawBsonRef::JavaScriptCode(text) => {
+            5 + text.len()
+        }
+        RawBsonRef::Array(array) => array.as_bytes().len(),
+        RawBsonRef::Document(document) => document.as_bytes().len(),
+        RawBsonRef::Binary(binary) => 9 + binary.bytes.len(),
+        RawBsonRef::RegularExpression(regex) => {
+            2 + regex.pattern.as_str().len() + regex.options.as_str().len()
+        }
+        RawBsonRef::JavaScriptCodeWithScope(code) => {
+            9 + code.code.len() + code.scope.as_bytes().len()
+        }
+        RawBsonRef::Null | RawBsonRef::Undefined | RawBsonRef::MinKey | RawBsonRef::MaxKey => 0,
+        RawBsonRef::Boolean(_) => 1,
+        RawBsonRef::Int32(_) => 4,
+        RawBsonRef::ObjectId(_) => 12,
+        RawBsonRef::Double(_)
+        | RawBsonRef::Int64(_)
+        | RawBsonRef::DateTime(_)
+        | RawBsonRef::Timestamp(_) => 8,
+        RawBsonRef::Decimal128(_) | RawBsonRef::DbPointer(_) => 16,
     }
 }
 
@@ -200,4 +235,82 @@ fn distinct_in(
     drain(collection, &mut executor, view, &mut add)
         .map_err(|error| error.within("Executor error during distinct command"))?;
     Ok(distinct.into_values())
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::{Document, doc};
+    use query::Code;
+    use query::meter::LOOK_EVERY;
+
+    use super::*;
+    use crate::looks;
+
+    /// The outcome for a document, the number of values then known, and the number of looks.
+    fn of(document: &Document, path: &str, last: usize) -> (Result<bool>, usize, usize) {
+        let raw = RawDocumentBuf::try_from(document).unwrap();
+        let mut distinct = Distinct::new(Path::parse(path).unwrap(), None);
+        let (outcome, looks) = looks::counted(last, || distinct.add(&raw));
+        (outcome, distinct.values.len(), looks)
+    }
+
+    /// Documents whose values at the path are all the same, missing, or of their own.
+    #[test]
+    fn an_array_of_any_values_is_read_with_looks_at_the_clock() {
+        let count = 64 * 1024;
+        let numbers: Vec<i32> = (0..count).collect();
+        let same: Vec<i32> = vec![7; 64 * 1024];
+        let missing: Vec<Document> = vec![doc! {}; 64 * 1024];
+        let cases = [
+            (doc! { "a": numbers.clone() }, "a"),
+            (doc! { "a": numbers }, "a.b"),
+            (doc! { "a": same }, "a"),
+            (doc! { "a": missing }, "a.b"),
+        ];
+        for (document, path) in cases {
+            let (outcome, _, looks) = of(&document, path, usize::MAX);
+            outcome.unwrap();
+            assert!(64 * 1024 / LOOK_EVERY <= looks, "{path}: {looks} looks");
+            let (outcome, known, looks) = of(&document, path, 2);
+            assert_eq!(outcome.unwrap_err().code, Code::INTERRUPTED, "{path}");
+            assert!(known <= 2 * LOOK_EVERY && looks <= 3, "{path}: {known}");
+        }
+    }
+
+    /// A key may be longer than its value or shorter.
+    #[test]
+    fn what_fits_into_an_answer_is_answered_and_more_is_refused_at_once() {
+        let numbers: Vec<i32> = (0..1_000_000).collect();
+        let (outcome, known, _) = of(&doc! { "a": numbers }, "a", usize::MAX);
+        assert!(outcome.unwrap());
+        assert_eq!(known, 1_000_000);
+        // About 10 MB in BSON each, and one byte of the key for each element.
+        let nulls = |count: usize| vec![Bson::Null; count];
+        let mut distinct = Distinct::new(Path::parse("a").unwrap(), None);
+        let mut add = |count: usize| {
+            let document = doc! { "a": [nulls(count)] };
+            distinct.add(&RawDocumentBuf::try_from(&document).unwrap())
+        };
+        assert!(add(1_100_000).unwrap());
+        let error = add(1_100_001).unwrap_err();
+        assert_eq!(error.code, Code(17_217));
+        assert_eq!(distinct.values.len(), 1, "the value too many is not kept");
+    }
+
+    #[test]
+    fn the_size_of_a_value_is_that_of_its_encoding() {
+        let values = doc! {
+            "i": 1, "l": 1_i64, "d": 1.5, "s": "text", "n": Bson::Null, "b": true,
+            "o": { "x": 1 }, "a": [1, 2], "t": bson::DateTime::from_millis(5),
+            "id": bson::oid::ObjectId::from_bytes([1; 12]),
+        };
+        for (at, (name, value)) in values.iter().enumerate() {
+            let array = Bson::Array(vec![value.clone()]);
+            let raw = RawDocumentBuf::try_from(&doc! { "": array }).unwrap();
+            // The document with an empty array has 12 bytes.
+            let value = bson::RawBson::try_from(value.clone()).unwrap();
+            let size = element_around(0) + encoded_size(value.as_raw_bson_ref());
+            assert_eq!(raw.as_bytes().len(), 12 + size, "{at}: {name}");
+        }
+    }
 }

@@ -317,7 +317,7 @@ fn check(
         return 0;
     }
     with_view(&fixture.store, &fixture.op, &mut |view| {
-        let mut candidates = query.candidates().unwrap();
+        let mut candidates = query.candidates().unwrap().candidates;
         candidates.push(Candidate {
             access: crate::plan::Access::Collection {
                 backward: rng.chance(0.5),

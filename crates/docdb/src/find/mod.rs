@@ -19,6 +19,8 @@ mod matching;
 mod pipeline_law;
 mod prepare;
 mod request;
+#[cfg(test)]
+mod runaway;
 mod settings;
 #[cfg(test)]
 pub(crate) mod tests;

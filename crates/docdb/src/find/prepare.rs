@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocument};
 use query::filter::{Filter, Node};
+use query::meter::Held;
 use query::projection::Projection;
 use query::settings::Settings;
 use query::sort::Sort;
@@ -16,7 +17,7 @@ use super::request::FindRequest;
 use super::settings::{Collated, hint, natural};
 use crate::collection::Collection;
 use crate::exec::{Executor, Order, SpillPlace, Tail};
-use crate::plan::{Access, Candidate, Hint, Request, Space, candidates};
+use crate::plan::{Access, Candidate, Hint, Plans, Request, Space, candidates};
 use crate::txn::{Op, View};
 
 /// A query of one collection, parsed.
@@ -40,6 +41,8 @@ pub(crate) struct Planned {
     pub(crate) candidates: Vec<Candidate>,
     /// The index of the chosen plan.
     pub(crate) chosen: usize,
+    /// The memory of the plans.
+    held: Held,
 }
 
 impl Planned {
@@ -48,6 +51,16 @@ impl Planned {
         self.candidates
             .get(self.chosen)
             .expect("the choice is among the candidates")
+    }
+
+    /// The memory of the chosen plan alone, for its executor.
+    ///
+    /// # Errors
+    /// The budget refuses it.
+    fn into_held(mut self) -> Result<Held> {
+        let bytes = self.candidate().access.bytes();
+        self.held.require("A query plan", bytes)?;
+        Ok(self.held)
     }
 }
 
@@ -210,11 +223,11 @@ impl Query {
     ///
     /// # Errors
     /// Hints that cannot be used.
-    pub(crate) fn candidates(&self) -> Result<Vec<Candidate>> {
+    pub(crate) fn candidates(&self) -> Result<Plans> {
         self.candidates_in(&self.space)
     }
 
-    fn candidates_in(&self, space: &Space) -> Result<Vec<Candidate>> {
+    fn candidates_in(&self, space: &Space) -> Result<Plans> {
         let request = Request {
             filter: &self.purpose.filter,
             sort: self.purpose.sort.as_deref(),
@@ -236,7 +249,10 @@ impl Query {
         collection: &Arc<Collection>,
         view: &mut View<'_>,
     ) -> Result<Planned> {
-        let mut candidates = match self.purpose.sort {
+        let Plans {
+            mut candidates,
+            held,
+        } = match self.purpose.sort {
             None => self.candidates()?,
             // The view may be newer than the space of this query. A space made now includes all
             // that the view sees, in particular the first truncated key.
@@ -249,7 +265,11 @@ impl Query {
             self.without_table_scans(collection, &mut candidates)?;
         }
         let chosen = choose(collection, &candidates, &self.purpose, view)?;
-        let planned = Planned { candidates, chosen };
+        let planned = Planned {
+            candidates,
+            chosen,
+            held,
+        };
         for scan in planned.candidate().access.scans().take(1) {
             if let Some(index) = scan.index.source() {
                 index.usage().note();
@@ -301,7 +321,9 @@ impl Query {
         view: &mut View<'_>,
     ) -> Result<Executor> {
         let planned = self.plan(collection, view)?;
-        build(collection, planned.candidate(), &self.purpose)
+        let mut executor = build(collection, planned.candidate(), &self.purpose)?;
+        executor.hold(planned.into_held()?);
+        Ok(executor)
     }
 }
 

@@ -9,9 +9,9 @@ use crate::store::Store;
 use crate::txn::Op;
 
 impl Store {
-    /// Let `clock` issue the times of oplog entries from now on: each later than the last, and than
-    /// [`Store::oplog_last`] at this time. It must not block. Only the first call has an effect.
-    pub fn set_oplog_clock(&self, clock: Box<dyn Fn() -> Timestamp + Send + Sync>) {
+    /// Let `clock` issue the times of oplog entries from now on. It receives the time of the last
+    /// entry and must return a later one, without blocking. Only the first call has an effect.
+    pub fn set_oplog_clock(&self, clock: Box<dyn Fn(Timestamp) -> Timestamp + Send + Sync>) {
         if let Some(oplog) = self.oplog() {
             oplog.set_clock(clock);
         }
@@ -70,7 +70,7 @@ impl Store {
     ///
     /// # Errors
     /// The operation must end.
-    pub(crate) fn settle_oplog(&self, op: &Op<'_>, time: Timestamp) -> Result<()> {
+    pub fn settle_oplog(&self, op: &Op<'_>, time: Timestamp) -> Result<()> {
         let Some(oplog) = self.oplog() else {
             return Ok(());
         };

@@ -1,6 +1,7 @@
 //! From values to key strings.
 
 use bson::{Bson, RawArray, RawBson, RawBsonRef, RawDocument};
+use query::Error;
 use query::value::encoded;
 
 use super::{Collate, END, directed, kind, null, number, tag};
@@ -38,7 +39,7 @@ impl Encoder {
         value: RawBsonRef<'_>,
         descending: bool,
         collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    ) -> Result<(), Error> {
         let at = self.bytes.len();
         self.component(value, collation)?;
         if descending {
@@ -56,7 +57,7 @@ impl Encoder {
         value: &Bson,
         descending: bool,
         collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    ) -> Result<(), Error> {
         let raw = RawBson::try_from(value.clone())?;
         self.append(raw.as_raw_bson_ref(), descending, collation)
     }
@@ -121,7 +122,7 @@ impl Encoder {
         &mut self,
         value: RawBsonRef<'_>,
         collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    ) -> Result<(), Error> {
         match value {
             RawBsonRef::Int32(v) => {
                 self.tag(tag::TRIVIAL);
@@ -137,11 +138,11 @@ impl Encoder {
             }
             RawBsonRef::String(v) => {
                 self.tag(tag::TRIVIAL);
-                self.string(kind::STRING, v, collation);
+                self.string(kind::STRING, v, collation)?;
             }
             RawBsonRef::Symbol(v) => {
                 self.tag(tag::SYMBOL);
-                self.string(kind::STRING, v, collation);
+                self.string(kind::STRING, v, collation)?;
             }
             RawBsonRef::Document(v) => self.document(v, collation)?,
             RawBsonRef::Array(v) => self.array(v, collation)?,
@@ -174,7 +175,7 @@ impl Encoder {
         &mut self,
         value: RawBsonRef<'_>,
         collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    ) -> Result<(), Error> {
         let out = &mut self.bytes;
         match value {
             RawBsonRef::MinKey => out.push(kind::MIN_KEY),
@@ -209,9 +210,9 @@ impl Encoder {
                 out.extend_from_slice(regex.options.as_str().as_bytes());
                 out.push(0);
             }
-            RawBsonRef::JavaScriptCode(code) => self.string(kind::CODE, code, None),
+            RawBsonRef::JavaScriptCode(code) => self.string(kind::CODE, code, None)?,
             RawBsonRef::JavaScriptCodeWithScope(code) => {
-                self.string(kind::CODE_WITH_SCOPE, code.code, None);
+                self.string(kind::CODE_WITH_SCOPE, code.code, None)?;
                 self.document(code.scope, collation)?;
             }
             RawBsonRef::DbPointer(_) => pointer(out, value),
@@ -220,19 +221,25 @@ impl Encoder {
         Ok(())
     }
 
-    fn string(&mut self, kind: u8, text: &str, collation: Option<&dyn Collate>) {
+    fn string(
+        &mut self,
+        kind: u8,
+        text: &str,
+        collation: Option<&dyn Collate>,
+    ) -> Result<(), Error> {
         self.bytes.push(kind);
         match collation {
             None => escape(&mut self.bytes, text.as_bytes()),
-            Some(collation) => escape(&mut self.bytes, &collation.sort_key(text)),
+            Some(collation) => escape(&mut self.bytes, &collation.sort_key(text)?),
         }
+        Ok(())
     }
 
     fn document(
         &mut self,
         document: &RawDocument,
         collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    ) -> Result<(), Error> {
         self.bytes.push(kind::OBJECT);
         for element in document.iter_elements() {
             let element = element?;
@@ -247,11 +254,7 @@ impl Encoder {
         Ok(())
     }
 
-    fn array(
-        &mut self,
-        array: &RawArray,
-        collation: Option<&dyn Collate>,
-    ) -> Result<(), bson::error::Error> {
+    fn array(&mut self, array: &RawArray, collation: Option<&dyn Collate>) -> Result<(), Error> {
         self.bytes.push(kind::ARRAY);
         for value in array {
             self.component(value?, collation)?;

@@ -57,7 +57,10 @@ pub const AFTER: u8 = 0xFE;
 /// The order of strings other than byte order.
 pub trait Collate: Send + Sync {
     /// Bytes that compare as the strings do.
-    fn sort_key(&self, text: &str) -> Vec<u8>;
+    ///
+    /// # Errors
+    /// The operation must end.
+    fn sort_key(&self, text: &str) -> query::Result<Vec<u8>>;
 }
 
 /// The component of null and of missing.

@@ -12,12 +12,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use bson::{DateTime, RawDocument, RawDocumentBuf, Timestamp};
+use bson::{DateTime, RawDocument, Timestamp};
 use kv::{Engine, Transaction};
 use query::Result;
 use stdx::sync::{Condvar, Mutex, MutexGuard};
 
-use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Session, chain};
+use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Operations, Session, chain};
 use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{Limits, Segments};
@@ -26,7 +26,7 @@ use super::synced::Synced;
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
-use crate::writes::Awaiting;
+use crate::writes::{Awaiting, Streams, Touched};
 
 /// The term of all entries: a set of one member elects that member once.
 const TERM: i64 = 1;
@@ -34,8 +34,8 @@ const TERM: i64 = 1;
 /// The database that the entries of several operations name, as in MongoDB.
 const GROUPS: &str = "admin";
 
-/// Issues times: each is later than those before, and than those of the oplog.
-pub(crate) type Clock = Box<dyn Fn() -> Timestamp + Send + Sync>;
+/// Issues times: each is later than the one before, which it receives.
+pub(crate) type Clock = Box<dyn Fn(Timestamp) -> Timestamp + Send + Sync>;
 
 /// The oplog of a store.
 pub(crate) struct Log {
@@ -52,6 +52,8 @@ pub(crate) struct Log {
     clock: OnceLock<Clock>,
     /// Notified whenever a slot has ended.
     ended: (Mutex<()>, Condvar),
+    /// The waits of change streams.
+    streams: Arc<Streams>,
 }
 
 /// The reserved times of a transaction, with what it puts. It ends after the commit.
@@ -62,6 +64,9 @@ pub(crate) struct Reserved<'l> {
     slot: Option<Slot<'l>>,
     /// Entries and bytes in each segment.
     put: Vec<(Arc<Segment>, u64, u64)>,
+    /// The times of its entries, and what they touch.
+    times: Vec<Timestamp>,
+    touched: Touched,
 }
 
 impl Log {
@@ -84,6 +89,7 @@ impl Log {
             core: super::collection::core(entries, bytes),
             clock: OnceLock::new(),
             ended: (Mutex::new(()), Condvar::new()),
+            streams: Arc::default(),
         })
     }
 
@@ -108,19 +114,23 @@ impl Log {
             let operation = Operation::parse(command)?;
             put.entry(at, |at| Entry::new(at, wall(), operation))?;
         }
-        match pending.operations() {
-            [] => {}
-            [one] if !pending.is_transaction() => {
+        let operations = pending.operations();
+        match operations.get(0) {
+            None => {}
+            Some(one) if operations.len() == 1 && !pending.is_transaction() => {
                 let at = put.next(pending.holder());
                 let operation = Operation::parse(one)?;
                 put.entry(at, |at| {
                     let mut entry = Entry::new(at, wall(), operation);
                     entry.session = pending.session();
-                    entry.statements = pending.statement_of(0).into_iter().collect();
+                    entry.statements = operations.statement_of(0).into_iter().collect();
                     entry
                 })?;
             }
-            several => put.chain(pending, several)?,
+            Some(_) => put.chain(pending, operations)?,
+        }
+        if let Some(reserved) = &mut put.reserved {
+            reserved.touched = pending.touched();
         }
         Ok(put.reserved)
     }
@@ -135,10 +145,10 @@ impl Log {
         &self.synced
     }
 
-    /// A wait for the visible time to move. It begins now: entries that are visible must be read
-    /// after this call.
-    pub(crate) fn awaiting(&self) -> Awaiting {
-        Awaiting::new(&self.core.writes, self.core.writes.last())
+    /// A wait for visible entries of what a change stream follows. It begins now: entries that are
+    /// visible must be read after this call.
+    pub(crate) fn awaiting(&self, followed: &str) -> Awaiting {
+        Awaiting::stream(&self.streams, followed)
     }
 
     /// The shared parts of the collection that shows it.
@@ -219,7 +229,7 @@ impl Log {
     fn tick(&self) -> (Timestamp, Arc<Segment>) {
         let mut segments = self.segments.lock();
         let time = match self.clock.get() {
-            Some(clock) => clock(),
+            Some(clock) => clock(segments.last()),
             None => {
                 let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
                 after(segments.last(), now)
@@ -259,6 +269,10 @@ impl Drop for Reserved<'_> {
             .writes
             .note(segment::number(self.log.visible()));
         self.log.core.writes.wake();
+        // Also after a commit that failed: what it has left behind may be visible.
+        let touched = std::mem::take(&mut self.touched);
+        let visible = || self.log.visible();
+        self.log.streams.ended(&self.times, touched, visible);
     }
 }
 
@@ -291,10 +305,15 @@ impl Put<'_, '_> {
                     log,
                     slot: Some(slot),
                     put: Vec::new(),
+                    times: Vec::new(),
+                    touched: Touched::default(),
                 });
                 ts
             }
         };
+        if let Some(reserved) = &mut self.reserved {
+            reserved.times.push(ts);
+        }
         let segment = chosen.expect("the slots call `tick` once");
         (OpTime { ts, term: TERM }, segment)
     }
@@ -313,13 +332,12 @@ impl Put<'_, '_> {
         Ok(())
     }
 
-    fn chain(&mut self, pending: &Pending, operations: &[RawDocumentBuf]) -> Result<()> {
+    fn chain(&mut self, pending: &Pending, operations: &Operations) -> Result<()> {
         let most = match pending.is_transaction() {
             true => usize::MAX,
             false => GROUP_MAX,
         };
-        let operations = pending.with_statements(operations);
-        let commands = chain(&operations, most)?;
+        let commands = chain(operations, most)?;
         let linked = pending.is_transaction() || 1 < commands.len();
         let mut previous = OpTime::NONE;
         for command in &commands {

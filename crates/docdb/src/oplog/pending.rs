@@ -1,9 +1,9 @@
 //! The changes of an engine transaction that its oplog entries will have, in order.
 
-use bson::raw::cstr;
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 
-use super::entry::Operation;
+use super::entry::{Operation, Operations};
+use crate::writes::Touched;
 
 /// The changes of an engine transaction.
 #[derive(Debug, Default)]
@@ -11,22 +11,54 @@ pub(crate) struct Pending {
     /// Changes of the catalog: an entry each, before those of the documents.
     commands: Vec<RawDocumentBuf>,
     /// Changes of documents: one entry, or a chain of entries.
-    operations: Vec<RawDocumentBuf>,
-    /// The statements of a retryable write: the place of its first operation, and its number.
-    statements: Vec<(usize, i32)>,
+    operations: Operations,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
+    /// What the changes touch, for the waits of change streams.
+    touched: Touched,
 }
 
 impl Pending {
     /// Add a change of a document.
     pub(crate) fn operation(&mut self, operation: &Operation<'_>) {
-        self.operations.push(operation.to_document());
+        self.touch(operation);
+        self.operations.push(operation);
     }
 
     /// Add a change of the catalog.
     pub(crate) fn command(&mut self, operation: &Operation<'_>) {
+        self.touch(operation);
         self.commands.push(operation.to_document());
+    }
+
+    fn touch(&mut self, operation: &Operation<'_>) {
+        match operation {
+            Operation::Insert { place, .. }
+            | Operation::Update { place, .. }
+            | Operation::Delete { place, .. } => self.touched.collection(place.ns),
+            Operation::Command {
+                database, command, ..
+            } => {
+                let first = command.iter().next().and_then(|first| first.ok());
+                match first.map(|(name, value)| (name.as_str(), value)) {
+                    Some(("renameCollection", RawBsonRef::String(from))) => {
+                        self.touched.collection(from);
+                        // It may be in another database.
+                        self.touched
+                            .collection(command.get_str("to").unwrap_or_default());
+                    }
+                    Some((_, RawBsonRef::String(collection))) => {
+                        self.touched.collection(&format!("{database}.{collection}"));
+                    }
+                    _ => self.touched.database(database),
+                }
+            }
+            Operation::Nothing { .. } => {}
+        }
+    }
+
+    pub(super) fn touched(&self) -> Touched {
+        self.touched.clone()
     }
 
     /// Set the session and the transaction number of the write; `transaction` if it is a
@@ -39,17 +71,14 @@ impl Pending {
     /// Give a statement's number to the first operation that belongs to no statement yet, if there
     /// is one.
     pub(crate) fn statement(&mut self, number: i32) {
-        let place = self.statements.last().map_or(0, |(place, _)| place + 1);
-        if place < self.operations.len() {
-            self.statements.push((place, number));
-        }
+        self.operations.statement(number);
     }
 
     pub(super) fn commands(&self) -> &[RawDocumentBuf] {
         &self.commands
     }
 
-    pub(super) fn operations(&self) -> &[RawDocumentBuf] {
+    pub(super) fn operations(&self) -> &Operations {
         &self.operations
     }
 
@@ -60,23 +89,6 @@ impl Pending {
     pub(super) fn session_parts(&self) -> Option<(&RawDocument, i64)> {
         let (id, number) = self.session.as_ref()?;
         Some((id, *number))
-    }
-
-    pub(super) fn statement_of(&self, place: usize) -> Option<i32> {
-        let mut statements = self.statements.iter();
-        let found = statements.find(|(of, _)| *of == place);
-        found.map(|(_, number)| *number)
-    }
-
-    /// The operations with the numbers of their statements, as MongoDB has them in `applyOps`.
-    pub(super) fn with_statements(&self, operations: &[RawDocumentBuf]) -> Vec<RawDocumentBuf> {
-        let mut all = operations.to_vec();
-        for (place, number) in &self.statements {
-            if let Some(operation) = all.get_mut(*place) {
-                operation.append(cstr!("stmtId"), *number);
-            }
-        }
-        all
     }
 
     /// The name of the write in reports of open slots.

@@ -3,10 +3,14 @@
 use std::sync::Arc;
 
 use bson::Bson;
+use query::meter;
 
 use super::index::IndexView;
 use super::interval::Intervals;
 use super::scan::KeyRanges;
+
+/// Estimated bytes of a scan without its bounds and keys, and of what executes it.
+pub(super) const SCAN: usize = 1024;
 
 /// A scan of an index.
 #[derive(Clone)]
@@ -68,7 +72,28 @@ impl Candidate {
     }
 }
 
+impl IndexScan {
+    /// Estimated bytes that it takes.
+    fn bytes(&self) -> usize {
+        let sets = self.sets.iter().flatten();
+        SCAN + sets.map(Intervals::bytes).sum::<usize>() + self.ranges.bytes()
+    }
+}
+
 impl Access {
+    /// Estimated bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Access::Nothing => 0,
+            Access::Id(id) => meter::size(id),
+            Access::Collection { ranges, .. } => {
+                SCAN + ranges.as_ref().map_or(0, |ranges| ranges.bytes())
+            }
+            Access::Index(scan) => scan.bytes(),
+            Access::Or(inputs) | Access::Merge(inputs) => inputs.iter().map(Access::bytes).sum(),
+        }
+    }
+
     /// The scans of indexes in it.
     pub(crate) fn scans(&self) -> Box<dyn Iterator<Item = &IndexScan> + '_> {
         match self {

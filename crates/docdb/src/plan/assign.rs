@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use bson::Bson;
 use query::filter::Test;
+use query::{Result, meter};
 
 use super::bounds::{Bounded, Place, accepts_missing, bounds, is_collated, is_nullish};
+use super::effort::Effort;
 use super::index::{IndexField, IndexView};
 use super::interval::{Interval, Intervals};
-use super::predicate::{Conjunction, Predicate, Scope};
+use super::predicate::{Conjunction, Scope};
 
 /// An index with the sets of its fields.
 #[derive(Clone)]
@@ -32,6 +34,7 @@ pub(crate) struct Assigned {
 struct Offer {
     predicate: usize,
     bounded: Bounded,
+    breadth: usize,
     scope: Option<Scope>,
 }
 
@@ -43,15 +46,20 @@ struct Taken {
 
 /// The sets to which `all` limits the fields of `index`; `None` if the index may lack a matching
 /// document. With `forced`, which a hint sets, a sparse index is used although it may lack some.
+///
+/// # Errors
+/// The operation must end.
 pub(crate) fn assign(
     index: &Arc<IndexView>,
     all: &Conjunction<'_>,
-    same_collation: bool,
-    forced: bool,
-) -> Option<Assigned> {
-    if !index.includes(all, same_collation) {
-        return None;
+    (same_collation, forced): (bool, bool),
+    effort: &mut Effort,
+) -> Result<Option<Assigned>> {
+    if !index.includes(all, same_collation, effort)? {
+        return Ok(None);
     }
+    // Each test is looked at for each field.
+    meter::steps(all.predicates.len().saturating_mul(index.fields.len()))?;
     let present = all.predicates.iter().any(|predicate| {
         let indexed = index
             .fields
@@ -60,7 +68,7 @@ pub(crate) fn assign(
         indexed && !accepts_missing(predicate.test)
     });
     if index.sparse && !present && !forced {
-        return None;
+        return Ok(None);
     }
     let mut used = vec![false; all.predicates.len()];
     let mut taken: Vec<Taken> = Vec::new();
@@ -71,9 +79,9 @@ pub(crate) fn assign(
             same_collation,
             multikey: field.arrays != 0,
         };
-        let offers = offers(field, all, place);
-        let offers = allowed(index, position, offers, &taken);
-        let Some((set, scope)) = choose(field, offers, place, &mut used) else {
+        let offers = offers(field, all, place, effort)?;
+        let offers = allowed(index, position, offers, &taken)?;
+        let Some((set, scope)) = choose((field, place), offers, &mut used, effort)? else {
             sets.push(Intervals::all());
             continue;
         };
@@ -87,37 +95,45 @@ pub(crate) fn assign(
     }
     let everything = used.iter().all(|&used| used) && !all.others && all.ors.is_empty();
     let first = sets.first().is_some_and(|set| !set.is_all());
-    Some(Assigned {
+    Ok(Some(Assigned {
         index: Arc::clone(index),
         exact: everything,
         useful: first || (index.sparse && present) || index.partial.is_some(),
         sets,
-    })
+    }))
 }
 
 /// The bounds from each test of the field's path.
-fn offers(field: &IndexField, all: &Conjunction<'_>, place: Place<'_>) -> Vec<Offer> {
+fn offers(
+    field: &IndexField,
+    all: &Conjunction<'_>,
+    place: Place<'_>,
+    effort: &mut Effort,
+) -> Result<Vec<Offer>> {
+    let mut offers = Vec::new();
     if has_position(field.path.as_str()) {
-        return Vec::new();
+        return Ok(offers);
     }
-    let of_path = |(_, predicate): &(usize, &Predicate<'_>)| predicate.path.is(field.path.as_str());
-    all.predicates
-        .iter()
-        .enumerate()
-        .filter(of_path)
-        .filter_map(|(at, predicate)| {
-            let bounded = if field.hashed {
-                hashed(predicate.test, place)?
-            } else {
-                bounds(predicate.test, place)?
-            };
-            Some(Offer {
+    for (at, predicate) in all.predicates.iter().enumerate() {
+        if !predicate.path.is(field.path.as_str()) {
+            continue;
+        }
+        let bounded = if field.hashed {
+            hashed(predicate.test, place, effort)?
+        } else {
+            bounds(predicate.test, place, effort)?
+        };
+        if let Some(bounded) = bounded {
+            meter::steps(bounded.set.list().len())?;
+            offers.push(Offer {
                 predicate: at,
+                breadth: breadth(&bounded.set),
                 bounded,
                 scope: predicate.scope,
-            })
-        })
-        .collect()
+            });
+        }
+    }
+    Ok(offers)
 }
 
 /// Whether a component of the path is a number, which can be a field name or an array position.
@@ -129,32 +145,39 @@ fn has_position(path: &str) -> bool {
 /// Bounds on a hashed field. Equal hashes prove only that values are equal byte for byte, so
 /// strings that a collation may treat as equal have no bounds. A missing field has the hash of
 /// null.
-fn hashed(test: &Test, place: Place<'_>) -> Option<Bounded> {
+fn hashed(test: &Test, place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
     let values = match test {
         Test::Eq(value) => std::slice::from_ref(value),
         Test::In(list) if list.regexes.is_empty() => list.values.as_slice(),
-        _ => return None,
+        _ => return Ok(None),
     };
-    let mut points = Vec::new();
+    let mut points = Vec::with_capacity(values.len());
     for value in values {
         let collates = place.collator.is_some() || !place.same_collation;
+        effort.hold(2 * meter::size(value))?;
         if matches!(value, Bson::Array(_)) || (collates && is_collated(value)) {
-            return None;
+            return Ok(None);
         }
         points.push(Interval::point(value.clone()));
     }
-    Some(Bounded {
-        set: Intervals::from_list(points, place.collator),
+    Ok(Some(Bounded {
+        set: Intervals::from_list(points, place.collator, effort)?,
         exact: false,
-    })
+    }))
 }
 
 /// The offers that can be combined with those already taken (A1).
-fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Taken]) -> Vec<Offer> {
+fn allowed(
+    index: &IndexView,
+    position: usize,
+    mut offers: Vec<Offer>,
+    taken: &[Taken],
+) -> Result<Vec<Offer>> {
     let Some(field) = index.fields.get(position) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let fits = |offer: &Offer| {
+    meter::steps(offers.len().saturating_mul(taken.len()))?;
+    offers.retain(|offer| {
         taken.iter().all(|other| {
             let Some(before) = index.fields.get(other.field) else {
                 return true;
@@ -162,8 +185,8 @@ fn allowed(index: &IndexView, position: usize, offers: Vec<Offer>, taken: &[Take
             let shared = shared_arrays(before, field);
             shared == 0 || within_scope(shared, offer.scope, other.scope)
         })
-    };
-    offers.into_iter().filter(fits).collect()
+    });
+    Ok(offers)
 }
 
 /// The arrays that the paths of both fields pass through, as bits of path components.
@@ -201,25 +224,31 @@ fn below(count: usize) -> u64 {
 /// The set for a field: the intersection of all offers, or, starting with the narrowest, of those
 /// that must hold for the same element.
 fn choose(
-    field: &IndexField,
+    (field, place): (&IndexField, Place<'_>),
     mut offers: Vec<Offer>,
-    place: Place<'_>,
     used: &mut [bool],
-) -> Option<(Intervals, Option<Scope>)> {
-    offers.sort_by_key(|offer| breadth(&offer.bounded.set));
+    effort: &mut Effort,
+) -> Result<Option<(Intervals, Option<Scope>)>> {
+    offers.sort_by_key(|offer| offer.breadth);
     let mut offers = offers.into_iter();
-    let first = offers.next()?;
+    let Some(first) = offers.next() else {
+        return Ok(None);
+    };
     let scope = first.scope;
     mark(&first, used);
-    let mut set = first.bounded.set;
+    let (mut set, mut bytes) = (first.bounded.set, 0);
     for offer in offers {
         let together = field.arrays == 0 || within_scope(field.arrays, offer.scope, scope);
         if together {
-            set = set.intersect(&offer.bounded.set, place.collator);
+            let before = effort.bytes();
+            set = set.intersect(&offer.bounded.set, place.collator, effort)?;
+            let held = effort.bytes() - before;
+            effort.release(bytes)?;
+            bytes = held;
             mark(&offer, used);
         }
     }
-    Some((set, scope))
+    Ok(Some((set, scope)))
 }
 
 fn mark(offer: &Offer, used: &mut [bool]) {

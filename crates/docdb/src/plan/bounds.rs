@@ -9,8 +9,10 @@ use bson::raw::cstr;
 use bson::spec::BinarySubtype;
 use bson::{Binary, Bson, DateTime, Document, Timestamp, oid::ObjectId};
 use query::collation::Collator;
-use query::filter::Test;
+use query::filter::{In, Test};
+use query::{Result, meter};
 
+use super::effort::Effort;
 use super::interval::{Interval, Intervals};
 
 /// The properties of the index field that a test applies to.
@@ -49,97 +51,124 @@ impl Bounded {
 }
 
 /// The set for `test`; `None` if the index cannot serve it.
-pub(crate) fn bounds(test: &Test, place: Place<'_>) -> Option<Bounded> {
-    match test {
-        Test::Eq(value) => equality(value, place),
-        Test::Ne(value) => negated(&[Test::Eq(value.clone())], place),
-        Test::Gt(value) => range(value, Side::Above, false, place),
-        Test::Gte(value) => range(value, Side::Above, true, place),
-        Test::Lt(value) => range(value, Side::Below, false, place),
-        Test::Lte(value) => range(value, Side::Below, true, place),
-        Test::In(list) => {
-            let mut all = Vec::new();
-            let mut exact = true;
-            for value in &list.values {
-                let one = equality(value, place)?;
-                exact &= one.exact;
-                all.extend(one.set.list().iter().cloned());
-            }
-            for regex in &list.regexes {
-                let one = pattern(regex, place);
-                exact &= one.exact;
-                all.extend(one.set.list().iter().cloned());
-            }
-            Some(Bounded {
-                set: Intervals::from_list(all, place.collator),
-                exact,
-            })
+///
+/// # Errors
+/// The operation must end.
+pub(crate) fn bounds(
+    test: &Test,
+    place: Place<'_>,
+    effort: &mut Effort,
+) -> Result<Option<Bounded>> {
+    Ok(match test {
+        Test::Eq(value) => {
+            effort.hold(2 * meter::size(value))?;
+            equality(value, place, effort)?
         }
+        Test::Ne(value) => {
+            effort.hold(meter::size(value))?;
+            negated(&[Test::Eq(value.clone())], place, effort)?
+        }
+        Test::Gt(value) => range(value, (Side::Above, false), place, effort)?,
+        Test::Gte(value) => range(value, (Side::Above, true), place, effort)?,
+        Test::Lt(value) => range(value, (Side::Below, false), place, effort)?,
+        Test::Lte(value) => range(value, (Side::Below, true), place, effort)?,
+        Test::In(list) => any_of(list, place, effort)?,
         Test::Exists(true) => Some(Bounded::anything()),
         Test::Exists(false) => Some(Bounded::inexact(nullish())),
-        Test::Regex(regex) => Some(pattern(regex, place)),
+        Test::Regex(regex) => Some(pattern(regex, place, effort)?),
         Test::Mod { .. } => Some(Bounded::inexact(numbers(place))),
-        Test::ElemMatchValue(tests) => Some(Bounded::inexact(conjunction(tests, place)?.set)),
-        Test::Not(tests) => negated(tests, place),
+        Test::ElemMatchValue(tests) => {
+            conjunction(tests, place, effort)?.map(|all| Bounded::inexact(all.set))
+        }
+        Test::Not(tests) => negated(tests, place, effort)?,
         _ => Some(Bounded::anything()),
+    })
+}
+
+/// The values of a list, and those that match one of its patterns.
+fn any_of(list: &In, place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
+    let mut all = Vec::with_capacity(list.values.len());
+    let mut exact = true;
+    for value in &list.values {
+        effort.hold(2 * meter::size(value))?;
+        let Some(one) = equality(value, place, effort)? else {
+            return Ok(None);
+        };
+        exact &= one.exact;
+        all.extend(one.set.into_list());
     }
+    for regex in &list.regexes {
+        let one = pattern(regex, place, effort)?;
+        exact &= one.exact;
+        all.extend(one.set.into_list());
+    }
+    Ok(Some(Bounded {
+        set: Intervals::from_list(all, place.collator, effort)?,
+        exact,
+    }))
 }
 
 /// The values that pass all `tests`, which apply to the same value.
-fn conjunction(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
+fn conjunction(tests: &[Test], place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
     let mut all = Bounded::exact(Intervals::all());
     for test in tests {
-        let one = bounds(test, place)?;
-        all.set = all.set.intersect(&one.set, place.collator);
+        let Some(one) = bounds(test, place, effort)? else {
+            return Ok(None);
+        };
+        all.set = all.set.intersect(&one.set, place.collator, effort)?;
         all.exact &= one.exact;
     }
-    Some(all)
+    Ok(Some(all))
 }
 
 /// The values that fail `tests`. A document that fails them has no key in the exact set, so the
 /// complement is complete if the sets are exact. Several tests are complemented only for fields
 /// without arrays, because different elements may pass different tests.
-fn negated(tests: &[Test], place: Place<'_>) -> Option<Bounded> {
+fn negated(tests: &[Test], place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
     if let [Test::Eq(value)] = tests
         && is_nullish(value)
     {
         // A null key may come from an element that is not a document, in which no field is missing.
         if place.multikey {
-            return Some(Bounded::anything());
+            return Ok(Some(Bounded::anything()));
         }
-        let set = Intervals::point(Bson::Null).complement(place.collator);
-        return Some(Bounded::inexact(set));
+        let set = Intervals::point(Bson::Null).complement(place.collator, effort)?;
+        return Ok(Some(Bounded::inexact(set)));
     }
     if place.multikey && 1 < tests.len() {
-        return Some(Bounded::anything());
+        return Ok(Some(Bounded::anything()));
     }
-    let inner = conjunction(tests, place)?;
+    let Some(inner) = conjunction(tests, place, effort)? else {
+        return Ok(None);
+    };
     if !inner.exact {
-        return Some(Bounded::anything());
+        return Ok(Some(Bounded::anything()));
     }
     // The complement contains null, which may stand for a missing field: such a document passes in
     // either case.
-    Some(Bounded {
-        set: inner.set.complement(place.collator),
+    Ok(Some(Bounded {
+        set: inner.set.complement(place.collator, effort)?,
         exact: !place.multikey,
-    })
+    }))
 }
 
-fn equality(value: &Bson, place: Place<'_>) -> Option<Bounded> {
+fn equality(value: &Bson, place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
     if !place.same_collation && is_collated(value) {
-        return None;
+        return Ok(None);
     }
     let found = match value {
         value if is_nullish(value) => Bounded::inexact(nullish()),
         Bson::Array(items) => {
             let element = items.first().cloned().unwrap_or(Bson::Undefined);
-            let list = vec![Interval::point(value.clone()), Interval::point(element)];
-            Bounded::inexact(Intervals::from_list(list, place.collator))
+            let element = Interval::point(element);
+            effort.hold(element.bytes())?;
+            let list = vec![Interval::point(value.clone()), element];
+            Bounded::inexact(Intervals::from_list(list, place.collator, effort)?)
         }
         Bson::RegularExpression(_) => Bounded::inexact(Intervals::point(value.clone())),
         value => Bounded::exact(Intervals::point(value.clone())),
     };
-    Some(found)
+    Ok(Some(found))
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -148,9 +177,16 @@ enum Side {
     Below,
 }
 
-fn range(value: &Bson, side: Side, inclusive: bool, place: Place<'_>) -> Option<Bounded> {
+/// The values on one side of `value`, which they contain if the flag is true.
+fn range(
+    value: &Bson,
+    (side, inclusive): (Side, bool),
+    place: Place<'_>,
+    effort: &mut Effort,
+) -> Result<Option<Bounded>> {
+    effort.hold(2 * meter::size(value))?;
     if !place.same_collation && is_collated(value) {
-        return None;
+        return Ok(None);
     }
     if is_nullish(value) {
         let set = if inclusive {
@@ -158,23 +194,24 @@ fn range(value: &Bson, side: Side, inclusive: bool, place: Place<'_>) -> Option<
         } else {
             Intervals::none()
         };
-        return Some(Bounded::inexact(set));
+        return Ok(Some(Bounded::inexact(set)));
     }
     if is_nan(value) {
-        return Some(Bounded::exact(if inclusive {
+        return Ok(Some(Bounded::exact(if inclusive {
             Intervals::point(value.clone())
         } else {
             Intervals::none()
-        }));
+        })));
     }
     let Some(class) = class_of(value) else {
-        return Some(Bounded::anything());
+        return Ok(Some(Bounded::anything()));
     };
     let interval = match side {
         Side::Above => Interval::new(value.clone(), inclusive, class.high, class.high_inclusive),
         Side::Below => Interval::new(class.low, true, value.clone(), inclusive),
     };
-    Some(Bounded::exact(Intervals::one(interval, place.collator)))
+    let set = Intervals::one(interval, place.collator);
+    Ok(Some(Bounded::exact(set)))
 }
 
 /// The type bracket within which a comparison compares values.
@@ -266,7 +303,7 @@ fn nullish() -> Intervals {
 }
 
 /// Strings that start with the literal prefix of the pattern, and stored regular expressions.
-fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
+fn pattern(regex: &query::regex::Regex, place: Place<'_>, effort: &mut Effort) -> Result<Bounded> {
     let class = strings();
     let mut interval = Interval::new(class.low, true, class.high, false);
     if place.collator.is_none()
@@ -285,10 +322,13 @@ fn pattern(regex: &query::regex::Regex, place: Place<'_>) -> Bounded {
         options: cstr!("").to_owned(),
     });
     let patterns = Interval::new(least, true, next_type, false);
-    Bounded::inexact(Intervals::from_list(
-        vec![interval, patterns],
+    effort.hold(interval.bytes() + patterns.bytes())?;
+    let list = vec![interval, patterns];
+    Ok(Bounded::inexact(Intervals::from_list(
+        list,
         place.collator,
-    ))
+        effort,
+    )?))
 }
 
 /// The smallest string greater than every string with `prefix`; `None` if there is none.

@@ -74,6 +74,12 @@ impl Check {
         Check { fields, true_bytes }
     }
 
+    /// Estimated bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        let ranges = self.fields.iter().flat_map(|field| &field.ranges);
+        ranges.map(ByteRange::bytes).sum()
+    }
+
     /// Judge a key of a scan. `cut` marks a truncated key, which ends in a hash.
     pub(crate) fn judge(&self, key: &[u8], cut: bool, backward: bool) -> Verdict {
         let walk = |key: &[u8], whole: bool| match backward {
@@ -182,6 +188,7 @@ mod tests {
 
     use super::*;
     use crate::key::END;
+    use crate::plan::effort::Effort;
     use crate::plan::interval::{Interval, Intervals};
     use crate::plan::scan::{Coding, compile};
 
@@ -218,7 +225,13 @@ mod tests {
             between(Bson::Int32(0), Bson::Int32(9)),
             between(text("k", 20), text("k", 30)),
         ];
-        let ranges = compile(&sets, &[ASCENDING, ASCENDING], TRUE_BYTES).unwrap();
+        let ranges = compile(
+            &sets,
+            &[ASCENDING, ASCENDING],
+            TRUE_BYTES,
+            &mut Effort::new(),
+        )
+        .unwrap();
         let check = ranges.check.unwrap();
         let begun = [component(&Bson::Int32(5)), component(&text("k", 20))].concat();
         let known = begun.get(..TRUE_BYTES).unwrap();
@@ -248,7 +261,13 @@ mod tests {
             between(Bson::Int32(0), Bson::Int32(9)),
             between(text("k", 20), text("m", 30)),
         ];
-        let ranges = compile(&sets, &[ASCENDING, ASCENDING], TRUE_BYTES).unwrap();
+        let ranges = compile(
+            &sets,
+            &[ASCENDING, ASCENDING],
+            TRUE_BYTES,
+            &mut Effort::new(),
+        )
+        .unwrap();
         let check = ranges.check.unwrap();
         let mut seeks = 0;
         for letter in ["a", "j", "k", "l", "m", "n"] {

@@ -3,34 +3,55 @@
 //! C1: what is made is what was stored: types come from the type bits, and a null, which may stand
 //!     for a missing field, is never made (the caller reads the document then).
 
+use std::collections::BTreeSet;
+
 use bson::{RawBson, RawDocumentBuf};
 use query::filter::Node;
+use query::{Result, meter};
 
 use super::candidates::Request;
 use super::index::{IndexKind, IndexView};
 use super::predicate::Conjunction;
+use crate::limits::INDEX_FIELDS_MAX;
 
-/// Whether the keys of `index` contain every field that the query reads.
-pub(crate) fn covers(index: &IndexView, request: &Request<'_>) -> bool {
+/// The paths that a query reads; `None` if they are not known, or more than an index contains.
+///
+/// # Errors
+/// The operation must end.
+pub(crate) fn reads(request: &Request<'_>) -> Result<Option<BTreeSet<String>>> {
     let Some(needed) = request.needed else {
-        return false;
+        return Ok(None);
     };
+    let sort = request.sort.map(|sort| sort.fields());
+    let sorted = sort.into_iter().flatten().map(|(path, _)| path.as_str());
+    let mut paths = BTreeSet::new();
+    for path in needed.iter().map(String::as_str).chain(sorted) {
+        if !add(path.to_owned(), &mut paths)? {
+            return Ok(None);
+        }
+    }
+    let known = filter_paths(request.filter.root(), &mut paths)?;
+    Ok(known.then_some(paths))
+}
+
+/// Whether the keys of `index` contain the paths that a query reads (see [`reads`]).
+pub(crate) fn covers(
+    index: &IndexView,
+    request: &Request<'_>,
+    reads: Option<&BTreeSet<String>>,
+) -> bool {
     if index.kind == IndexKind::Wildcard || index.collator.is_some() || request.collation.is_some()
     {
         return false;
     }
-    let mut paths: Vec<String> = needed.to_vec();
-    if let Some(sort) = request.sort {
-        paths.extend(
-            sort.fields()
-                .iter()
-                .map(|(path, _)| path.as_str().to_owned()),
-        );
-    }
-    if !filter_paths(request.filter.root(), &mut paths) {
-        return false;
-    }
-    paths.iter().all(|path| holds(index, path)) && !overlapping(index)
+    reads.is_some_and(|paths| paths.iter().all(|path| holds(index, path))) && !overlapping(index)
+}
+
+/// Adds a path; false if there are too many.
+fn add(path: String, paths: &mut BTreeSet<String>) -> Result<bool> {
+    meter::step()?;
+    paths.insert(path);
+    Ok(paths.len() <= INDEX_FIELDS_MAX)
 }
 
 fn holds(index: &IndexView, path: &str) -> bool {
@@ -54,20 +75,23 @@ fn overlapping(index: &IndexView) -> bool {
     })
 }
 
-/// Add the paths that a filter reads; false if it may read other paths.
-fn filter_paths(node: &Node, paths: &mut Vec<String>) -> bool {
+/// Add the paths that a filter reads; false if it may read other paths, or too many.
+fn filter_paths(node: &Node, paths: &mut BTreeSet<String>) -> Result<bool> {
     let all = Conjunction::of(node);
     if all.others {
-        return false;
+        return Ok(false);
     }
-    paths.extend(
-        all.predicates
-            .iter()
-            .map(|predicate| predicate.path.dotted()),
-    );
-    all.ors
-        .iter()
-        .all(|branches| branches.iter().all(|branch| filter_paths(branch, paths)))
+    for predicate in &all.predicates {
+        if !add(predicate.path.dotted(), paths)? {
+            return Ok(false);
+        }
+    }
+    for branch in all.ors.iter().copied().flatten() {
+        if !filter_paths(branch, paths)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Builds documents from keys.

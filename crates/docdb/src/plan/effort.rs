@@ -1,10 +1,17 @@
-//! The work of planning disjunctions.
+//! The work and the memory of planning.
 //!
-//! A branch without an index is planned again with each branch of each other disjunction, so the
-//! number of combinations is a power of the number of disjunctions. It is bounded by a budget, and
-//! all of it is measured, so that an operation ends in time.
+//! E1: everything that the planner looks at is a step of the operation, so that planning ends when
+//!     the operation must.
+//! E2: bounds and keys of plans are reserved in the common budget before they are made, and for as
+//!     long as a plan contains them.
+//!
+//! A branch without an index is planned again with each branch of each other disjunction, and a
+//! disjunction in the filter of a partial index is compared with each branch of each disjunction of
+//! the query: the number of combinations is a power of the number of disjunctions. Budgets bound
+//! it. Without a plan for them the filter is applied to documents.
 
-use query::{Result, meter};
+use query::Result;
+use query::meter::{self, Held};
 
 use super::predicate::Conjunction;
 
@@ -12,21 +19,35 @@ use super::predicate::Conjunction;
 pub(super) const OR_DEPTH: usize = 4;
 
 /// Maximum work for nested disjunctions in the planning of one query, in tests and disjunctions
-/// that are looked at. Without a plan for them the filter is applied to documents.
+/// that are looked at.
 const NESTED: usize = 100_000;
 
-/// The work that is left for nested disjunctions.
-pub(super) struct Effort {
-    left: usize,
+/// Maximum work for comparing disjunctions in the filters of partial indexes with those of the
+/// query, in tests and disjunctions that are looked at.
+const IMPLIED: usize = 100_000;
+
+/// Bytes of plans after which no more of them are made: the bounds of the largest filter, each of
+/// its values in one index.
+const PLANS_BYTES: usize = 512 << 20;
+
+/// The work that is left, and the memory that plans take.
+pub(crate) struct Effort {
+    nested: usize,
+    implied: usize,
+    held: Held,
 }
 
 impl Effort {
-    pub(super) fn new() -> Effort {
-        Effort { left: NESTED }
+    pub(crate) fn new() -> Effort {
+        Effort {
+            nested: NESTED,
+            implied: IMPLIED,
+            held: Held::new(),
+        }
     }
 
     /// Plan one conjunction; `depth` is [`OR_DEPTH`] for one that is not nested. False if no work
-    /// is left for it.
+    /// or no memory is left for it.
     ///
     /// # Errors
     /// The operation must end.
@@ -34,47 +55,78 @@ impl Effort {
         let work = 1 + all.predicates.len() + all.ors.len();
         meter::steps(work)?;
         if depth == OR_DEPTH {
-            return Ok(true);
+            return Ok(!self.is_full());
         }
-        self.left = self.left.saturating_sub(work);
+        self.nested = self.nested.saturating_sub(work);
         Ok(!self.is_spent())
     }
 
-    /// Whether no work is left for nested disjunctions.
+    /// Whether no work or no memory is left for nested disjunctions.
     pub(super) fn is_spent(&self) -> bool {
-        self.left == 0
+        self.nested == 0 || self.is_full()
+    }
+
+    /// Compare the filter of a partial index with a branch of a disjunction in `all`. False if no
+    /// work is left for it.
+    ///
+    /// # Errors
+    /// The operation must end.
+    pub(super) fn imply(&mut self, all: &Conjunction<'_>) -> Result<bool> {
+        let work = 1 + all.predicates.len() + all.ors.len();
+        meter::steps(work)?;
+        self.implied = self.implied.saturating_sub(work);
+        Ok(self.implied != 0)
+    }
+
+    /// Reserve bytes that a plan is about to take.
+    ///
+    /// # Errors
+    /// The operation must end; the budget refuses them.
+    pub(super) fn hold(&mut self, bytes: usize) -> Result<()> {
+        meter::read(bytes)?;
+        self.set(self.held.bytes().saturating_add(bytes))
+    }
+
+    /// The bytes reserved.
+    pub(super) fn bytes(&self) -> usize {
+        self.held.bytes()
+    }
+
+    /// Release bytes.
+    pub(super) fn release(&mut self, bytes: usize) -> Result<()> {
+        self.set(self.held.bytes().saturating_sub(bytes))
+    }
+
+    /// Set the bytes reserved, when parts of plans were dropped.
+    ///
+    /// # Errors
+    /// The budget refuses them.
+    pub(super) fn set(&mut self, bytes: usize) -> Result<()> {
+        self.held.require("The planning of a query", bytes)
+    }
+
+    /// Whether no more plans are made, for their memory.
+    pub(super) fn is_full(&self) -> bool {
+        PLANS_BYTES < self.held.bytes()
+    }
+
+    /// The reservation, for the owner of the plans.
+    pub(super) fn into_held(self) -> Held {
+        self.held
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use bson::{Document, RawDocumentBuf, doc};
+    use query::Code;
     use query::filter::Filter;
-    use query::meter::{Meter, Watch};
     use query::settings::Settings;
-    use query::{Code, Error};
-    use stdx::sync::atomic::{AtomicUsize, Ordering};
 
     use super::super::candidates::{Request, candidates};
     use super::super::space::Space;
     use super::*;
-
-    /// Counts looks, and ends the operation at one of them.
-    struct Looks {
-        count: AtomicUsize,
-        last: usize,
-    }
-
-    impl Watch for Looks {
-        fn check(&self) -> Result<()> {
-            match self.count.fetch_add(1, Ordering::Relaxed) + 1 {
-                count if count < self.last => Ok(()),
-                _ => Err(Error::new(Code::INTERRUPTED, "it must end")),
-            }
-        }
-    }
+    use crate::looks;
 
     /// Plans `count` disjunctions of `width` branches without any index; the outcome and the
     /// number of looks.
@@ -103,15 +155,9 @@ mod tests {
             id_collation: None,
             collator: None,
         };
-        let looks = Arc::new(Looks {
-            count: AtomicUsize::new(0),
-            last,
-        });
-        let watch: Arc<dyn Watch> = looks.clone();
-        let meter = Meter::default().with_watch(watch).enter();
-        let found = candidates(&request, &space).map(|found| found.len());
-        drop(meter);
-        (found, looks.count.load(Ordering::Relaxed))
+        looks::counted(last, || {
+            candidates(&request, &space).map(|found| found.candidates.len())
+        })
     }
 
     #[test]

@@ -9,6 +9,7 @@ use query::path::Path;
 use query::settings::Settings;
 use query::{Error, Result};
 
+use super::effort::Effort;
 use super::implies::implies;
 use super::predicate::Conjunction;
 use super::scan::Coding;
@@ -86,11 +87,20 @@ pub(crate) struct IndexView {
 impl IndexView {
     /// Whether every document that matches `all` is in the index, as far as the filter of a partial
     /// index decides it.
-    pub(crate) fn includes(&self, all: &Conjunction<'_>, same_collation: bool) -> bool {
-        let collator = self.collator.as_deref();
-        self.partial
-            .as_ref()
-            .is_none_or(|partial| implies(all, partial.root(), collator, same_collation))
+    ///
+    /// # Errors
+    /// The operation must end.
+    pub(crate) fn includes(
+        &self,
+        all: &Conjunction<'_>,
+        same_collation: bool,
+        effort: &mut Effort,
+    ) -> Result<bool> {
+        let place = (self.collator.as_deref(), same_collation);
+        match &self.partial {
+            Some(partial) => implies(all, partial.root(), place, effort),
+            None => Ok(true),
+        }
     }
 
     /// The view of `index`, at `position` among its collection's.

@@ -5,11 +5,14 @@
 //! set was made with), do not overlap and are not empty.
 
 use std::cmp::Ordering;
-use std::fmt;
+use std::{fmt, mem};
 
 use bson::Bson;
 use query::collation::Collator;
 use query::value::compare_with;
+use query::{Result, meter};
+
+use super::effort::Effort;
 
 /// An interval of values.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +56,11 @@ impl Interval {
     /// Whether it contains exactly one value.
     pub(crate) fn is_point(&self) -> bool {
         self.low_inclusive && self.high_inclusive && self.low == self.high
+    }
+
+    /// Estimated bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        meter::size(&self.low) + meter::size(&self.high)
     }
 
     /// The interval with its edges swapped, as `explain` shows it for descending fields.
@@ -146,30 +154,45 @@ impl Intervals {
     }
 
     /// The union of intervals, which may overlap and be in any order.
-    pub(crate) fn from_list(list: Vec<Interval>, collator: Option<&Collator>) -> Intervals {
-        let mut list: Vec<Interval> = list
-            .into_iter()
-            .filter(|interval| !interval.is_empty(collator))
-            .collect();
-        list.sort_by(|a, b| low_order(a, b, collator));
-        let mut merged: Vec<Interval> = Vec::with_capacity(list.len());
-        for next in list {
-            match merged.last_mut() {
-                Some(last) if touches(last, &next, collator) => {
-                    if high_order(last, &next, collator) == Ordering::Less {
-                        last.high = next.high;
-                        last.high_inclusive = next.high_inclusive;
-                    }
-                }
-                _ => merged.push(next),
-            }
+    ///
+    /// # Errors
+    /// The operation must end.
+    pub(crate) fn from_list(
+        mut list: Vec<Interval>,
+        collator: Option<&Collator>,
+        effort: &mut Effort,
+    ) -> Result<Intervals> {
+        let mut outcome = Ok(());
+        list.retain(|interval| may_continue(&mut outcome) && !interval.is_empty(collator));
+        outcome?;
+        if !is_sorted(&list, collator)? {
+            // The sort moves the intervals to lists that grow.
+            let moved = 2 * list.len() * size_of::<Interval>();
+            effort.hold(moved)?;
+            list = meter::sort_by(list, |a, b| low_order(a, b, collator))?;
+            effort.release(moved)?;
         }
-        Intervals { list: merged }
+        let mut outcome = Ok(());
+        list.dedup_by(|next, last| {
+            let joins = may_continue(&mut outcome) && touches(last, next, collator);
+            if joins && high_order(last, next, collator) == Ordering::Less {
+                mem::swap(&mut last.high, &mut next.high);
+                last.high_inclusive = next.high_inclusive;
+            }
+            joins
+        });
+        outcome?;
+        Ok(Intervals { list })
     }
 
     /// The intervals, ascending.
     pub(crate) fn list(&self) -> &[Interval] {
         &self.list
+    }
+
+    /// The intervals, ascending, without the set.
+    pub(crate) fn into_list(self) -> Vec<Interval> {
+        self.list
     }
 
     /// Whether the set is empty.
@@ -197,11 +220,20 @@ impl Intervals {
     }
 
     /// The intersection of two sets.
-    pub(crate) fn intersect(&self, other: &Intervals, collator: Option<&Collator>) -> Intervals {
+    ///
+    /// # Errors
+    /// As [`Intervals::from_list`].
+    pub(crate) fn intersect(
+        &self,
+        other: &Intervals,
+        collator: Option<&Collator>,
+        effort: &mut Effort,
+    ) -> Result<Intervals> {
         let mut list = Vec::new();
         let mut left = self.list.iter().peekable();
         let mut right = other.list.iter().peekable();
         while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+            meter::step()?;
             let low = if low_order(a, b, collator) == Ordering::Less {
                 b
             } else {
@@ -216,6 +248,7 @@ impl Intervals {
                 high.high_inclusive,
             );
             if !both.is_empty(collator) {
+                effort.hold(both.bytes())?;
                 list.push(both);
             }
             if a_ends_first {
@@ -224,12 +257,19 @@ impl Intervals {
                 right.next();
             }
         }
-        Intervals { list }
+        Ok(Intervals { list })
     }
 
     /// The values that are not in the set.
-    pub(crate) fn complement(&self, collator: Option<&Collator>) -> Intervals {
-        let mut list = Vec::new();
+    ///
+    /// # Errors
+    /// As [`Intervals::from_list`].
+    pub(crate) fn complement(
+        &self,
+        collator: Option<&Collator>,
+        effort: &mut Effort,
+    ) -> Result<Intervals> {
+        let mut list = Vec::with_capacity(self.list.len() + 1);
         let (mut low, mut inclusive) = (Bson::MinKey, true);
         for interval in &self.list {
             let gap = Interval::new(
@@ -239,6 +279,7 @@ impl Intervals {
                 !interval.low_inclusive,
             );
             if !gap.is_empty(collator) {
+                effort.hold(gap.bytes())?;
                 list.push(gap);
             }
             low = interval.high.clone();
@@ -248,7 +289,12 @@ impl Intervals {
         if !rest.is_empty(collator) {
             list.push(rest);
         }
-        Intervals { list }
+        Ok(Intervals { list })
+    }
+
+    /// Estimated bytes that the set takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.iter().map(Interval::bytes).sum()
     }
 
     /// Whether the set contains `value`.
@@ -261,6 +307,25 @@ impl Intervals {
                 && (high == Ordering::Less || (high == Ordering::Equal && interval.high_inclusive))
         })
     }
+}
+
+/// Counts a step of a walk that cannot fail; false once the operation must end.
+fn may_continue(outcome: &mut Result<()>) -> bool {
+    if outcome.is_ok() {
+        *outcome = meter::step();
+    }
+    outcome.is_ok()
+}
+
+/// Whether the intervals ascend by their lower edges.
+fn is_sorted(list: &[Interval], collator: Option<&Collator>) -> Result<bool> {
+    for (before, next) in list.iter().zip(list.iter().skip(1)) {
+        meter::step()?;
+        if low_order(before, next, collator) == Ordering::Greater {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Compare two intervals by their lower edges.
@@ -292,7 +357,7 @@ mod tests {
             .iter()
             .map(|&(low, li, high, hi)| Interval::new(low.into(), li, high.into(), hi))
             .collect();
-        Intervals::from_list(list, None)
+        Intervals::from_list(list, None, &mut Effort::new()).unwrap()
     }
 
     #[test]
@@ -321,10 +386,10 @@ mod tests {
                 numbers(&list)
             };
             let (a, b) = (draw(&mut rng), draw(&mut rng));
-            let both = a.intersect(&b, None);
+            let both = a.intersect(&b, None, &mut Effort::new()).unwrap();
             let list = a.list.iter().chain(&b.list).cloned().collect();
-            let either = Intervals::from_list(list, None);
-            let outside = a.complement(None);
+            let either = Intervals::from_list(list, None, &mut Effort::new()).unwrap();
+            let outside = a.complement(None, &mut Effort::new()).unwrap();
             for set in [&both, &either, &outside] {
                 for pair in set.list().windows(2) {
                     let [one, next] = pair else {

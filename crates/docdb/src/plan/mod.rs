@@ -8,9 +8,11 @@
 mod access;
 mod assign;
 mod bounds;
+mod branches;
 mod candidates;
 mod check;
 mod cover;
+mod edges;
 mod effort;
 mod implies;
 mod index;
@@ -24,10 +26,10 @@ mod times;
 mod wildcard;
 
 pub(crate) use access::{Access, Candidate, IndexScan};
-pub(crate) use candidates::{Hint, Request, candidates};
+pub(crate) use candidates::{Hint, Plans, Request, candidates};
 pub(crate) use check::{Verdict, leads_on};
 pub(crate) use cover::Cover;
-pub(crate) use interval::Intervals;
+pub(crate) use interval::{Interval, Intervals};
 pub(crate) use keys::Keys;
 pub(crate) use scan::{ByteRange, KeyRanges};
 pub(crate) use space::{Definition, PlanCache, Space};

@@ -4,7 +4,9 @@
 //!     order of hashes.
 
 use query::sort::{Direction, Sort};
+use query::{Result, meter};
 
+use super::effort::Effort;
 use super::index::{IndexField, IndexView};
 use super::interval::Intervals;
 
@@ -29,21 +31,27 @@ pub(crate) enum Order {
 }
 
 /// How the keys of `index` in `sets` provide the order of `sort`; `None` if they cannot.
+///
+/// # Errors
+/// The operation must end.
 pub(crate) fn order(
     index: &IndexView,
     sets: &[Intervals],
-    sort: &Sort,
-    same_collation: bool,
-) -> Option<Order> {
+    (sort, same_collation): (&Sort, bool),
+    effort: &mut Effort,
+) -> Result<Option<Order>> {
     if !same_collation || index.cut {
-        return None;
+        return Ok(None);
     }
+    meter::steps(sets.iter().map(|set| set.list().len()).sum())?;
     if let Some(backward) = direct(index, sets, sort, &|set| set.only_point().is_some()) {
-        return Some(Order::Scan { backward });
+        return Ok(Some(Order::Scan { backward }));
     }
-    let backward = direct(index, sets, sort, &Intervals::is_points)?;
-    let parts = parts(sets)?;
-    Some(Order::Merge { backward, parts })
+    let Some(backward) = direct(index, sets, sort, &Intervals::is_points) else {
+        return Ok(None);
+    };
+    let parts = parts(sets, effort)?;
+    Ok(parts.map(|parts| Order::Merge { backward, parts }))
 }
 
 /// The direction in which to scan so that the fields follow `sort`; fields that `constant` accepts
@@ -85,12 +93,18 @@ fn sortable(field: &IndexField, set: &Intervals, sort: &Sort) -> bool {
     !field.hashed && (field.arrays == 0 || (set.is_all() && sort.fields().len() == 1))
 }
 
-/// All combinations of the points of the leading sets.
-fn parts(sets: &[Intervals]) -> Option<Vec<Vec<Intervals>>> {
+/// All combinations of the points of the leading sets; `None` if there are too many, or if they
+/// would take too much memory.
+fn parts(sets: &[Intervals], effort: &mut Effort) -> Result<Option<Vec<Vec<Intervals>>>> {
     let mut parts: Vec<Vec<Intervals>> = vec![Vec::new()];
     let mut leading = true;
+    let mut bytes = 0;
     for set in sets {
         leading &= set.is_points();
+        let count = if leading { set.list().len() } else { 1 };
+        if MERGE_MAX < parts.len().saturating_mul(count) {
+            return Ok(None);
+        }
         let choices: Vec<Intervals> = if leading {
             set.list()
                 .iter()
@@ -99,19 +113,20 @@ fn parts(sets: &[Intervals]) -> Option<Vec<Vec<Intervals>>> {
         } else {
             vec![set.clone()]
         };
-        if MERGE_MAX < parts.len().saturating_mul(choices.len()) {
-            return None;
+        let before = effort.bytes();
+        let mut longer = Vec::with_capacity(parts.len() * choices.len());
+        for part in &parts {
+            for choice in &choices {
+                effort.hold(part.iter().chain([choice]).map(Intervals::bytes).sum())?;
+                if effort.is_full() {
+                    return Ok(None);
+                }
+                longer.push(part.iter().chain([choice]).cloned().collect());
+            }
         }
-        parts = parts
-            .iter()
-            .flat_map(|part| {
-                choices.iter().map(|choice| {
-                    let mut longer = part.clone();
-                    longer.push(choice.clone());
-                    longer
-                })
-            })
-            .collect();
+        let held = effort.bytes() - before;
+        effort.release(bytes)?;
+        (parts, bytes) = (longer, held);
     }
-    Some(parts)
+    Ok(Some(parts))
 }

@@ -87,6 +87,16 @@ impl<'f> Conjunction<'f> {
         all
     }
 
+    /// Whether it has no condition at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.predicates.is_empty() && self.ors.is_empty() && !self.others && !self.never
+    }
+
+    /// Estimated bytes of its lists.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(self.predicates.as_slice()) + size_of_val(self.ors.as_slice())
+    }
+
     fn add(&mut self, node: &'f Node) {
         self.add_within(node, [None, None], None);
     }

@@ -8,15 +8,19 @@
 use std::mem;
 
 use bson::{Bson, RawBson};
-use query::{Code, Error, Result};
+use query::{Code, Error, Result, meter};
 
 use super::check::{Check, FieldRanges};
+use super::effort::Effort;
 use super::interval::{Interval, Intervals};
 use crate::index::append_hash;
 use crate::key::{AFTER, BEFORE, Collate, Encoder};
 
 /// Maximum number of ranges of a scan; beyond that the check skips from key to key.
 const RANGES_MAX: usize = 2000;
+
+/// Bytes that the allocator adds to each key.
+const BUFFER: usize = 16;
 
 /// How one field of an index is encoded.
 #[derive(Clone, Copy)]
@@ -43,6 +47,11 @@ impl ByteRange {
     pub(crate) fn holds(&self, key: &[u8]) -> bool {
         self.start.as_slice() <= key && key < self.end.as_slice()
     }
+
+    /// Estimated bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes_of(self.start.len() + self.end.len())
+    }
 }
 
 /// The keys of an index to read.
@@ -59,6 +68,20 @@ pub(crate) struct KeyRanges {
     pub(crate) edges: Option<ByteRange>,
 }
 
+impl KeyRanges {
+    /// Estimated bytes that they take.
+    pub(crate) fn bytes(&self) -> usize {
+        let ranges = self.ranges.iter().chain(&self.edges);
+        let check = self.check.as_ref().map_or(0, Check::bytes);
+        ranges.map(ByteRange::bytes).sum::<usize>() + check
+    }
+}
+
+/// Estimated bytes of a range whose keys have `length` bytes together.
+fn bytes_of(length: usize) -> usize {
+    size_of::<ByteRange>() + 2 * BUFFER + length
+}
+
 /// The ranges of keys whose leading components are in `sets`. Truncated keys keep `true_bytes`
 /// bytes of their values.
 ///
@@ -68,15 +91,16 @@ pub(crate) fn compile(
     sets: &[Intervals],
     coding: &[Coding<'_>],
     true_bytes: usize,
+    effort: &mut Effort,
 ) -> Result<KeyRanges> {
-    let mut ranges = exact_ranges(sets, coding, true_bytes)?;
+    let mut ranges = exact_ranges(sets, coding, true_bytes, effort)?;
     for range in &mut ranges.ranges {
         let start = cut_start(&mut range.start, true_bytes);
         let end = cut_end(&mut range.end, true_bytes);
         ranges.cut |= start || end;
     }
     if ranges.cut {
-        ranges.ranges = union(mem::take(&mut ranges.ranges));
+        ranges.ranges = union(mem::take(&mut ranges.ranges), effort)?;
     }
     Ok(ranges)
 }
@@ -106,26 +130,34 @@ pub(super) fn cut_end(bytes: &mut Vec<u8>, true_bytes: usize) -> bool {
     true
 }
 
-fn exact_ranges(sets: &[Intervals], coding: &[Coding<'_>], true_bytes: usize) -> Result<KeyRanges> {
+fn exact_ranges(
+    sets: &[Intervals],
+    coding: &[Coding<'_>],
+    true_bytes: usize,
+    effort: &mut Effort,
+) -> Result<KeyRanges> {
     let last = sets.iter().rposition(|set| !set.is_all());
     let used = last.map_or(0, |last| last + 1);
     let mut fields = Vec::with_capacity(used);
     for (set, coding) in sets.iter().zip(coding).take(used) {
-        fields.push(encode_set(set, *coding)?);
+        fields.push(encode_set(set, *coding, effort)?);
     }
     if fields.iter().any(|field| field.ranges.is_empty()) {
         return Ok(KeyRanges::default());
     }
-    let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+    let mut prefixes = Prefixes {
+        list: vec![Vec::new()],
+        // Bytes behind this are cut off, and the length shows that.
+        longest: true_bytes.saturating_add(1),
+    };
     for (position, (field, set)) in fields.iter().zip(sets).enumerate() {
-        if RANGES_MAX < prefixes.len().saturating_mul(field.ranges.len()) {
-            let ranges = prefixes.into_iter().map(continued).collect();
-            return Ok(with_check(ranges, fields, true_bytes));
+        if RANGES_MAX < prefixes.list.len().saturating_mul(field.ranges.len()) {
+            return Ok(with_check(prefixes.continued(), fields, true_bytes));
         }
         if set.is_points() {
-            prefixes = points(&prefixes, field);
+            prefixes = prefixes.points(field, effort)?;
         } else {
-            let ranges = spread(&prefixes, field);
+            let ranges = prefixes.spread(field, effort)?;
             return Ok(if position + 1 == used {
                 without_check(ranges)
             } else {
@@ -133,7 +165,7 @@ fn exact_ranges(sets: &[Intervals], coding: &[Coding<'_>], true_bytes: usize) ->
             });
         }
     }
-    Ok(without_check(prefixes.into_iter().map(continued).collect()))
+    Ok(without_check(prefixes.continued()))
 }
 
 fn without_check(ranges: Vec<ByteRange>) -> KeyRanges {
@@ -154,64 +186,82 @@ fn with_check(ranges: Vec<ByteRange>, fields: Vec<FieldRanges>, true_bytes: usiz
     }
 }
 
-/// The range of keys that start with `prefix`.
-fn continued(prefix: Vec<u8>) -> ByteRange {
-    let (mut start, mut end) = (prefix.clone(), prefix);
-    if start.is_empty() {
-        end.push(0xFF);
-    } else {
-        start.push(BEFORE);
-        end.push(AFTER);
-    }
-    ByteRange { start, end }
+/// The leading components of keys, cut after the bytes that count.
+struct Prefixes {
+    list: Vec<Vec<u8>>,
+    longest: usize,
 }
 
-fn points(prefixes: &[Vec<u8>], field: &FieldRanges) -> Vec<Vec<u8>> {
-    let mut longer = Vec::with_capacity(prefixes.len() * field.ranges.len());
-    for prefix in prefixes {
-        for range in &field.ranges {
-            // The range of a point begins with `BEFORE` behind its component.
-            let (_, component) = range.start.split_last().expect("a range has an edge");
-            longer.push([prefix.as_slice(), component].concat());
+impl Prefixes {
+    /// The ranges of keys that start with the prefixes.
+    fn continued(self) -> Vec<ByteRange> {
+        let range = |prefix: Vec<u8>| {
+            let (mut start, mut end) = (prefix.clone(), prefix);
+            if start.is_empty() {
+                end.push(0xFF);
+            } else {
+                start.push(BEFORE);
+                end.push(AFTER);
+            }
+            ByteRange { start, end }
+        };
+        self.list.into_iter().map(range).collect()
+    }
+
+    /// The prefixes, each with each value of the next field.
+    fn points(self, field: &FieldRanges, effort: &mut Effort) -> Result<Prefixes> {
+        let mut list = Vec::with_capacity(self.list.len() * field.ranges.len());
+        for prefix in &self.list {
+            for range in &field.ranges {
+                // The range of a point begins with `BEFORE` behind its component.
+                let (_, component) = range.start.split_last().expect("a range has an edge");
+                let longer = self.longer(prefix, component);
+                // The range that it becomes has it twice.
+                effort.hold(bytes_of(2 * longer.len()))?;
+                list.push(longer);
+            }
         }
+        Ok(Prefixes { list, ..self })
     }
-    longer
-}
 
-fn spread(prefixes: &[Vec<u8>], field: &FieldRanges) -> Vec<ByteRange> {
-    let mut ranges = Vec::with_capacity(prefixes.len() * field.ranges.len());
-    for prefix in prefixes {
-        for range in &field.ranges {
-            ranges.push(ByteRange {
-                start: [prefix.as_slice(), &range.start].concat(),
-                end: [prefix.as_slice(), &range.end].concat(),
-            });
+    /// The ranges of the next field behind each of the prefixes.
+    fn spread(self, field: &FieldRanges, effort: &mut Effort) -> Result<Vec<ByteRange>> {
+        let mut ranges = Vec::with_capacity(self.list.len() * field.ranges.len());
+        for prefix in &self.list {
+            for range in &field.ranges {
+                let range = ByteRange {
+                    start: self.longer(prefix, &range.start),
+                    end: self.longer(prefix, &range.end),
+                };
+                effort.hold(range.bytes())?;
+                ranges.push(range);
+            }
         }
+        Ok(ranges)
     }
-    ranges
+
+    fn longer(&self, prefix: &[u8], part: &[u8]) -> Vec<u8> {
+        let room = self.longest.saturating_sub(prefix.len());
+        [prefix, part.get(..room).unwrap_or(part)].concat()
+    }
 }
 
-/// The union of the ranges of several scans of one index, if none of them needs a check.
-pub(crate) fn merge(scans: &[KeyRanges]) -> Option<KeyRanges> {
-    if scans
-        .iter()
-        .any(|scan| scan.check.is_some() || scan.edges.is_some())
-    {
-        return None;
-    }
-    let all = scans
-        .iter()
-        .flat_map(|scan| scan.ranges.iter().cloned())
-        .collect();
-    let mut merged = without_check(union(all));
-    merged.cut = scans.iter().any(|scan| scan.cut);
-    Some(merged)
+/// The union of the ranges of several scans of one index, none of which may have a check or edges.
+///
+/// # Errors
+/// The operation must end.
+pub(crate) fn merge(scans: Vec<KeyRanges>, effort: &mut Effort) -> Result<KeyRanges> {
+    let cut = scans.iter().any(|scan| scan.cut);
+    let all = scans.into_iter().flat_map(|scan| scan.ranges).collect();
+    let mut merged = without_check(union(all, effort)?);
+    merged.cut = cut;
+    Ok(merged)
 }
 
-fn union(mut all: Vec<ByteRange>) -> Vec<ByteRange> {
-    all.sort();
+fn union(all: Vec<ByteRange>, effort: &mut Effort) -> Result<Vec<ByteRange>> {
     let mut ranges: Vec<ByteRange> = Vec::with_capacity(all.len());
-    for next in all {
+    for next in sorted(all, effort)? {
+        meter::step()?;
         match ranges.last_mut() {
             Some(last) if next.start <= last.end => {
                 if last.end < next.end {
@@ -221,11 +271,20 @@ fn union(mut all: Vec<ByteRange>) -> Vec<ByteRange> {
             _ => ranges.push(next),
         }
     }
-    ranges
+    Ok(ranges)
+}
+
+fn sorted(ranges: Vec<ByteRange>, effort: &mut Effort) -> Result<Vec<ByteRange>> {
+    // The sort moves the ranges to lists that grow.
+    let moved = 2 * ranges.len() * size_of::<ByteRange>();
+    effort.hold(moved)?;
+    let ranges = meter::sort_by(ranges, Ord::cmp)?;
+    effort.release(moved)?;
+    Ok(ranges)
 }
 
 /// A set as ranges of the part of a key that starts at this component.
-fn encode_set(set: &Intervals, coding: Coding<'_>) -> Result<FieldRanges> {
+fn encode_set(set: &Intervals, coding: Coding<'_>, effort: &mut Effort) -> Result<FieldRanges> {
     if coding.hashed && set.is_all() {
         // Hashes do not keep the order of values: any key may match.
         let (start, end) = (vec![BEFORE], vec![AFTER]);
@@ -236,10 +295,12 @@ fn encode_set(set: &Intervals, coding: Coding<'_>) -> Result<FieldRanges> {
     }
     let mut ranges = Vec::with_capacity(set.list().len());
     for interval in set.list() {
-        ranges.push(encode_interval(interval, coding)?);
+        let range = encode_interval(interval, coding)?;
+        effort.hold(range.bytes())?;
+        ranges.push(range);
     }
     if coding.hashed {
-        ranges.sort();
+        ranges = sorted(ranges, effort)?;
         ranges.dedup();
     } else if coding.descending {
         ranges.reverse();
@@ -275,7 +336,11 @@ pub(crate) fn encode(value: &Bson, coding: Coding<'_>) -> Result<Vec<u8>> {
     }
     encoder
         .append_bson(value, coding.descending, coding.collation)
-        .map_err(|error| Error::new(Code::BAD_VALUE, error.to_string()))?;
+        .map_err(|error| match error.code {
+            Code::INVALID_BSON => Error::new(Code::BAD_VALUE, error.message),
+            // The operation must end.
+            _ => error,
+        })?;
     Ok(encoder.into_bytes())
 }
 
@@ -310,7 +375,7 @@ mod tests {
         if rng.chance(0.1) {
             list = vec![Interval::new(Bson::MinKey, true, Bson::MaxKey, true)];
         }
-        Intervals::from_list(list, None)
+        Intervals::from_list(list, None, &mut Effort::new()).unwrap()
     }
 
     fn key(values: [i32; 2], descending: [bool; 2]) -> Vec<u8> {
@@ -336,7 +401,7 @@ mod tests {
                 hashed: false,
                 collation: None,
             });
-            let compiled = compile(&sets, &coding, usize::MAX).unwrap();
+            let compiled = compile(&sets, &coding, usize::MAX, &mut Effort::new()).unwrap();
             for pair in compiled.ranges.windows(2) {
                 let [one, next] = pair else {
                     unreachable!("a window of two")
@@ -358,5 +423,19 @@ mod tests {
             }
         }
         assert!(100 < without_check, "{without_check}");
+    }
+
+    #[test]
+    fn a_bound_that_may_not_be_made_tells_why() {
+        let spec = bson::doc! { "locale": "en" };
+        let collator = crate::collate::collator(&spec).unwrap().unwrap();
+        let coding = Coding {
+            descending: false,
+            hashed: false,
+            collation: Some(&*collator),
+        };
+        let _meter = query::meter::Meter::default().with_limit(100).enter();
+        let error = encode(&Bson::String("x".repeat(1000)), coding).unwrap_err();
+        assert_eq!(error.code, Code::EXCEEDED_MEMORY_LIMIT);
     }
 }

@@ -5,48 +5,52 @@ use std::sync::Arc;
 
 use bson::Bson;
 use query::filter::Test;
+use query::{Result, meter};
 
 use super::assign::Assigned;
 use super::bounds::{Place, accepts_missing, bounds};
+use super::effort::Effort;
 use super::index::IndexView;
 use super::interval::Intervals;
 use super::predicate::Conjunction;
 
-/// One assignment for each test that the index can serve.
-pub(crate) fn assignments(
+/// The assignment of the index to the test at `at` in the conjunction; `None` if the index cannot
+/// serve it. The index must include all documents that match.
+///
+/// # Errors
+/// The operation must end.
+pub(crate) fn assignment(
     index: &Arc<IndexView>,
-    all: &Conjunction<'_>,
+    (all, at): (&Conjunction<'_>, usize),
     same_collation: bool,
-) -> Vec<Assigned> {
-    if !index.includes(all, same_collation) {
-        return Vec::new();
-    }
+    effort: &mut Effort,
+) -> Result<Option<Assigned>> {
+    let Some(predicate) = all.predicates.get(at) else {
+        return Ok(None);
+    };
     let place = Place {
         collator: index.collator.as_deref(),
         same_collation,
         multikey: true,
     };
-    let mut found = Vec::new();
-    for predicate in &all.predicates {
-        let path = predicate.path.dotted();
-        if !index.holds(&path) || accepts_missing(predicate.test) || !serves(predicate.test) {
-            continue;
-        }
-        let Some(bounded) = bounds(predicate.test, place) else {
-            continue;
-        };
-        if bounded.set.is_all() {
-            continue;
-        }
-        let only = all.predicates.len() == 1 && all.ors.is_empty() && !all.others;
-        found.push(Assigned {
-            index: Arc::clone(index),
-            sets: vec![Intervals::point(Bson::String(path)), bounded.set],
-            exact: bounded.exact && only && predicate.scope.is_none(),
-            useful: true,
-        });
+    let path = predicate.path.dotted();
+    meter::read(path.len())?;
+    if !index.holds(&path) || accepts_missing(predicate.test) || !serves(predicate.test) {
+        return Ok(None);
     }
-    found
+    let Some(bounded) = bounds(predicate.test, place, effort)? else {
+        return Ok(None);
+    };
+    if bounded.set.is_all() {
+        return Ok(None);
+    }
+    let only = all.predicates.len() == 1 && all.ors.is_empty() && !all.others;
+    Ok(Some(Assigned {
+        index: Arc::clone(index),
+        sets: vec![Intervals::point(Bson::String(path)), bounded.set],
+        exact: bounded.exact && only && predicate.scope.is_none(),
+        useful: true,
+    }))
 }
 
 /// Whether the index can serve the test: only tests of single values, because a wildcard index does

@@ -164,6 +164,19 @@ impl Lab {
         self.store.get_more(&op(), &request)
     }
 
+    /// The next batch of a cursor. An empty one has a wait for documents, unless the cursor has
+    /// `waited`.
+    pub(crate) fn more_waiting(&self, batch: &Batch, waited: bool) -> Batch {
+        let request = GetMore {
+            id: batch.id,
+            ns: batch.ns.clone(),
+            batch_size: None,
+            waits: true,
+            waited,
+        };
+        self.store.get_more(&op(), &request).unwrap()
+    }
+
     /// All documents in the order of their records.
     pub(crate) fn all(&self, ns: &Namespace) -> Vec<Document> {
         let Some(collection) = self.store.collection(ns) else {

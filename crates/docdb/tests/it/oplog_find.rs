@@ -176,16 +176,7 @@ fn a_waiting_cursor_is_woken_by_any_entry() {
         request.tailable = true;
         request.await_data = true;
         let batch = lab.store.find(&op(), &oplog(), &request).unwrap();
-        let more = |waited| {
-            let request = GetMore {
-                id: batch.id,
-                ns: oplog(),
-                batch_size: None,
-                waits: true,
-                waited,
-            };
-            lab.store.get_more(&op(), &request).unwrap()
-        };
+        let more = |waited| lab.more_waiting(&batch, waited);
         let mut awaiting = more(false).awaits.unwrap();
         assert!(!is_ready(&mut awaiting));
         let options = CollectionOptions::default();

@@ -62,6 +62,9 @@ pub(crate) fn entries(store: &Store) -> Vec<RawDocumentBuf> {
 fn replay(from: &Store, into: &Store) {
     for bytes in entries(from) {
         let entry = Entry::parse(&bytes).unwrap();
+        if matches!(entry.operation, Operation::Nothing { .. }) {
+            continue;
+        }
         let Operation::Command {
             database,
             uuid,

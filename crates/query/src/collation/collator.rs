@@ -12,7 +12,10 @@ use icu_collator::preferences::{CollationCaseFirst, CollationNumericOrdering};
 
 use super::locale;
 use super::spec::{Alternate, CaseFirst, Collation, MaxVariable};
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
+
+/// Bytes of a string of which a sort key is made in one step of the meter.
+const STEP: usize = 64;
 
 /// Compares strings by a collation.
 pub struct Collator {
@@ -84,9 +87,31 @@ impl Collator {
     }
 
     /// The sort key of a string: the byte order of sort keys is the order of the strings.
-    #[must_use]
-    pub fn sort_key(&self, text: &str) -> Vec<u8> {
-        let mut key = Vec::with_capacity(text.len() * 2);
+    ///
+    /// The library makes the whole key in one call. Its memory is charged before, and the clock is
+    /// checked before and after a long one.
+    ///
+    /// # Errors
+    /// The operation must end, or the key would exceed its memory limit.
+    pub fn sort_key(&self, text: &str) -> Result<Vec<u8>> {
+        let steps = 1 + text.len() / STEP;
+        meter::steps(steps)?;
+        let _scope = meter::scope();
+        meter::charge("A collation", text.len().saturating_mul(4))?;
+        let key = self.made_key(text);
+        meter::steps(steps)?;
+        Ok(key)
+    }
+
+    /// As [`Collator::sort_key`] where no error can be returned: the steps are counted, so that the
+    /// next step of the meter checks the clock if it is due. The memory is not charged.
+    pub(crate) fn counted_sort_key(&self, text: &str) -> Vec<u8> {
+        meter::count(1 + text.len() / STEP);
+        self.made_key(text)
+    }
+
+    fn made_key(&self, text: &str) -> Vec<u8> {
+        let mut key = Vec::with_capacity(text.len().saturating_mul(2));
         match self.inner.write_sort_key_to(text, &mut key) {
             Ok(()) => key,
             Err(never) => match never {},

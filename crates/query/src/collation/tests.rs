@@ -118,9 +118,25 @@ fn sort_keys_have_the_order_of_the_strings() {
         let collator = collator(&spec);
         for a in words {
             for b in words {
-                let keys = collator.sort_key(a).cmp(&collator.sort_key(b));
+                let keys = collator
+                    .sort_key(a)
+                    .unwrap()
+                    .cmp(&collator.sort_key(b).unwrap());
                 assert_eq!(keys, collator.compare(a, b), "{a} {b} {spec}");
             }
         }
     }
+}
+
+/// A key that cannot be charged must not make two values equal.
+#[test]
+fn keys_of_values_differ_whatever_memory_is_left() {
+    use crate::meter::Meter;
+    use crate::value::equivalence_key;
+    let collator = collator(&doc! {"locale": "en"});
+    let _entered = Meter::default().with_limit(100).enter();
+    let [one, other] = ["x".repeat(1000), "y".repeat(1000)].map(bson::Bson::String);
+    assert!(collator.sort_key(&"x".repeat(1000)).is_err());
+    let key = equivalence_key(&one, Some(&collator));
+    assert_ne!(key, equivalence_key(&other, Some(&collator)));
 }

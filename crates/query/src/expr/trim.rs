@@ -59,7 +59,7 @@ fn trim<'e>(args: &Args<'e>, left: bool, right: bool) -> Result<Value<'e>> {
     };
     meter::read(text.len())?;
     if !args.given(1) {
-        return made(args, trimmed(text, left, right, is_white));
+        return made(args, trimmed(text, left, right, is_white)?);
     }
     let chars = args.value(1)?;
     if is_nullish(&chars) {
@@ -69,11 +69,13 @@ fn trim<'e>(args: &Args<'e>, left: bool, right: bool) -> Result<Value<'e>> {
         Some(Bson::String(chars)) => {
             meter::read(chars.len())?;
             meter::charge(args.name(), chars.len().saturating_mul(LETTER))?;
-            let chars: HashSet<char> = chars.chars().collect();
-            made(
-                args,
-                trimmed(text, left, right, |letter| chars.contains(&letter)),
-            )
+            let mut letters = HashSet::new();
+            for letter in chars.chars() {
+                meter::step()?;
+                letters.insert(letter);
+            }
+            let is_one = |letter| letters.contains(&letter);
+            made(args, trimmed(text, left, right, is_one)?)
         }
         _ => refuse(args, 50_700, "'chars'", &chars),
     }
@@ -96,15 +98,18 @@ fn refuse<'e>(args: &Args<'e>, code: i32, what: &str, found: &Value<'_>) -> Resu
     )
 }
 
-fn trimmed(text: &str, left: bool, right: bool, is: impl Fn(char) -> bool) -> &str {
-    let text = if left {
-        text.trim_start_matches(&is)
-    } else {
-        text
-    };
-    if right {
-        text.trim_end_matches(&is)
-    } else {
-        text
+/// The text without the letters at its ends for which `is` holds; each letter is a step.
+fn trimmed(text: &str, left: bool, right: bool, is: impl Fn(char) -> bool) -> Result<&str> {
+    let mut rest = text.chars();
+    let mut kept = rest.as_str();
+    while left && rest.next().is_some_and(&is) {
+        meter::step()?;
+        kept = rest.as_str();
     }
+    let mut rest = kept.chars();
+    while right && rest.next_back().is_some_and(&is) {
+        meter::step()?;
+        kept = rest.as_str();
+    }
+    Ok(kept)
 }

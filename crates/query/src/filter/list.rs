@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use bson::{Bson, RawBsonRef};
 
-use crate::Result;
 use crate::collation::Collator;
 use crate::regex::Regex;
 use crate::value::{compare_mixed, compare_with};
+use crate::{Result, meter};
 
 /// Distinct values in their order, and patterns.
 #[derive(Debug, Clone)]
@@ -23,18 +23,25 @@ pub struct In {
 
 impl In {
     pub(super) fn new(
-        mut values: Vec<Bson>,
+        values: Vec<Bson>,
         regexes: Vec<Regex>,
         collator: Option<&Collator>,
-    ) -> In {
-        values.sort_by(|a, b| compare_with(a, b, collator));
-        values.dedup_by(|a, b| compare_with(a, b, collator) == Ordering::Equal);
-        In {
+    ) -> Result<In> {
+        let mut values = meter::sort_by(values, |a, b| compare_with(a, b, collator))?;
+        let mut outcome = Ok(());
+        values.dedup_by(|a, b| {
+            if outcome.is_ok() {
+                outcome = meter::step();
+            }
+            outcome.is_ok() && compare_with(a, b, collator) == Ordering::Equal
+        });
+        outcome?;
+        Ok(In {
             null: values.contains(&Bson::Null),
             integers: values.iter().map(integer).collect(),
             values,
             regexes,
-        }
+        })
     }
 
     /// Whether `value` is equal to a value of the list or matches one of its patterns. A missing

@@ -186,6 +186,7 @@ impl Match<'_> {
     /// The index of the first element that passes an `$elemMatch`.
     fn element(&self, test: &Test, array: &RawArray) -> Result<Option<usize>> {
         for (position, element) in array.into_iter().enumerate() {
+            meter::step()?;
             let element = element?;
             let passed = match test {
                 Test::ElemMatchObject(node) => match element {
@@ -225,6 +226,7 @@ fn note(details: &mut Option<&mut Details>, index: Option<usize>) {
 fn has_size(array: &RawArray, size: i64) -> Result<bool> {
     let mut left = size;
     for element in array.iter_elements() {
+        meter::step()?;
         element?;
         left -= 1;
         if left < 0 {

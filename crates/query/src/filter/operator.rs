@@ -191,7 +191,7 @@ impl Parser<'_> {
                 other => values.push(comparable(other)?),
             }
         }
-        Ok(In::new(values, regexes, self.collator()))
+        In::new(values, regexes, self.collator())
     }
 
     fn negated(&self, value: RawBsonRef<'_>) -> Result<Vec<Test>> {

@@ -26,11 +26,11 @@ use std::time::Duration;
 
 pub use budget::{Budget, Held, Usage};
 pub use processors::{Processors, Slots};
-pub use size::decoded_size;
-pub(crate) use size::{document_size, entry, size};
+pub(crate) use size::{NEW_DOCUMENT, document_size, entry};
+pub use size::{decoded_size, size};
 pub use sort::sort_by;
 
-use bson::Bson;
+use bson::{Bson, Document};
 
 use crate::{Code, Error, Result};
 use processors::Turn;
@@ -386,7 +386,52 @@ pub(crate) fn copy(name: &str, value: &Bson) -> Result<Bson> {
     let bytes = size(value);
     read(bytes)?;
     charge(name, bytes)?;
-    Ok(value.clone())
+    if bytes <= PIECE {
+        return Ok(value.clone());
+    }
+    piecewise(value)
+}
+
+/// Values up to this size are copied at once.
+const PIECE: usize = 256 << 10;
+
+/// Copies a large value with a step for each value in it. Recursion is bounded by the depth of
+/// documents.
+fn piecewise(value: &Bson) -> Result<Bson> {
+    step()?;
+    Ok(match value {
+        Bson::Array(items) => {
+            let mut copies = Vec::with_capacity(items.len());
+            for item in items {
+                copies.push(piecewise(item)?);
+            }
+            Bson::Array(copies)
+        }
+        Bson::Document(document) => Bson::Document(fields(document)?),
+        other => other.clone(),
+    })
+}
+
+/// Copies a stored document of `bytes` (see [`document_size`]). The copy is not charged: it is
+/// bounded by the size of a stored document.
+///
+/// # Errors
+/// Errors of [`step`].
+pub(crate) fn copy_stored(document: &Document, bytes: usize) -> Result<Document> {
+    read(bytes)?;
+    if bytes <= PIECE {
+        return Ok(document.clone());
+    }
+    fields(document)
+}
+
+/// Copies a document with a step for each value in it.
+fn fields(document: &Document) -> Result<Document> {
+    let mut copy = Document::new();
+    for (name, value) in document {
+        copy.insert(name.as_str(), piecewise(value)?);
+    }
+    Ok(copy)
 }
 
 /// The error of an operator or stage that would exceed the memory limit of the operation.

@@ -10,8 +10,12 @@ const ENTRY: usize = 64;
 /// Bytes that the allocator adds to each allocation.
 const BUFFER: usize = 16;
 
+/// Bytes of the tables of a new document, even of one field.
+pub(crate) const NEW_DOCUMENT: usize = 512;
+
 /// Estimated bytes of a value, including its allocations.
-pub(crate) fn size(value: &Bson) -> usize {
+#[must_use]
+pub fn size(value: &Bson) -> usize {
     let inner = match value {
         Bson::String(text) | Bson::Symbol(text) | Bson::JavaScriptCode(text) => BUFFER + text.len(),
         Bson::Binary(binary) => BUFFER + binary.bytes.len(),

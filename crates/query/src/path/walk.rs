@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use bson::{RawArray, RawBsonRef, RawDocument};
 
 use super::{Component, Path};
-use crate::Result;
+use crate::{Result, meter};
 
 /// A value at the end of a path.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ type Visit<'v, 'a> = &'v mut dyn FnMut(Leaf<'a>) -> ControlFlow<()>;
 /// then the array.
 ///
 /// # Errors
-/// `InvalidBSON` for invalid bytes.
+/// `InvalidBSON` for invalid bytes; errors of [`meter::step`], which counts each element.
 pub fn walk<'a>(
     document: &'a RawDocument,
     path: &Path,
@@ -52,7 +52,7 @@ pub fn walk<'a>(
 /// As [`walk`]; `leaves` determines how an array at the end is visited.
 ///
 /// # Errors
-/// `InvalidBSON` for invalid bytes.
+/// As [`walk`].
 pub fn walk_leaves<'a>(
     document: &'a RawDocument,
     path: &Path,
@@ -113,6 +113,7 @@ impl Walk {
     fn last_array<'a>(self, array: &'a RawArray, visit: Visit<'_, 'a>) -> Result<ControlFlow<()>> {
         if self.leaves == Leaves::Expanded {
             for (position, element) in array.into_iter().enumerate() {
+                meter::step()?;
                 if self
                     .entered(position)
                     .leaf(Some(element?), visit)
@@ -136,6 +137,7 @@ impl Walk {
             return Ok(ControlFlow::Continue(()));
         };
         for (position, element) in array.into_iter().enumerate() {
+            meter::step()?;
             let element = element?;
             if let RawBsonRef::Document(inner) = element
                 && self

@@ -30,7 +30,7 @@ impl Projection {
         }
         let mut result = match self.mode {
             Mode::Add => document,
-            mode => choose(&self.fields, document, mode, false),
+            mode => choose(&self.fields, document, mode, false)?,
         };
         if !values.is_empty() {
             let values = Computed::of(&self.fields, &mut values.into_iter());
@@ -60,9 +60,10 @@ fn evaluate(
 
 /// Keeps or drops the listed fields. `nested`: the document is inside an array that is an element
 /// of an array, where `$slice` does not apply.
-fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Document {
+fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Result<Document> {
     let mut kept = Document::new();
     for (name, value) in document {
+        meter::step()?;
         let value = match fields.get(&name) {
             None if mode == Mode::Include => None,
             None => Some(value),
@@ -74,31 +75,31 @@ fn choose(fields: &Fields, document: Document, mode: Mode, nested: bool) -> Docu
             Some(Child::Computed(_) | Child::ElemMatch(_)) => {
                 (mode != Mode::Include).then_some(value)
             }
-            Some(Child::Fields(inner)) => choose_value(inner, value, mode, nested),
+            Some(Child::Fields(inner)) => choose_value(inner, value, mode, nested)?,
         };
         if let Some(value) = value {
             kept.insert(name, value);
         }
     }
-    kept
+    Ok(kept)
 }
 
-fn choose_value(fields: &Fields, value: Bson, mode: Mode, nested: bool) -> Option<Bson> {
-    match value {
-        Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode, nested))),
+fn choose_value(fields: &Fields, value: Bson, mode: Mode, nested: bool) -> Result<Option<Bson>> {
+    Ok(match value {
+        Bson::Document(document) => Some(Bson::Document(choose(fields, document, mode, nested)?)),
         Bson::Array(array) => {
-            let values = array.into_iter();
             // An element that is not a document becomes one if a field is computed below it: null
             // keeps its position until then.
             let place = || fields.computes.then_some(Bson::Null);
-            let values = values.filter_map(|value| {
+            let chosen = array.into_iter().filter_map(|value| {
                 let nested = nested || matches!(value, Bson::Array(_));
-                choose_value(fields, value, mode, nested).or_else(place)
+                let chosen = meter::step().and_then(|()| choose_value(fields, value, mode, nested));
+                chosen.map(|chosen| chosen.or_else(place)).transpose()
             });
-            Some(Bson::Array(values.collect()))
+            Some(Bson::Array(chosen.collect::<Result<_>>()?))
         }
         other => (mode != Mode::Include).then_some(other),
-    }
+    })
 }
 
 /// The computed fields of a tree, with their values.
@@ -152,12 +153,14 @@ impl<'a> Computed<'a> {
 
     /// Puts copies of the values into a document, or into every element of an array.
     fn put_copies(&self, value: &mut Bson) -> Result<()> {
+        meter::step()?;
         match value {
             Bson::Array(array) => array
                 .iter_mut()
                 .try_for_each(|value| self.put_copies(value)),
             Bson::Document(document) => self.copy()?.put(document),
             other => {
+                meter::charge("$addFields", meter::NEW_DOCUMENT)?;
                 let mut made = Document::new();
                 self.copy()?.put(&mut made)?;
                 *other = Bson::Document(made);

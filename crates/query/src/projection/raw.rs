@@ -8,7 +8,7 @@ use bson::{RawArray, RawArrayBuf, RawBson, RawBsonRef, RawDocument, RawDocumentB
 use super::Projection;
 use super::spec::Mode;
 use super::tree::{Child, Fields};
-use crate::Result;
+use crate::{Result, meter};
 
 /// Applies a projection for which [`Projection::is_simple`] holds.
 pub(super) fn apply(projection: &Projection, document: &RawDocument) -> Result<RawDocumentBuf> {
@@ -23,6 +23,7 @@ fn choose(fields: &Fields, document: &RawDocument, include: bool) -> Result<RawD
     let mut kept = RawDocumentBuf::new();
     let mut left = fields.len();
     for element in document {
+        meter::step()?;
         let (name, value) = element?;
         match fields.get(name.as_str()) {
             None => {
@@ -64,6 +65,7 @@ fn choose_value(fields: &Fields, value: RawBsonRef<'_>, include: bool) -> Result
 fn choose_array(fields: &Fields, array: &RawArray, include: bool) -> Result<RawArrayBuf> {
     let mut kept = RawArrayBuf::new();
     for value in array {
+        meter::step()?;
         if let Some(value) = choose_value(fields, value?, include)? {
             kept.push(value);
         }

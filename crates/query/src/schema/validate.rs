@@ -4,12 +4,12 @@ use bson::{Bson, RawArray, RawBsonRef, RawDocument};
 
 use super::rule::{Additional, Check, Dependency, Rule, Schema};
 use super::unordered::unordered;
-use crate::Result;
 use crate::number::{Number, compare};
 use crate::path::find;
 use crate::value::{
     compare as compare_values, compare_mixed, equivalence_key, equivalence_key_raw,
 };
+use crate::{Result, meter};
 
 impl Schema {
     /// Whether `document` is valid.
@@ -222,6 +222,7 @@ pub(super) fn bad_item<'a>(
     schema: &Schema,
 ) -> Result<Option<(usize, RawBsonRef<'a>)>> {
     for (position, item) in array.into_iter().enumerate().skip(from) {
+        meter::step()?;
         let item = item?;
         if !schema.allows(item)? {
             return Ok(Some((position, item)));
@@ -230,16 +231,23 @@ pub(super) fn bad_item<'a>(
     Ok(None)
 }
 
+/// Bytes of an entry of a set of keys in addition to the key.
+const ENTRY: usize = 64;
+
 /// The first item that is equal to an earlier one.
 pub(super) fn duplicate(array: &RawArray) -> Result<Option<RawBsonRef<'_>>> {
+    let _scope = meter::scope();
     let mut seen = std::collections::HashSet::new();
     for item in array {
         let item = item?;
+        meter::step()?;
         let mut key = Vec::new();
         match nested(item).transpose()? {
             Some(sorted) => key = equivalence_key(&sorted, None),
             None => equivalence_key_raw(item, None, &mut key),
         }
+        meter::read(key.len())?;
+        meter::charge("uniqueItems", key.len() + ENTRY)?;
         if !seen.insert(key) {
             return Ok(Some(item));
         }

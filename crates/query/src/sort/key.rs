@@ -45,23 +45,29 @@ impl SortKey {
         for value in best {
             values.push(Bson::try_from(value)?);
         }
-        Ok(SortKey::from_values(sort, values, collator))
+        SortKey::from_values(sort, values, collator)
     }
 
     /// A key of these values, one per field of `sort`.
-    #[must_use]
-    pub fn from_values(sort: &Sort, values: Vec<Bson>, collator: Option<&Collator>) -> SortKey {
+    ///
+    /// # Errors
+    /// Errors of [`Collator::sort_key`].
+    pub fn from_values(
+        sort: &Sort,
+        values: Vec<Bson>,
+        collator: Option<&Collator>,
+    ) -> Result<SortKey> {
         let values = match collator {
             None => values.into_boxed_slice(),
             Some(collator) => values
                 .into_iter()
                 .map(|value| collated(value, collator))
-                .collect(),
+                .collect::<Result<_>>()?,
         };
-        SortKey {
+        Ok(SortKey {
             values,
             directions: Arc::clone(sort.directions()),
-        }
+        })
     }
 
     /// The values, in the order of the fields.
@@ -122,25 +128,28 @@ impl Eq for SortKey {}
 
 /// `value` with each string replaced by its collation sort key, as text that sorts in the same
 /// order.
-pub(crate) fn collated(value: Bson, collator: &Collator) -> Bson {
-    match value {
+///
+/// # Errors
+/// Errors of [`Collator::sort_key`].
+pub(crate) fn collated(value: Bson, collator: &Collator) -> Result<Bson> {
+    Ok(match value {
         Bson::String(text) | Bson::Symbol(text) => {
-            Bson::String(hexadecimal(&collator.sort_key(&text)))
+            Bson::String(hexadecimal(&collator.sort_key(&text)?))
         }
         Bson::Array(items) => Bson::Array(
             items
                 .into_iter()
                 .map(|item| collated(item, collator))
-                .collect(),
+                .collect::<Result<_>>()?,
         ),
         Bson::Document(fields) => Bson::Document(
             fields
                 .into_iter()
-                .map(|(name, value)| (name, collated(value, collator)))
-                .collect(),
+                .map(|(name, value)| Ok((name, collated(value, collator)?)))
+                .collect::<Result<_>>()?,
         ),
         other => other,
-    }
+    })
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

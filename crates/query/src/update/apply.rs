@@ -9,6 +9,7 @@ use super::modifier::{Context, Modifier, Outcome};
 use super::spec::Operators;
 use super::tree::{Fields, Name, Node, conflict};
 use super::{dollar, replacement};
+use crate::meter::Held;
 use crate::settings::Settings;
 use crate::value::compare;
 use crate::{Code, Error, Result, meter, show};
@@ -24,8 +25,11 @@ pub(super) fn operators(
     settings: &Settings,
 ) -> Result<Option<Document>> {
     let _scope = meter::scope();
-    meter::read(meter::document_size(current))?;
-    let mut next = current.clone();
+    // Both documents are stored ones, so they count in the common budget only.
+    let mut held = Held::new();
+    let bytes = meter::document_size(current);
+    held.require("An update", bytes.saturating_mul(2))?;
+    let mut next = meter::copy_stored(current, bytes)?;
     let mut apply = Apply {
         cx: Context {
             root: current,
@@ -133,10 +137,11 @@ impl Apply<'_> {
         match node {
             Node::Leaf(modifier) => {
                 let current = document.get_mut(name);
+                let before = current.as_deref().map_or(0, meter::size);
                 match modifier.apply(&self.path, current, &self.cx)? {
                     Outcome::Keep => {}
                     Outcome::Set(value) => {
-                        charge(&value)?;
+                        charge(&value, before)?;
                         self.changed = true;
                         self.note_dollar(name);
                         document.insert(name, value);
@@ -196,6 +201,7 @@ impl Apply<'_> {
         match node {
             Node::Leaf(modifier) => self.create_leaf(modifier),
             Node::Fields(fields) => {
+                meter::charge("An update", meter::NEW_DOCUMENT)?;
                 let mut document = Document::new();
                 let before = self.changed;
                 self.changed = false;
@@ -214,7 +220,7 @@ impl Apply<'_> {
     fn create_leaf(&mut self, modifier: &Modifier) -> Result<Option<Bson>> {
         match modifier.apply(&self.path, None, &self.cx)? {
             Outcome::Set(value) => {
-                charge(&value)?;
+                charge(&value, 0)?;
                 self.changed = true;
                 Ok(Some(value))
             }
@@ -269,6 +275,7 @@ impl Apply<'_> {
                 ));
             }
             if let Some(value) = self.create(node)? {
+                meter::charge("An update", (index - len) * size_of::<Bson>())?;
                 array.resize(index, Bson::Null);
                 array.push(value);
             }
@@ -276,10 +283,11 @@ impl Apply<'_> {
         };
         match node {
             Node::Leaf(modifier) => {
+                let before = meter::size(element);
                 match modifier.apply(&self.path, Some(&mut *element), &self.cx)? {
                     Outcome::Keep => {}
                     Outcome::Set(value) => {
-                        charge(&value)?;
+                        charge(&value, before)?;
                         self.changed = true;
                         *element = value;
                     }
@@ -324,12 +332,12 @@ impl Apply<'_> {
     }
 }
 
-/// Charges the memory meter for a value that an operator put into the document, until the update
-/// has been applied.
-fn charge(value: &Bson) -> Result<()> {
+/// Charges the memory meter for a value that an operator put into the document in place of one of
+/// `before` bytes, until the update has been applied.
+fn charge(value: &Bson, before: usize) -> Result<()> {
     let bytes = meter::size(value);
     meter::read(bytes)?;
-    meter::charge("An update", bytes)
+    meter::charge("An update", bytes.saturating_sub(before))
 }
 
 /// The error for the first `$rename` below `node` whose source or destination is in an array, if

@@ -1,10 +1,11 @@
 //! `$addToSet`, `$pop` and `$pullAll`.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use bson::Bson;
 
 use super::modifier::{Context, Outcome};
+use crate::collation::Collator;
 use crate::number::Number;
 use crate::value::{equivalence_key, type_name};
 use crate::{Error, Result, meter, show};
@@ -39,12 +40,14 @@ impl AddToSet {
     pub(super) fn apply(
         &self,
         path: &str,
-        current: Option<&Bson>,
+        current: Option<&mut Bson>,
         cx: &Context<'_>,
     ) -> Result<Outcome> {
-        let mut array = match current {
-            None => Vec::new(),
-            Some(Bson::Array(array)) => array.clone(),
+        let exists = current.is_some();
+        let mut created = Vec::new();
+        let array = match current {
+            None => &mut created,
+            Some(Bson::Array(array)) => array,
             Some(other) => {
                 return Err(Error::bad_value(format!(
                     "Cannot apply $addToSet to non-array field. Field named '{}' has non-array \
@@ -54,21 +57,23 @@ impl AddToSet {
                 )));
             }
         };
-        let before = array.len();
-        let mut known: HashSet<Vec<u8>> = array
-            .iter()
-            .map(|value| equivalence_key(value, cx.collator))
-            .collect();
-        for value in &self.0 {
-            if known.insert(equivalence_key(value, cx.collator)) {
-                array.push(value.clone());
+        let mut missing = Keys::of(&self.0, cx.collator)?;
+        for element in &*array {
+            if missing.0.is_empty() {
+                break;
             }
+            missing.remove(element)?;
         }
-        Ok(if current.is_some() && array.len() == before {
-            Outcome::Keep
-        } else {
-            Outcome::Set(Bson::Array(array))
-        })
+        if exists && missing.0.is_empty() {
+            return Ok(Outcome::Keep);
+        }
+        let mut added: Vec<usize> = missing.0.into_values().collect();
+        added.sort_unstable();
+        let values = added.into_iter().filter_map(|index| self.0.get(index));
+        let values = meter::copies("An update", values)?;
+        array.reserve_exact(values.len());
+        array.extend(values);
+        Ok(Outcome::Set(Bson::Array(std::mem::take(array))))
     }
 }
 
@@ -96,10 +101,10 @@ impl Pop {
         }
     }
 
-    pub(super) fn apply(self, path: &str, current: Option<&Bson>) -> Result<Outcome> {
-        let mut array = match current {
+    pub(super) fn apply(self, path: &str, current: Option<&mut Bson>) -> Result<Outcome> {
+        let array = match current {
             None => return Ok(Outcome::Keep),
-            Some(Bson::Array(array)) => array.clone(),
+            Some(Bson::Array(array)) => array,
             Some(other) => {
                 return Err(Error::type_mismatch(format!(
                     "Path '{path}' contains an element of non-array type '{}'",
@@ -115,7 +120,7 @@ impl Pop {
         } else {
             array.pop();
         }
-        Ok(Outcome::Set(Bson::Array(array)))
+        Ok(Outcome::Set(Bson::Array(std::mem::take(array))))
     }
 }
 
@@ -134,21 +139,49 @@ impl PullAll {
         }
     }
 
-    pub(super) fn apply(&self, current: Option<&Bson>, cx: &Context<'_>) -> Result<Outcome> {
-        let unwanted: HashSet<Vec<u8>> = self
-            .0
-            .iter()
-            .map(|value| equivalence_key(value, cx.collator))
-            .collect();
-        remove(current, |element| {
-            Ok(unwanted.contains(&equivalence_key(element, cx.collator)))
-        })
+    pub(super) fn apply(&self, current: Option<&mut Bson>, cx: &Context<'_>) -> Result<Outcome> {
+        let unwanted = Keys::of(&self.0, cx.collator)?;
+        remove(current, |element| unwanted.contains(element))
     }
+}
+
+/// The keys of the values of an operand, each with the index of the first value that has it.
+struct Keys<'c>(HashMap<Vec<u8>, usize>, Option<&'c Collator>);
+
+/// Bytes of an entry of the table in addition to its key.
+const ENTRY: usize = 64;
+
+impl<'c> Keys<'c> {
+    /// The keys; they are charged until the update has been applied.
+    fn of(values: &[Bson], collator: Option<&'c Collator>) -> Result<Keys<'c>> {
+        let mut keys = HashMap::new();
+        for (index, value) in values.iter().enumerate() {
+            let key = key(value, collator)?;
+            meter::charge("An update", key.len() + ENTRY)?;
+            keys.entry(key).or_insert(index);
+        }
+        Ok(Keys(keys, collator))
+    }
+
+    fn contains(&self, element: &Bson) -> Result<bool> {
+        Ok(self.0.contains_key(&key(element, self.1)?))
+    }
+
+    fn remove(&mut self, element: &Bson) -> Result<()> {
+        self.0.remove(&key(element, self.1)?);
+        Ok(())
+    }
+}
+
+/// The key of a value, whose size is counted first.
+fn key(value: &Bson, collator: Option<&Collator>) -> Result<Vec<u8>> {
+    meter::read(meter::size(value))?;
+    Ok(equivalence_key(value, collator))
 }
 
 /// Removes the elements of an array for which `unwanted` returns true.
 pub(super) fn remove(
-    current: Option<&Bson>,
+    current: Option<&mut Bson>,
     mut unwanted: impl FnMut(&Bson) -> Result<bool>,
 ) -> Result<Outcome> {
     let array = match current {
@@ -156,16 +189,26 @@ pub(super) fn remove(
         Some(Bson::Array(array)) => array,
         Some(_) => return Err(Error::bad_value("Cannot apply $pull to a non-array value")),
     };
-    let mut kept = Vec::with_capacity(array.len());
-    for element in array {
-        meter::step()?;
-        if !unwanted(element)? {
-            kept.push(element.clone());
+    let before = array.len();
+    let mut failed = Ok(());
+    // After an error the update is given up, and with it this array.
+    array.retain(|element| {
+        let removed = failed
+            .is_ok()
+            .then(|| meter::step().and_then(|()| unwanted(element)));
+        match removed {
+            Some(Ok(removed)) => !removed,
+            Some(Err(error)) => {
+                failed = Err(error);
+                true
+            }
+            None => true,
         }
-    }
-    Ok(if kept.len() == array.len() {
+    });
+    failed?;
+    Ok(if array.len() == before {
         Outcome::Keep
     } else {
-        Outcome::Set(Bson::Array(kept))
+        Outcome::Set(Bson::Array(std::mem::take(array)))
     })
 }

@@ -136,11 +136,11 @@ impl Modifier {
             Modifier::CurrentDate(true) => Ok(Outcome::Set(Bson::Timestamp(cx.at.timestamp))),
             Modifier::CurrentDate(false) => Ok(set(current, &Bson::DateTime(cx.at.now))),
             Modifier::Rename(source) => super::rename::apply(source, path, current, cx),
-            Modifier::Push(push) => push.apply(path, current.as_deref(), cx),
-            Modifier::AddToSet(add) => add.apply(path, current.as_deref(), cx),
-            Modifier::Pop(pop) => pop.apply(path, current.as_deref()),
-            Modifier::Pull(pull) => pull.apply(current.as_deref(), cx),
-            Modifier::PullAll(pull) => pull.apply(current.as_deref(), cx),
+            Modifier::Push(push) => push.apply(path, current, cx),
+            Modifier::AddToSet(add) => add.apply(path, current, cx),
+            Modifier::Pop(pop) => pop.apply(path, current),
+            Modifier::Pull(pull) => pull.apply(current, cx),
+            Modifier::PullAll(pull) => pull.apply(current, cx),
             Modifier::Bit(bits) => number::bits(bits, path, current.as_deref(), cx),
         }
     }

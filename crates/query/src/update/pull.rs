@@ -53,7 +53,7 @@ impl Pull {
         Ok(Pull::Value(Arc::new(filter)))
     }
 
-    pub(super) fn apply(&self, current: Option<&Bson>, cx: &Context<'_>) -> Result<Outcome> {
+    pub(super) fn apply(&self, current: Option<&mut Bson>, cx: &Context<'_>) -> Result<Outcome> {
         match self {
             Pull::Equal(value) => remove(current, |element| {
                 Ok(compare_with(element, value, cx.collator) == Ordering::Equal)

@@ -5,13 +5,12 @@ use std::cmp::Ordering;
 use bson::{Bson, Document, RawDocumentBuf};
 
 use super::modifier::{Context, Outcome};
+use crate::meter::Held;
 use crate::number::Number;
 use crate::path::array_index;
 use crate::sort::Sort;
 use crate::value::{compare_with, type_name};
 use crate::{Error, Result, meter, show};
-
-use super::identical_values;
 
 /// The operand of `$push`.
 #[derive(Debug, Clone)]
@@ -78,12 +77,13 @@ impl Push {
     pub(super) fn apply(
         &self,
         path: &str,
-        current: Option<&Bson>,
+        current: Option<&mut Bson>,
         cx: &Context<'_>,
     ) -> Result<Outcome> {
-        let mut array = match current {
+        let array = match current {
             None => Vec::new(),
-            Some(Bson::Array(array)) => array.clone(),
+            Some(Bson::Array(_)) if self.does_nothing() => return Ok(Outcome::Keep),
+            Some(Bson::Array(array)) => std::mem::take(array),
             Some(other) => {
                 return Err(Error::bad_value(format!(
                     "The field '{path}' must be an array but is of type {} in document {}",
@@ -92,17 +92,29 @@ impl Push {
                 )));
             }
         };
+        // An array that is the same afterwards is found with the whole document.
+        self.pushed(array, cx).map(Outcome::Set)
+    }
+
+    fn does_nothing(&self) -> bool {
+        self.values.is_empty() && self.order.is_none() && self.slice.is_none()
+    }
+
+    /// The array with the values, sorted and cut.
+    fn pushed(&self, mut array: Vec<Bson>, cx: &Context<'_>) -> Result<Bson> {
         let at = insertion(self.position, array.len());
-        array.splice(at..at, self.values.iter().cloned());
+        let values = meter::copies("An update", self.values.iter())?;
+        array.reserve_exact(values.len());
+        array.splice(at..at, values);
         if let Some(order) = &self.order {
+            // The sort moves the elements into runs. They are part of a stored document, so they
+            // count in the common budget only.
+            let mut held = Held::new();
+            held.require("An update", array.len() * size_of::<Bson>())?;
             order.sort(&mut array, cx)?;
         }
         cut(&mut array, self.slice);
-        let array = Bson::Array(array);
-        Ok(match current {
-            Some(current) if identical_values(current, &array) => Outcome::Keep,
-            _ => Outcome::Set(array),
-        })
+        Ok(Bson::Array(array))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::path::array_index;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
 use crate::transform::Transform;
-use crate::{Error, Result};
+use crate::{Error, Result, meter};
 
 /// A parsed update.
 #[derive(Debug, Clone)]
@@ -234,7 +234,7 @@ impl Update {
                 Ok(next.filter(|next| !identical(next, current)))
             }
             Kind::Pipeline(stages) => {
-                let mut next = current.clone();
+                let mut next = meter::copy_stored(current, meter::document_size(current))?;
                 for stage in stages {
                     next = stage.apply(next, &self.settings.variables)?;
                 }

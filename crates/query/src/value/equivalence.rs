@@ -43,7 +43,7 @@ impl Writer<'_, '_> {
             View::Number(number) => self.number(number),
             View::Text(text) => match self.collator {
                 None => self.bytes(text.as_bytes()),
-                Some(collator) => self.bytes(&collator.sort_key(text)),
+                Some(collator) => self.bytes(&collator.counted_sort_key(text)),
             },
             View::Object(fields) => self.fields(fields, depth + 1),
             View::Array(items) => {

@@ -145,6 +145,7 @@ impl Densify {
     ) -> Result<Option<(Bson, Bson)>> {
         let mut extent: Option<(Bson, Bson)> = None;
         for document in documents {
+            meter::step()?;
             let Some(value) = self.value(document)? else {
                 continue;
             };
@@ -178,6 +179,7 @@ impl Densify {
         let most = partition.documents.len() + MAX_MADE;
         let mut next = Some(from.clone());
         for row in partition.into_rows() {
+            meter::step()?;
             if let Some(value) = self.value(row.document()?)? {
                 while let Some(step) = next.clone().filter(|step| within(step)) {
                     let order = compare(&step, &value);

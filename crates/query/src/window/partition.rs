@@ -151,9 +151,9 @@ impl Partitioning {
         let sort_values = match (keyed, &self.sort) {
             (true, Some(sort)) => {
                 let values = sort.key(document, self.collator.as_deref())?;
-                Some(self.sorted_by(&key, Some(&values)))
+                Some(self.sorted_by(&key, Some(&values))?)
             }
-            (true, None) => Some(self.sorted_by(&key, None)),
+            (true, None) => Some(self.sorted_by(&key, None)?),
             (false, _) => None,
         };
         Ok(Entry {
@@ -197,7 +197,7 @@ impl Partitioning {
 
     /// The values by which a document is sorted: its partition key, then its values of the `sortBy`
     /// fields.
-    fn sorted_by(&self, partition: &Bson, key: Option<&SortKey>) -> Arc<[Bson]> {
+    fn sorted_by(&self, partition: &Bson, key: Option<&SortKey>) -> Result<Arc<[Bson]>> {
         let mut parts = match (self.parted(), self.fields, partition) {
             (None, ..) => Vec::new(),
             (_, Some(count), Bson::Document(fields)) => (0..count)
@@ -206,7 +206,8 @@ impl Partitioning {
             _ => vec![partition.clone()],
         };
         if let Some(collator) = self.collator.as_deref() {
-            parts = parts.into_iter().map(|p| collated(p, collator)).collect();
+            let collated = parts.into_iter().map(|part| collated(part, collator));
+            parts = collated.collect::<Result<_>>()?;
         }
         let parted = self
             .parted()
@@ -217,7 +218,7 @@ impl Partitioning {
             let rest = fields.filter(|((path, _), _)| parted.as_deref() != Some(path.as_str()));
             parts.extend(rest.map(|(_, value)| value.clone()));
         }
-        parts.into()
+        Ok(parts.into())
     }
 
     fn key_of(&self, document: &Document, vars: &Variables) -> Result<Bson> {

@@ -10,6 +10,7 @@ mod expressions;
 mod host;
 mod regexes;
 mod stages;
+mod walks;
 mod windows;
 
 use std::sync::Arc;

@@ -1,14 +1,15 @@
 //! A backup of a store that no other process has open.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use backup::{Facts, Monotonic, Place, Throttle};
-use kv::{Encryption, Engine, EngineOptions, Factory, Flow, identity};
+use kv::{Encryption, Engine, EngineOptions, Factory, identity};
+use lab::run::Interrupt;
 use vfs::DirLock;
 
 use super::progress::Progress;
-use super::{Args, summary};
+use super::{Args, flow, summary};
 
 /// The file that an encrypted store has, and no other.
 pub(super) const KEYS: &str = "keys.betree";
@@ -25,8 +26,9 @@ pub(super) fn engine(name: &str) -> Result<&'static dyn Factory, String> {
     }
 }
 
-/// Refuse a place inside of the data directory, or around it.
-fn outside(place: &Path, dbpath: &Path) -> Result<(), String> {
+/// Refuse a place inside of the data directory, or around it. Returns the path of the place with
+/// the symbolic links of its parent resolved.
+fn outside(place: &Path, dbpath: &Path) -> Result<PathBuf, String> {
     let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
         return Err(format!("{}: name a file or directory", place.display()));
     };
@@ -42,7 +44,7 @@ fn outside(place: &Path, dbpath: &Path) -> Result<(), String> {
             dbpath.display()
         ));
     }
-    Ok(())
+    Ok(at)
 }
 
 fn open(
@@ -71,7 +73,12 @@ fn open(
     })
 }
 
-pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), String> {
+pub(super) fn take(
+    args: &Args,
+    dbpath: &Path,
+    place: &Place,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
     let failed = |error: kv::Error| error.to_string();
     let Some(identity) = identity::read(dbpath).map_err(failed)? else {
         return Err(format!(
@@ -79,7 +86,11 @@ pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), Stri
             dbpath.display()
         ));
     };
-    outside(place.path(), dbpath)?;
+    let real = outside(place.path(), dbpath)?;
+    let place = &match place {
+        Place::Archive(_) => Place::Archive(real),
+        Place::Directory(_) => Place::Directory(real),
+    };
     let engine = open(engine(&identity.engine)?, dbpath, args.key_file.as_deref())?;
     let throttle = args
         .throttle
@@ -91,13 +102,19 @@ pub(super) fn take(args: &Args, dbpath: &Path, place: &Place) -> Result<(), Stri
     let mut progress = Progress::new("copying");
     let mut watch = |now: kv::Progress| {
         progress.show(now.done_bytes, now.total_bytes);
-        Flow::Continue
+        flow(interrupt)
     };
     let codec = args.compression;
     let taken = backup::take(&*engine, place, codec, throttle, facts, &mut watch);
     let manifest = taken.map_err(failed)?;
-    let manifest = manifest.ok_or("the backup was cancelled")?;
     drop(progress);
+    let Some(manifest) = manifest else {
+        engine.close().map_err(failed)?;
+        return Err(format!(
+            "ended by a signal; what was written of {} is removed",
+            place.path().display()
+        ));
+    };
     engine.close().map_err(failed)?;
     let sum = |size: fn(&backup::FileEntry) -> u64| manifest.files.iter().map(size).sum::<u64>();
     let files = manifest.files.len() as u64;

@@ -9,6 +9,8 @@ mod verify;
 use std::path::PathBuf;
 
 use backup::{ARCHIVE_SUFFIX, Codec, Place};
+use kv::Flow;
+use lab::run::Interrupt;
 use rustix::fs::Mode;
 use rustix::process::umask;
 use stdx::ByteSize;
@@ -56,6 +58,7 @@ impl Args {
     /// What failed, for the user.
     pub(crate) fn run(&self) -> Result<(), String> {
         keep_private();
+        let interrupt = listen()?;
         // The server has another working directory.
         let path = std::path::absolute(&self.place)
             .map_err(|error| format!("{}: {error}", self.place.display()))?;
@@ -65,10 +68,23 @@ impl Args {
             false => Place::Directory(path),
         };
         match (&self.uri, &self.dbpath) {
-            (Some(uri), _) => remote::take(self, uri, &place),
-            (None, Some(dbpath)) => local::take(self, dbpath, &place),
+            (Some(uri), _) => remote::take(self, uri, &place, &interrupt),
+            (None, Some(dbpath)) => local::take(self, dbpath, &place, &interrupt),
             (None, None) => Err("name a server by --uri or a data directory by --dbpath".into()),
         }
+    }
+}
+
+/// Catch SIGINT and SIGTERM: the first ends the command in order, the second at once.
+fn listen() -> Result<Interrupt, String> {
+    Interrupt::listen().map_err(|error| format!("cannot listen to signals: {error}"))
+}
+
+/// Whether a copy is to continue.
+fn flow(interrupt: &Interrupt) -> Flow {
+    match interrupt.is_set() {
+        true => Flow::Cancel,
+        false => Flow::Continue,
     }
 }
 

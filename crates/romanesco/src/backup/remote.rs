@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use backup::Place;
+use lab::run::Interrupt;
 use mongodb::bson::{Document, doc};
 use mongodb::options::ClientOptions;
 use mongodb::sync::Client;
@@ -18,7 +19,12 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Maximum time to find the server, unless the address sets it.
 const SELECTION: Duration = Duration::from_secs(10);
 
-pub(super) fn take(args: &Args, uri: &str, place: &Place) -> Result<(), String> {
+pub(super) fn take(
+    args: &Args,
+    uri: &str,
+    place: &Place,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
     let failed = |error: mongodb::error::Error| message(&error);
     let client = connect(uri).map_err(failed)?;
     let path = place.path().to_str().ok_or("the path is not UTF-8")?;
@@ -48,6 +54,13 @@ pub(super) fn take(args: &Args, uri: &str, place: &Place) -> Result<(), String> 
             Err(RecvTimeoutError::Disconnected) => {
                 return Err("the thread that waits for the server ended".into());
             }
+            Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
+                let path = place.path().display();
+                return Err(format!(
+                    "ended by a signal; the server ends the backup and removes what it wrote of \
+                     {path}"
+                ));
+            }
             Err(RecvTimeoutError::Timeout) => {
                 let ask = doc! {"currentOp": 1, "$ownOps": true, "command.comment": &name};
                 // Only the display depends on it.
@@ -58,18 +71,11 @@ pub(super) fn take(args: &Args, uri: &str, place: &Place) -> Result<(), String> 
         }
     };
     drop(progress);
-    let number = |name: &str| {
-        let backup = reply.get_document("backup").ok();
-        let number = backup.and_then(|backup| backup.get_i64(name).ok());
-        number
-            .and_then(|number| u64::try_from(number).ok())
-            .unwrap_or(0)
-    };
     summary(
         place,
-        number("files"),
-        number("bytes"),
-        number("storedBytes"),
+        number(&reply, "files"),
+        number(&reply, "bytes"),
+        number(&reply, "storedBytes"),
     );
     Ok(())
 }
@@ -82,6 +88,15 @@ fn connect(uri: &str) -> mongodb::error::Result<Client> {
         .get_or_insert(options.hosts.len() == 1);
     options.server_selection_timeout.get_or_insert(SELECTION);
     Client::with_options(options)
+}
+
+/// A number of the backup, in the reply of the server.
+fn number(reply: &Document, name: &str) -> u64 {
+    let backup = reply.get_document("backup").ok();
+    let number = backup.and_then(|backup| backup.get_i64(name).ok());
+    number
+        .and_then(|number| u64::try_from(number).ok())
+        .unwrap_or(0)
 }
 
 /// The bytes done and in all, in a reply of `currentOp`.

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use backup::Source;
 use kv::identity::Identity;
-use kv::{Error, ErrorKind, Flow};
+use kv::{Error, ErrorKind};
 
-use super::keep_private;
 use super::local::{self, KEYS};
 use super::progress::Progress;
+use super::{flow, keep_private, listen};
 
 /// Make a data directory from a backup, which is verified first
 #[derive(clap::Args)]
@@ -28,6 +28,7 @@ impl Args {
     /// What failed, for the user.
     pub(crate) fn run(&self) -> Result<(), String> {
         keep_private();
+        let interrupt = listen()?;
         let failed = |error: Error| error.to_string();
         let source = Source::open(&self.backup).map_err(failed)?;
         let accept = |identity: &Identity| {
@@ -44,11 +45,14 @@ impl Args {
             }
             checked = now.done_bytes;
             progress.show(now.done_bytes, now.total_bytes);
-            Flow::Continue
+            flow(&interrupt)
         });
         drop(progress);
-        let manifest = done.map_err(failed)?.ok_or("the restore was cancelled")?;
-        let (path, engine) = (target.display(), &manifest.engine);
+        let path = target.display();
+        let manifest = done
+            .map_err(failed)?
+            .ok_or_else(|| format!("ended by a signal; what was written for {path} is removed"))?;
+        let engine = &manifest.engine;
         let encrypted = manifest.files.iter().any(|file| file.path == KEYS);
         let keys = match encrypted {
             true => " --enableEncryption --encryptionKeyFile FILE",

@@ -40,8 +40,11 @@ impl Args {
             for finding in &report.findings {
                 note!("{finding}");
             }
-            let count = report.findings.len();
-            return Err(format!("{path}: {count} problems; use another backup"));
+            let count = match report.findings.len() {
+                1 => "1 problem".to_owned(),
+                more => format!("{more} problems"),
+            };
+            return Err(format!("{path}: {count}; use another backup"));
         }
         let manifest = report.manifest;
         say!(

@@ -36,7 +36,7 @@ fn document(id: i64) -> Document {
     doc! {"_id": id, "padding": padding}
 }
 
-fn fill(port: u64) {
+pub(crate) fn fill(port: u64) {
     let documents: Vec<Document> = (0..DOCUMENTS).map(document).collect();
     connect(port).insert_many(documents).run().unwrap();
 }
@@ -57,7 +57,7 @@ fn ids(port: u64) -> Vec<i64> {
     found.collect()
 }
 
-fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
+pub(crate) fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
     serve_with(place, engine, dbpath, "")
 }
 
@@ -74,7 +74,7 @@ fn serve_with(place: &Place, engine: &str, dbpath: &str, more: &str) -> Foreign 
     Foreign::listening(place, command)
 }
 
-fn uri(server: &Foreign) -> String {
+pub(crate) fn uri(server: &Foreign) -> String {
     format!("mongodb://127.0.0.1:{}", server.port)
 }
 
@@ -127,6 +127,12 @@ fn a_store_that_is_not_open_is_backed_up_from_its_directory() {
     server.child.wait().unwrap();
     place.run(&["backup", "--dbpath", "db", "copy"]).exits(0);
     place.run(&["verify-backup", "copy"]).exits(0);
+    fs::create_dir(place.path("real")).unwrap();
+    symlink(place.path("real"), place.path("link")).unwrap();
+    for name in ["link/copy", "link/copy.tar"] {
+        place.run(&["backup", "--dbpath", "db", name]).exits(0);
+        place.run(&["verify-backup", name]).exits(0);
+    }
     place.run(&["restore", "copy", "--dbpath", "new"]).exits(0);
     let server = serve(&place, "betree", "new");
     assert_eq!(ids(server.port).len(), usize::try_from(DOCUMENTS).unwrap());
@@ -243,9 +249,13 @@ fn what_is_wrong_is_named() {
     place
         .run(&["restore", "copy", "--dbpath", "db"])
         .refuses(1, &["not empty", "db"]);
+    let missing = ["no backup has this path", "check the name", "[none]"];
     place
         .run(&["restore", "none", "--dbpath", "new"])
-        .refuses(1, &["none"]);
+        .refuses(1, &missing);
+    let ran = place.run(&["verify-backup", "none"]);
+    assert!(!ran.err.contains("os error"), "{}", ran.err);
+    ran.refuses(1, &missing);
     let wrong = ["serve", "--dbpath", "copy", "--port", "0"];
     place.run(&wrong).exits(100);
     place.run(&["verify-backup", "copy"]).exits(0);
@@ -255,6 +265,8 @@ fn what_is_wrong_is_named() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&data, bytes).unwrap();
+    let ran = place.run(&["verify-backup", "copy"]).exits(1);
+    assert!(ran.err.contains(": 1 problem;"), "{}", ran.err);
     fs::write(place.path("copy/extra"), b"x").unwrap();
     let ran = place.run(&["verify-backup", "copy"]).exits(1);
     for needle in [

@@ -95,7 +95,12 @@ impl Connection {
         let mut reply = vec![0; length - 4];
         self.0.read_exact(&mut reply).unwrap();
         let holds = |word: &[u8]| reply.windows(word.len()).any(|part| part == word);
-        !holds(b"errmsg") && !holds(b"writeErrors")
+        let refused = holds(b"errmsg") || holds(b"writeErrors");
+        if refused {
+            // Shown with a failure of the test: the reply contains the reason.
+            println!("refused: {}", reply.escape_ascii());
+        }
+        !refused
     }
 
     fn insert(&mut self, collection: &str, count: u32) -> bool {

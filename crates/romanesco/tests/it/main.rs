@@ -7,6 +7,7 @@
 )]
 
 mod backup;
+mod backup_ended;
 mod damage;
 mod experiments;
 mod full;

@@ -55,8 +55,8 @@ pub(crate) enum Wanted {
 /// The action that includes all actions.
 const ANY: &str = "anyAction";
 
-/// Every action that MongoDB's manual lists for this kind of deployment, and Percona Server's of
-/// backups.
+/// Every action that MongoDB's manual lists for this kind of deployment, Percona Server's of
+/// backups, and `rotateMasterKey`.
 const ACTIONS: &[&str] = &[
     "addShard",
     ANY,
@@ -154,6 +154,7 @@ const ACTIONS: &[&str] = &[
     "resync",
     "revokeRole",
     "rotateCertificates",
+    "rotateMasterKey",
     "runTenantMigration",
     "serverStatus",
     "setAuthenticationRestriction",

@@ -139,6 +139,7 @@ const HOST: &[&str] = &[
     "logRotate",
     "resync",
     "rotateCertificates",
+    "rotateMasterKey",
     "setParameter",
     "shutdown",
     "startBackup",

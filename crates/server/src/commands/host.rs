@@ -1,7 +1,5 @@
 //! The machine and the connection: `hostInfo`, `whatsmyuri`, `connectionStatus`,
-//! `rotateCertificates`, `rotateMasterKey`.
-
-use std::path::Path;
+//! `rotateCertificates`.
 
 use query::Result;
 use wire::Builder;
@@ -29,14 +27,6 @@ pub(super) const ROWS: &[Row] = &[
     .flags(ADMIN)
     .lane(Lane::Reserved)
     .fields(&["message"])
-    .privilege(Privilege::Cluster("rotateCertificates")),
-    Row::new(
-        "rotateMasterKey",
-        rotate_master_key,
-        "Encrypt the data keys with the master key in another file",
-    )
-    .flags(ADMIN)
-    .fields(&["encryptionKeyFile", "dataKey"])
     .privilege(Privilege::Cluster("rotateCertificates")),
     Row::new(
         "whatsmyuri",
@@ -102,36 +92,6 @@ fn host_info(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 
 fn rotate_certificates(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     request.server.rotate_certificates()
-}
-
-/// Rotate the master key, the data key, or both.
-fn rotate_master_key(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let arguments = request.arguments();
-    let file = arguments.string("encryptionKeyFile")?;
-    let data = arguments.is_on("dataKey")?;
-    if file.is_some_and(|file| !Path::new(file).is_absolute()) {
-        let message = "encryptionKeyFile must be an absolute path on the machine of the server";
-        return Err(query::Error::new(query::Code::BAD_VALUE, message));
-    }
-    if file.is_none() && !data {
-        let message = "rotateMasterKey needs encryptionKeyFile, the file of the new master key, or \
-                       dataKey: true";
-        return Err(query::Error::new(query::Code::BAD_VALUE, message));
-    }
-    let engine = request.server.store.engine();
-    let rotated = engine.rotate_keys(file.map(Path::new), data);
-    let found = rotated.map_err(|error| {
-        let code = match error.kind() {
-            kv::ErrorKind::Unsupported => query::Code::COMMAND_NOT_SUPPORTED,
-            kv::ErrorKind::Invalid => query::Code::BAD_VALUE,
-            _ => query::Code::OPERATION_FAILED,
-        };
-        query::Error::new(code, error.to_string())
-    })?;
-    reply
-        .string("encryptionKeyId", &found.master_key)
-        .value("dataKey", &bson::Bson::Int64(i64::from(found.data_key)));
-    Ok(())
 }
 
 fn whats_my_uri(request: &Call<'_>, reply: &mut Builder) -> Result<()> {

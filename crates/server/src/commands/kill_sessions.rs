@@ -167,6 +167,12 @@ pub(super) fn session_of(bytes: &[u8]) -> Option<SessionId> {
 /// End the sessions that match a pattern, with their operations and cursors.
 fn end(request: &Call<'_>, patterns: &[Pattern]) -> Result<()> {
     let chosen = |id: &SessionId| patterns.iter().any(|pattern| pattern.matches(id));
+    // First the cursors: a `getMore` that waits for one ends with `CursorKilled`.
+    let store = &request.server.store;
+    store.kill_cursors_where(&mut |_, owner| {
+        let session = owner.session.as_deref().and_then(session_of);
+        session.is_some_and(|session| chosen(&session))
+    });
     for other in request.server.operations.list() {
         let session = other.generic.lsid.map(|id| SessionId {
             id,
@@ -177,11 +183,6 @@ fn end(request: &Call<'_>, patterns: &[Pattern]) -> Result<()> {
             other.kill();
         }
     }
-    let store = &request.server.store;
-    store.kill_cursors_where(&mut |_, owner| {
-        let session = owner.session.as_deref().and_then(session_of);
-        session.is_some_and(|session| chosen(&session))
-    });
     let mut ids = store.session_ids();
     ids.retain(chosen);
     store.end_sessions(&ids)

@@ -25,6 +25,7 @@ mod kill_sessions;
 mod listing;
 mod lock;
 mod logs;
+mod master_key;
 mod merge_authz;
 mod parameter;
 mod pipeline;
@@ -69,6 +70,7 @@ const FAMILIES: &[&[Row]] = &[
     find_and_modify::ROWS,
     hello::ROWS,
     host::ROWS,
+    master_key::ROWS,
     index::ROWS,
     insert::ROWS,
     kill_sessions::ROWS,

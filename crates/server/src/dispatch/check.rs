@@ -154,10 +154,53 @@ fn concerns(server: &Server, command: &Command, generic: &Generic) -> Result<()>
         let message = "cannot use 'w' > 1 when a host is not replicated";
         return Err(Error::bad_value(message));
     }
+    read_times(server, generic)?;
     snapshot(server, command, generic)
 }
 
-/// Check that a command may read a snapshot, at the time that it names.
+/// Check that the server has reached the times that a read names: no write gets them any more. The
+/// server has not reached a time of a client that is only kept aside.
+fn read_times(server: &Server, generic: &Generic) -> Result<()> {
+    let Some(concern) = generic.read_concern.as_ref() else {
+        return Ok(());
+    };
+    if !server.topology.is_replica_set() {
+        return Ok(());
+    }
+    let (cluster, _) = server.clock.times();
+    for (name, time) in [
+        ("afterClusterTime", concern.after),
+        ("atClusterTime", concern.at),
+    ] {
+        if let Some(time) = time.filter(|time| cluster < *time) {
+            let message = format!(
+                "readConcern {name} must not be later than the clusterTime of the server: \
+                 requested {time}, the server has {cluster}"
+            );
+            return Err(Error::new(Code::INVALID_OPTIONS, message));
+        }
+    }
+    Ok(())
+}
+
+/// Check that a transaction, which reads the current state, reads that of the time that it names:
+/// nothing was written since.
+///
+/// # Errors
+/// `SnapshotTooOld`.
+pub(super) fn is_current(server: &Server, generic: &Generic) -> Result<()> {
+    let concern = generic.read_concern.as_ref();
+    let (_, operation) = server.clock.times();
+    match concern.and_then(|concern| concern.at) {
+        Some(at) if at < operation => Err(Error::new(
+            Code::SNAPSHOT_TOO_OLD,
+            "a transaction cannot read a time before its beginning",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Check that a command may read a snapshot.
 fn snapshot(server: &Server, command: &Command, generic: &Generic) -> Result<()> {
     let Some(concern) = generic.read_concern.as_ref() else {
         return Ok(());
@@ -169,22 +212,8 @@ fn snapshot(server: &Server, command: &Command, generic: &Generic) -> Result<()>
         let message = "node needs to be a replica set member to use readConcern: snapshot";
         return Err(Error::new(Code::NOT_A_REPLICA_SET, message));
     }
-    let (_, operation) = server.clock.times();
-    if concern.at.is_some_and(|at| server.clock.latest() < at) {
-        let message = "readConcern atClusterTime must not be later than the clusterTime of the \
-             server";
-        return Err(Error::new(Code::INVALID_OPTIONS, message));
-    }
     if generic.in_transaction {
-        // A transaction reads the current state, which is that of the given time only if nothing
-        // was written since.
-        return match concern.at {
-            Some(at) if at < operation => Err(Error::new(
-                Code::SNAPSHOT_TOO_OLD,
-                "a transaction cannot read a time before its beginning",
-            )),
-            _ => Ok(()),
-        };
+        return is_current(server, generic);
     }
     if !command.has(SNAPSHOT) {
         let message = format!(

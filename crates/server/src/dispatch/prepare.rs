@@ -66,12 +66,13 @@ pub(crate) fn prepare(
         message: Some(message),
     };
     let needed = authorize(server, client, &row.rule, sent).and_then(|needed| {
+        // A read may name the time that it brings.
+        advance_clock(server, client, &generic);
         check::check(server, row, &generic, arguments)?;
         Ok(needed)
     });
     let needed = needed.map_err(|error| refused(row, &generic, error))?;
     check_sequences(message, arguments)?;
-    advance_clock(server, client, &generic);
     let (wanted, understood) = match needed {
         Some(needed) => (Some(needed.wanted), needed.understood),
         None => (None, None),

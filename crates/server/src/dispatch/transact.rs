@@ -8,6 +8,7 @@ use query::meter::{Held, decoded_size};
 use query::{Code, Error, Result};
 use wire::Builder;
 
+use super::check;
 use crate::command::{CONTINUES, ENDS, Lane, STREAMS, WRITE_ERRORS};
 use crate::request::{self, Request, failure};
 
@@ -53,7 +54,22 @@ pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     outcome
 }
 
+/// Wait until the writes are committed that a read at or after a time must include. They are about
+/// to be: a write gets its time immediately before it commits.
+fn settle(request: &Request) -> Result<()> {
+    let concern = request.generic.read_concern.as_ref();
+    let time = concern.and_then(|concern| concern.after.max(concern.at));
+    match time {
+        // Commands of the other lanes never wait.
+        Some(time) if request.command.lane == Lane::Storage && request.server.written() < time => {
+            request.server.store.settle_oplog(&request.op(), time)
+        }
+        _ => Ok(()),
+    }
+}
+
 fn run(request: &Arc<Request>) -> Result<Builder> {
+    settle(request)?;
     if let Some(time) = moment(request) {
         let inside = Arc::clone(request);
         let now = request.server.written();
@@ -70,7 +86,15 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
     let inside = Arc::clone(request);
     let store = &request.server.store;
     let start = request.generic.start_transaction;
-    let done = store.in_transaction(request.op(), start, move |op| direct(&inside, op));
+    let body = move |op: &Op<'_>| {
+        let done = direct(&inside, op)?;
+        if start {
+            // Only now the transaction has certainly begun.
+            check::is_current(&inside.server, &inside.generic)?;
+        }
+        Ok(done)
+    };
+    let done = store.in_transaction(request.op(), start, body);
     match done {
         Ok((reply, false)) => Ok(reply),
         Ok((reply, true)) => {

@@ -62,7 +62,8 @@ impl Drop for Reserved<'_> {
     }
 }
 
-/// Wait for data, for the limit of time, or until the request is interrupted or the server stops.
+/// Wait for data, for the limit of time, or until the cursor is killed, the request is interrupted,
+/// or the server stops.
 pub(crate) async fn wait(request: &Request, awaiting: Awaiting) {
     let begun = Instant::now();
     let limit = request.generic.max_time.unwrap_or(LIMIT);

@@ -3,7 +3,8 @@
 //! - K1. No time is issued beyond the last second that is reserved in the store, and a clock
 //!   starts beyond it: times do not go back over a restart, whatever the wall clock says.
 //! - K2. Seconds are reserved ahead by a thread that may block. Until that is done the clock
-//!   counts within the last reserved second, and a later time of a client is kept aside.
+//!   counts within the last reserved second, and a later time of a client is kept aside. At least
+//!   half of a second's counts are for that: beyond [`COUNT_MAX`] the next second is used.
 //! - K3. With an oplog, this clock issues the times of its entries, and no other times: the time
 //!   of a write is that of its entry.
 
@@ -27,6 +28,10 @@ const DRIFT_OF_OPLOG: u32 = 60;
 /// Seconds reserved ahead of the wall clock. A server that is killed and restarts at once is ahead
 /// by this much; half of it is the time that the next reservation may take.
 const AHEAD: u32 = 20;
+
+/// The count after which the clock uses the next second. It is that of MongoDB, whose counts are
+/// positive numbers of 32 bits with a sign; as many follow while no second is reserved.
+const COUNT_MAX: u32 = i32::MAX.cast_unsigned();
 
 pub(crate) struct Clock {
     times: Mutex<Times>,
@@ -65,7 +70,7 @@ impl Clock {
     pub(crate) fn of(store: &Store) -> Result<Arc<Clock>> {
         let clock = Arc::new(Clock::start(store)?);
         let issuer = Arc::clone(&clock);
-        store.set_oplog_clock(Box::new(move || issuer.tick()));
+        store.set_oplog_clock(Box::new(move |last| issuer.tick_after(last)));
         Ok(clock)
     }
 
@@ -81,10 +86,7 @@ impl Clock {
     fn start_at(store: &Store, wall: fn() -> u32) -> Result<Clock> {
         let before = store.reserved_time()?;
         let beyond = before.map_or(0, |last| last.saturating_add(1));
-        let mut first = Timestamp {
-            time: wall().max(beyond),
-            increment: 1,
-        };
+        let mut first = begin(wall().max(beyond));
         let oplog = store.oplog_last();
         if let Some(last) = oplog.filter(|last| first <= *last) {
             // Entries were put while the store was opened.
@@ -110,15 +112,25 @@ impl Clock {
 
     /// Advance the clock for a write, and return its time.
     pub(crate) fn tick(&self) -> Timestamp {
+        self.tick_after(Timestamp {
+            time: 0,
+            increment: 0,
+        })
+    }
+
+    /// Advance the clock for an entry that follows that of the time `last`. This clock issued that
+    /// time, unless the entry was put while the server started.
+    fn tick_after(&self, last: Timestamp) -> Timestamp {
         let now = (self.wall)();
         let mut times = self.times.lock();
-        let last = times.cluster;
-        let now = now.min(times.reserved);
-        let next = if last.time < now {
-            Timestamp {
-                time: now,
-                increment: 1,
-            }
+        let last = times.cluster.max(last);
+        let second = match is_full(last) {
+            true => last.time.saturating_add(1).max(now),
+            false => now,
+        };
+        let second = second.min(times.reserved);
+        let next = if last.time < second {
+            begin(second)
         } else {
             next(last)
         };
@@ -127,10 +139,18 @@ impl Clock {
         next
     }
 
-    /// Advance the clock to a time that a client knows.
+    /// Advance the clock to a time that a client knows, or to the next second if the time leaves
+    /// few counts in its own (K2).
     pub(crate) fn advance(&self, to: Timestamp) {
         let mut times = self.times.lock();
-        if to <= times.cluster || (self.wall)().saturating_add(self.drift) < to.time {
+        if to <= times.cluster {
+            return;
+        }
+        let to = match is_full(to) {
+            true => begin(to.time.saturating_add(1)),
+            false => to,
+        };
+        if (self.wall)().saturating_add(self.drift) < to.time || to <= times.cluster {
             return;
         }
         if to.time <= times.reserved {
@@ -146,21 +166,14 @@ impl Clock {
         (times.cluster, times.operation)
     }
 
-    /// The latest time that a client may have seen.
-    pub(crate) fn latest(&self) -> Timestamp {
-        let times = self.times.lock();
-        times
-            .aside
-            .map_or(times.cluster, |aside| aside.max(times.cluster))
-    }
-
     /// The second up to which the caller must reserve now, if any; it calls [`Clock::reserved`]
     /// after that.
     pub(crate) fn to_reserve(&self) -> Option<u32> {
         let now = (self.wall)();
         let mut times = self.times.lock();
         let enough = now.saturating_add(AHEAD / 2) <= times.reserved && times.aside.is_none();
-        if enough || times.reserving {
+        let counts = times.counted() <= times.reserved;
+        if (enough && counts) || times.reserving {
             return None;
         }
         times.reserving = true;
@@ -184,17 +197,36 @@ impl Clock {
 
 impl Times {
     /// The second up to which to reserve. It is limited to a time ahead of the wall clock: beyond
-    /// that the clock counts within a second.
+    /// that the clock counts within a second, until that is full.
     fn wanted(&self, now: u32) -> u32 {
         let aside = self.aside.map_or(0, |aside| aside.time);
         let ahead = now.saturating_add(AHEAD);
-        ahead.max(aside).max(self.reserved)
+        ahead.max(aside).max(self.counted()).max(self.reserved)
+    }
+
+    /// The second of the next time, if the wall clock stands still.
+    fn counted(&self) -> u32 {
+        let full = u32::from(is_full(self.cluster));
+        self.cluster.time.saturating_add(full)
+    }
+}
+
+/// Whether the clock continues in the next second.
+fn is_full(time: Timestamp) -> bool {
+    COUNT_MAX <= time.increment
+}
+
+/// The first time of a second.
+fn begin(second: u32) -> Timestamp {
+    Timestamp {
+        time: second,
+        increment: 1,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use docdb::Options;
+    use docdb::{Op, Options};
     use kv::{Engine, EngineOptions};
     use stdx::sync::atomic::{AtomicU32, Ordering};
 
@@ -285,7 +317,6 @@ mod tests {
         clock.advance(at(9_000));
         clock.advance(at(8_000));
         assert_eq!(clock.times().0, at(1_000 + AHEAD));
-        assert_eq!(clock.latest(), at(9_000));
         let until = clock.to_reserve().unwrap();
         assert_eq!(clock.to_reserve(), None, "one at a time");
         clock.reserved(until, false);
@@ -295,9 +326,90 @@ mod tests {
         assert!(at(9_000) < clock.tick());
         assert_eq!(clock.to_reserve(), None);
         clock.advance(at(1_001 + DRIFT));
-        assert_eq!(clock.latest().time, 9_000, "too far ahead");
+        assert_eq!(clock.to_reserve(), None, "too far ahead");
         drop(store);
         let (_store, clock) = start(&engine, wall);
         assert_eq!(clock.times().0.time, 9_001);
+    }
+
+    /// K1, K2: a client that brings the last count of a second does not take the clock beyond the
+    /// reserved second.
+    #[test]
+    fn a_full_second_of_a_client_takes_the_clock_to_the_next_one() {
+        static WALL: AtomicU32 = AtomicU32::new(1_000);
+        let wall = || WALL.load(Ordering::Relaxed);
+        let full = |time| Timestamp {
+            time,
+            increment: u32::MAX,
+        };
+        let (_directory, engine) = engine();
+        let (store, clock) = start(&engine, wall);
+        clock.advance(full(1_010));
+        assert_eq!(clock.times().0, begin(1_011));
+        let reserved = 1_000 + AHEAD;
+        clock.advance(full(reserved));
+        assert_eq!(clock.times().0, begin(1_011), "kept aside");
+        clock.advance(Timestamp {
+            time: reserved,
+            increment: COUNT_MAX - 1,
+        });
+        let mut last = clock.times().0;
+        for _ in 0..100 {
+            let time = clock.tick();
+            assert!(last < time, "{last:?}");
+            assert!(time.time <= reserved, "K1: {time:?}");
+            last = time;
+        }
+        reserve(&store, &clock);
+        assert_eq!(clock.times().0, begin(reserved + 1));
+    }
+
+    /// K2: also without a client.
+    #[test]
+    fn a_full_second_is_followed_by_one_that_is_reserved_for_it() {
+        static WALL: AtomicU32 = AtomicU32::new(1_000);
+        let wall = || WALL.load(Ordering::Relaxed);
+        let (_directory, engine) = engine();
+        let (store, clock) = start(&engine, wall);
+        let reserved = 1_000 + AHEAD;
+        clock.advance(Timestamp {
+            time: reserved,
+            increment: COUNT_MAX - 1,
+        });
+        assert_eq!(clock.to_reserve(), None);
+        assert_eq!(clock.tick().increment, COUNT_MAX);
+        reserve(&store, &clock);
+        assert_eq!(clock.tick(), begin(reserved + 1));
+    }
+
+    /// K3: entries may be put between the start of the clock and its first use.
+    #[test]
+    fn an_entry_put_while_the_server_starts_is_followed_by_later_ones() {
+        let (_directory, engine) = engine();
+        let options = Options {
+            ttl_period: None,
+            oplog: true,
+            ..Options::default()
+        };
+        let store = Store::open(Arc::clone(&engine), options).unwrap();
+        let note = || {
+            let op = Op::new(kv::Durability::Group);
+            let put = store.append_oplog_note(&op, &bson::rawdoc! {"msg": "test"});
+            put.unwrap();
+            store.oplog_last().unwrap()
+        };
+        let clock = Arc::new(Clock::start_at(&store, || 1_000).unwrap());
+        let before = note();
+        assert!(
+            clock.times().0 < before,
+            "the entry is later than the clock"
+        );
+        let issuer = Arc::clone(&clock);
+        store.set_oplog_clock(Box::new(move |last| issuer.tick_after(last)));
+        let after = note();
+        assert!(before < after, "{before:?}, {after:?}");
+        assert_eq!(clock.times(), (after, after));
+        let until = clock.to_reserve().unwrap();
+        assert!(after.time <= until, "K1: the entry is reserved");
     }
 }

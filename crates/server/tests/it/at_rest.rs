@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use bson::{Document, doc};
 
-use crate::client::Site;
+use crate::auth::{as_user, guarded};
+use crate::client::{Client, Site};
 
 const MARK: &str = "planted-secret-3f8e";
 
@@ -123,6 +124,16 @@ fn a_key_file_is_checked_before_the_store_is_touched() {
     assert!(!store.exists(), "nothing is written");
 }
 
+/// The lines of the log about rotations.
+fn rotations(client: &mut Client) -> Vec<String> {
+    let log = client.ok("admin", doc! {"getLog": "global"});
+    let lines = log.get_array("log").unwrap().iter();
+    let lines = lines.map(|line| line.as_str().unwrap().to_owned());
+    lines
+        .filter(|line| line.contains("of the data files"))
+        .collect()
+}
+
 #[test]
 fn the_master_key_is_rotated_by_a_command() {
     let home = tempfile::tempdir().unwrap();
@@ -144,10 +155,33 @@ fn the_master_key_is_rotated_by_a_command() {
         let (_, message) = client.fails("admin", command);
         assert!(message.contains(word), "{message}");
     }
+    let (_, message) = client.fails("admin", rotate(&home.path().join("none")));
+    for word in ["not rotated", "none", "stays in use", "repeat"] {
+        assert!(message.contains(word), "{message}");
+    }
+    let status = client.ok("admin", doc! {"serverStatus": 1});
+    let shown = status.get_document("encryptionAtRest").unwrap();
+    assert!(!shown.contains_key("lastRotation"), "{shown}");
+    let before = shown.get_str("encryptionKeyId").unwrap().to_owned();
     let reply = client.ok("admin", rotate(&next));
+    let lines = rotations(&mut client);
+    let ids = |id: &str| lines.iter().filter(|line| line.contains(id)).count();
+    // The one that failed twice, and the one that did not.
+    assert_eq!(
+        [9_000_009, 9_000_010, 9_000_011].map(|id| ids(&id.to_string())),
+        [3, 1, 2]
+    );
+    let log = lines.concat();
+    let after = reply.get_str("encryptionKeyId").unwrap();
+    assert!(log.contains(&before) && log.contains(after), "{log}");
+    assert!(
+        !log.contains("AgICAgIC") && !log.contains("AQEBAQEB"),
+        "a key is in the log"
+    );
     let status = client.ok("admin", doc! {"serverStatus": 1});
     let shown = status.get_document("encryptionAtRest").unwrap();
     assert_eq!(shown.get("encryptionKeyId"), reply.get("encryptionKeyId"));
+    assert!(shown.get_datetime("lastRotation").is_ok(), "{shown}");
     assert_eq!(reply.get_i64("dataKey").unwrap(), 1);
     let reply = client.ok("admin", doc! {"rotateMasterKey": 1, "dataKey": true});
     assert_eq!(reply.get_i64("dataKey").unwrap(), 2);
@@ -165,5 +199,32 @@ fn the_master_key_is_rotated_by_a_command() {
 
     let plain = Site::new();
     let (code, message) = plain.client().fails("admin", rotate(&next));
-    assert!(code == 2 || code == 115, "{code}: {message}");
+    assert_eq!(code, 115, "{message}");
+    assert!(message.contains("security.enableEncryption"), "{message}");
+}
+
+#[test]
+fn keys_are_rotated_by_users_with_an_action_of_its_own() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    for (role, action) in [("keys", "rotateMasterKey"), ("tls", "rotateCertificates")] {
+        let privilege = doc! {"resource": {"cluster": true}, "actions": [action]};
+        let made = doc! {"createRole": role, "privileges": [privilege], "roles": []};
+        root.ok("admin", made);
+    }
+    let rotate = doc! {"rotateMasterKey": 1, "dataKey": true};
+    // The store of this server is not encrypted: 115 is what a user with the right sees.
+    for (role, code) in [
+        ("keys", 115),
+        ("tls", 13),
+        ("hostManager", 115),
+        ("backup", 13),
+    ] {
+        root.ok(
+            "admin",
+            doc! {"createUser": role, "pwd": "secret", "roles": [role]},
+        );
+        let refused = as_user(&site, "admin", role).fails("admin", rotate.clone());
+        assert_eq!(refused.0, code, "{role}: {refused:?}");
+    }
 }

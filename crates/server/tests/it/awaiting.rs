@@ -3,10 +3,12 @@
 use bson::{Document, doc};
 
 use crate::client::{Client, Site, await_so, batch};
+use crate::oplog::with_oplog;
 
 /// More cursors than the server has threads for commands.
 const MANY: usize = 300;
 const CURSOR_NOT_FOUND: i32 = 43;
+const CURSOR_KILLED: i32 = 237;
 const INTERRUPTED: i32 = 11_601;
 const QUERY_PLAN_KILLED: i32 = 175;
 const IN_USE: i32 = 12_051;
@@ -95,6 +97,44 @@ fn a_wait_ends_for_what_ends_its_operation_or_its_cursor() {
         client.ok("test", doc! {"drop": "c"});
     });
     assert_eq!(dropped, QUERY_PLAN_KILLED);
+    let killed = ended(&mut client, &|client, id, _| {
+        let reply = client.ok("test", doc! {"killCursors": "c", "cursors": [id]});
+        assert_eq!(reply.get_array("cursorsKilled").unwrap(), &[id.into()]);
+    });
+    assert_eq!(killed, CURSOR_KILLED);
+}
+
+/// The cursor of a change stream on `c`, opened in a session.
+fn stream(client: &mut Client, lsid: &Document) -> i64 {
+    let watch = doc! {"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {},
+    "lsid": lsid.clone()};
+    let reply = client.ok("test", watch);
+    reply.get_document("cursor").unwrap().get_i64("id").unwrap()
+}
+
+#[test]
+fn a_wait_ends_with_the_cursors_of_its_session() {
+    let site = with_oplog();
+    let mut client = site.client();
+    client.ok("test", doc! {"create": "c"});
+    for command in ["killCursors", "endSessions", "killSessions"] {
+        let lsid = doc! {"id": bson::Uuid::new()};
+        let mut reader = site.client();
+        let id = stream(&mut reader, &lsid);
+        let mut next = more(id, "c");
+        next.insert("lsid", lsid.clone());
+        reader.send("test", next.clone(), 0);
+        await_so("it waits", || waiting(&mut client).len() == 1);
+        match command {
+            "killCursors" => client.ok("test", doc! {command: "c", "cursors": [id]}),
+            _ => client.ok("admin", doc! {command: [lsid]}),
+        };
+        let (_, reply) = reader.receive().unwrap();
+        assert_eq!(reply.get_i32("code").unwrap(), CURSOR_KILLED, "{command}");
+        let (gone, _) = client.fails("test", next);
+        assert_eq!(gone, CURSOR_NOT_FOUND, "{command}");
+        assert!(waiting(&mut client).is_empty());
+    }
 }
 
 #[test]

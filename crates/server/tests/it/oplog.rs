@@ -199,6 +199,43 @@ fn a_time_far_ahead_is_ignored() {
     assert!(before < after && after.time < far.time);
 }
 
+/// A read at or after a time that the server has not reached would miss the writes that get it.
+#[test]
+fn a_time_that_is_kept_aside_cannot_be_read_yet() {
+    for oplog in [None, Some(SIZE)] {
+        let site = Site::with(|config| config.oplog_bytes = oplog);
+        let mut client = site.client();
+        let insert = |id: i32| doc! {"insert": "c", "documents": [{"_id": id}]};
+        let before = cluster(&client.ok("test", insert(1)));
+        let far = Timestamp {
+            time: before.time + 50,
+            increment: 1,
+        };
+        let read = |concern: Document| {
+            let known = doc! {"clusterTime": far};
+            doc! {"find": "c", "readConcern": concern, "$clusterTime": known}
+        };
+        let at = || read(doc! {"level": "snapshot", "atClusterTime": far});
+        let after = || read(doc! {"afterClusterTime": far});
+        // While writes are held up no time is reserved.
+        client.ok("admin", doc! {"fsync": 1, "lock": true});
+        for read in [at(), after()] {
+            let (code, message) = client.fails("test", read);
+            assert_eq!(code, 72, "{message}");
+            assert!(message.contains("ClusterTime"), "{message}");
+        }
+        client.ok("admin", doc! {"fsyncUnlock": 1});
+        await_so("the time to be reserved", || {
+            let reply = client.run("test", at());
+            reply.get_f64("ok").unwrap() == 1.0
+        });
+        let reply = client.ok("test", insert(2));
+        assert!(far < time(&reply, "operationTime"));
+        assert_eq!(batch(&client.ok("test", at())), [doc! {"_id": 1}]);
+        assert_eq!(batch(&client.ok("test", after())).len(), 2);
+    }
+}
+
 #[test]
 fn an_idle_server_puts_notes() {
     let notes = |on: &str| {

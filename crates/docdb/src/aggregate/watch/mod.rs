@@ -174,8 +174,9 @@ fn place(
 
 impl Cursor for WatchCursor {
     fn more(&mut self, store: &Store, op: &Op<'_>, request: &GetMore) -> Result<Next> {
-        // Looked up before reading, so that any later entry ends the wait.
-        let awaiting = store.oplog().map(|oplog| oplog.awaiting());
+        // Registered before reading, so that any later entry of what it follows ends the wait.
+        let followed = self.stream.followed();
+        let awaiting = store.oplog().map(|oplog| oplog.awaiting(followed));
         let mut next = self
             .fill(store, op, request.wanted())
             .map_err(|error| error.within("Executor error during getMore"))?;

@@ -104,6 +104,11 @@ impl Stream {
         })
     }
 
+    /// What it follows: `db.c`, `db.` or nothing.
+    pub(crate) fn followed(&self) -> &str {
+        self.scope.followed()
+    }
+
     /// Where a new stream would continue (S5): `postBatchResumeToken`.
     #[must_use]
     pub fn token(&self) -> &Token {

@@ -261,10 +261,10 @@ impl Lane {
         }
         query.purpose.tail.limit = self.rng.chance(0.2).then(|| 1 + self.rng.below(9));
         let limit = query.purpose.tail.limit;
-        let mut candidates = query.candidates().unwrap();
+        let mut candidates = query.candidates().unwrap().candidates;
         for hint in self.hints().into_iter().flatten() {
             query.set_hint(Some(&hint)).unwrap();
-            candidates.extend(query.candidates().unwrap());
+            candidates.extend(query.candidates().unwrap().candidates);
         }
         let mut rng = Rng::new(self.rng.next_u64());
         let (store, op) = (&self.fixture.store, &self.fixture.op);

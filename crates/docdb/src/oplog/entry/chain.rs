@@ -1,12 +1,15 @@
 //! Several operations in one entry: the group of a batch of inserts, and the chain of entries of a
 //! transaction.
 
+use std::ops::Range;
+
 use bson::RawDocumentBuf;
+use bson::raw::cstr;
 use query::{Code, Error, Result};
 
-use super::ENTRY_MAX;
-use super::command::apply_ops;
-use crate::limits::DOCUMENT_MAX;
+use super::operations::Operations;
+use super::{ENTRY_MAX, close, finished};
+use crate::limits::{DOCUMENT_MAX, element_around};
 
 /// Operations of an `applyOps` entry (as MongoDB 8 groups inserts): enough to spread the cost of an
 /// entry, and few enough that a reader gets the first events of a large batch early.
@@ -16,52 +19,83 @@ pub const GROUP_MAX: usize = 500;
 /// of the entry around it, including the largest `lsid`.
 const AROUND: usize = 1_024;
 
-/// The commands of the entries that have these operations (see `Operation::to_document`), in order:
-/// `{applyOps: [..]}` for one entry; for several `partialTxn: true` in all but the last, which has
-/// the `count` of all operations. An entry has at most `most` operations, and the bytes of at most
-/// one document of the greatest size, so that each entry is within [`ENTRY_MAX`].
+/// The commands of the entries that have these operations, in order: `{applyOps: [..]}` for one
+/// entry; for several `partialTxn: true` in all but the last, which has the `count` of all
+/// operations. An entry has at most `most` operations, and the bytes of at most one document of the
+/// greatest size, so that each entry is within [`ENTRY_MAX`].
 ///
 /// # Errors
 /// `TransactionTooLarge` for an operation that fits no entry.
 ///
 /// # Panics
 /// For no operations, or a `most` of 0.
-pub fn chain(operations: &[RawDocumentBuf], most: usize) -> Result<Vec<RawDocumentBuf>> {
+pub fn chain(operations: &Operations, most: usize) -> Result<Vec<RawDocumentBuf>> {
     assert!(!operations.is_empty(), "an entry has an operation");
     assert!(0 < most, "an entry may have an operation");
-    let mut lists = Vec::new();
-    let mut rest = operations;
-    while !rest.is_empty() {
-        let (part, others) = rest.split_at(fitting(rest, most)?);
-        lists.push(part);
-        rest = others;
+    let mut parts = Vec::new();
+    let mut start = 0;
+    while start < operations.len() {
+        let part = fitting(operations, start, most)?;
+        start = part.range.end;
+        parts.push(part);
     }
-    let last = lists.len() - 1;
-    let command = |(index, part): (usize, &[RawDocumentBuf])| {
-        let list = part.iter().map(|operation| &**operation).collect();
-        let count = i64::try_from(operations.len()).expect("a length in memory");
-        let ends_chain = 0 < last && index == last;
-        apply_ops(list, index < last, ends_chain.then_some(count))
+    let last = parts.len() - 1;
+    let command = |(index, part): (usize, &Part)| {
+        let mut out = part.command(operations);
+        if index < last {
+            out.append(cstr!("partialTxn"), true);
+        } else if 0 < last {
+            let count = i64::try_from(operations.len()).expect("a length in memory");
+            out.append(cstr!("count"), count);
+        }
+        out
     };
-    Ok(lists.into_iter().enumerate().map(command).collect())
+    Ok(parts.iter().enumerate().map(command).collect())
 }
 
-/// How many of the operations the next entry has, at least one.
-fn fitting(operations: &[RawDocumentBuf], most: usize) -> Result<usize> {
+/// The operations of an entry, at least one.
+struct Part {
+    range: Range<usize>,
+    /// The bytes of the elements of the array.
+    size: usize,
+}
+
+impl Part {
+    /// `{applyOps: [..]}`.
+    fn command(&self, operations: &Operations) -> RawDocumentBuf {
+        let mut out = Vec::with_capacity(AROUND + self.size);
+        out.extend_from_slice(&[0; 4]);
+        out.extend_from_slice(b"\x04applyOps\0");
+        let array = out.len();
+        out.extend_from_slice(&[0; 4]);
+        for (index, operation) in self.range.clone().enumerate() {
+            out.push(0x03);
+            out.extend_from_slice(index.to_string().as_bytes());
+            out.push(0);
+            operations.append_to(operation, &mut out);
+        }
+        close(&mut out, array);
+        close(&mut out, 0);
+        finished(out)
+    }
+}
+
+/// The operations of the next entry, which begins with that of the index `start`.
+fn fitting(operations: &Operations, start: usize, most: usize) -> Result<Part> {
     let mut size = 0;
-    let mut count = 0;
-    for operation in operations.iter().take(most) {
-        // The type, the index as a name, and its end.
-        let bytes = operation.as_bytes().len() + count.to_string().len() + 2;
-        if 0 < count && DOCUMENT_MAX < size + bytes {
+    let mut end = start;
+    while end < operations.len() && end - start < most {
+        let bytes = operations.size(end) + element_around(end - start);
+        if start < end && DOCUMENT_MAX < size + bytes {
             break;
         }
         size += bytes;
-        count += 1;
+        end += 1;
     }
     if ENTRY_MAX - AROUND < size {
         let message = format!("an operation of {size} bytes does not fit into an oplog entry");
         return Err(Error::new(Code::TRANSACTION_TOO_LARGE, message));
     }
-    Ok(count)
+    let range = start..end;
+    Ok(Part { range, size })
 }

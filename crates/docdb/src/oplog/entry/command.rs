@@ -268,7 +268,15 @@ impl<'a> IndexBuild<'a> {
 impl<'a> ApplyOps<'a> {
     fn to_raw(&self) -> RawDocumentBuf {
         let operations = self.operations.iter().map(Operation::to_document);
-        apply_ops(operations.collect(), self.partial, self.count)
+        let mut out = RawDocumentBuf::new();
+        out.append(cstr!("applyOps"), operations.collect::<RawArrayBuf>());
+        if self.partial {
+            out.append(cstr!("partialTxn"), true);
+        }
+        if let Some(count) = self.count {
+            out.append(cstr!("count"), count);
+        }
+        out
     }
 
     fn of(command: &'a RawDocument) -> Result<ApplyOps<'a>> {
@@ -289,23 +297,6 @@ impl<'a> ApplyOps<'a> {
             count: integer("count", command.get("count")?)?,
         })
     }
-}
-
-/// `{applyOps: operations}`; see [`ApplyOps`] for the other fields.
-pub(super) fn apply_ops(
-    operations: RawArrayBuf,
-    partial: bool,
-    count: Option<i64>,
-) -> RawDocumentBuf {
-    let mut out = RawDocumentBuf::new();
-    out.append(cstr!("applyOps"), operations);
-    if partial {
-        out.append(cstr!("partialTxn"), true);
-    }
-    if let Some(count) = count {
-        out.append(cstr!("count"), count);
-    }
-    out
 }
 
 /// Appends the fields of another document.

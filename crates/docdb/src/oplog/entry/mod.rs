@@ -23,27 +23,30 @@
 //!   each with the time of the one before in `prevOpTime`.
 //! - E3. Bytes of others (a client, another server, a file) are decoded into a result. Unknown
 //!   fields are ignored, as MongoDB adds some in each version.
-//!
-//! The server does not keep an oplog yet: it opens its store without the option.
 
 mod chain;
 mod command;
+mod operations;
 #[cfg(test)]
 mod tests;
 
-use bson::raw::cstr;
+use bson::raw::{RawBinaryRef, cstr};
+use bson::spec::BinarySubtype;
 use bson::{Binary, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, Uuid};
 use query::value::uuid_raw;
 use query::{Code, Error, Result};
 
 pub use chain::{GROUP_MAX, chain};
 pub use command::{ApplyOps, Command, IndexBuild};
+pub use operations::Operations;
 
 /// The largest entry, in bytes: MongoDB's limit for internal documents. It leaves 16 KiB for the
 /// fields around the largest document.
 pub const ENTRY_MAX: usize = crate::limits::RESULT_MAX;
 /// The version of the shape.
 const VERSION: i64 = 2;
+/// Bytes of an entry beside its documents, for most names of collections.
+const AROUND: usize = 256;
 
 /// The time of an entry, with the term of the primary that wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +182,7 @@ impl<'a> Entry<'a> {
     /// # Errors
     /// `BSONObjectTooLarge` for more than [`ENTRY_MAX`] bytes.
     pub fn to_raw(&self) -> Result<RawDocumentBuf> {
-        let mut out = RawDocumentBuf::new();
+        let mut out = with_room(Vec::new(), AROUND + self.operation.size());
         if let Some(session) = &self.session {
             out.append(cstr!("lsid"), session.id);
             out.append(cstr!("txnNumber"), session.number);
@@ -275,9 +278,23 @@ impl<'a> Operation<'a> {
     /// The operation as it stands in the list of an `applyOps`.
     #[must_use]
     pub fn to_document(&self) -> RawDocumentBuf {
-        let mut out = RawDocumentBuf::new();
+        let mut out = with_room(Vec::new(), AROUND + self.size());
         self.append_to(&mut out);
         out
+    }
+
+    /// The bytes of its documents.
+    fn size(&self) -> usize {
+        let (o, o2) = match self {
+            Operation::Insert { document, key, .. } => (document, *key),
+            Operation::Update { update, key, .. } => (update, Some(*key)),
+            Operation::Delete { key, .. } => (key, None),
+            Operation::Command {
+                command, replaced, ..
+            } => (command, *replaced),
+            Operation::Nothing { note, .. } => (note, None),
+        };
+        o.as_bytes().len() + o2.map_or(0, |o2| o2.as_bytes().len())
     }
 
     fn append_to(&self, out: &mut RawDocumentBuf) {
@@ -315,7 +332,13 @@ impl<'a> Operation<'a> {
         };
         out.append(cstr!("op"), letter);
         out.append(cstr!("ns"), place.ns);
-        out.append(cstr!("ui"), Binary::from(place.uuid));
+        out.append(
+            cstr!("ui"),
+            RawBinaryRef {
+                subtype: BinarySubtype::Uuid,
+                bytes: &place.uuid.bytes(),
+            },
+        );
         out.append(cstr!("o"), o);
         if let Some(o2) = o2 {
             out.append(cstr!("o2"), o2);
@@ -420,6 +443,29 @@ impl<'a> Fields<'a> {
         }
         Ok(fields)
     }
+}
+
+/// An empty document with memory for `room` bytes more, in place of what `memory` has.
+fn with_room(mut memory: Vec<u8>, room: usize) -> RawDocumentBuf {
+    memory.clear();
+    memory.reserve(room);
+    memory.extend_from_slice(&[0; 4]);
+    close(&mut memory, 0);
+    finished(memory)
+}
+
+/// End the document or array that begins at `start` with four bytes for its length.
+fn close(out: &mut Vec<u8>, start: usize) {
+    out.push(0);
+    let length = i32::try_from(out.len() - start).expect("an entry is far below 2 GiB");
+    if let Some(place) = out.get_mut(start..start + size_of::<i32>()) {
+        place.copy_from_slice(&length.to_le_bytes());
+    }
+}
+
+/// The document in the bytes that [`close`] has ended.
+fn finished(bytes: Vec<u8>) -> RawDocumentBuf {
+    RawDocumentBuf::from_bytes(bytes).expect("its length has just been written")
 }
 
 fn check_size(entry: &RawDocument) -> Result<()> {

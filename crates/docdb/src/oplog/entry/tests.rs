@@ -245,19 +245,19 @@ fn a_wrong_uuid_is_reported_by_its_name() {
     }
 }
 
-fn inserts(sizes: &[usize]) -> Vec<RawDocumentBuf> {
-    let operation = |(id, size): (usize, &usize)| {
+fn inserts(sizes: &[usize]) -> Operations {
+    let mut operations = Operations::default();
+    for (id, size) in sizes.iter().enumerate() {
         let id = i32::try_from(id).unwrap();
         let document = raw(&doc! {"_id": id, "x": "x".repeat(*size)});
         let key = raw(&doc! {"_id": id});
-        Operation::Insert {
+        operations.push(&Operation::Insert {
             place: place(),
             document: &document,
             key: Some(&key),
-        }
-        .to_document()
-    };
-    sizes.iter().enumerate().map(operation).collect()
+        });
+    }
+    operations
 }
 
 /// The entries of a transaction: the operations in order, each entry with the time of the one
@@ -306,10 +306,32 @@ fn a_transaction_is_a_chain_of_entries() {
             seen.extend(group.operations.iter().map(Operation::to_document));
         }
         assert_eq!(found, lengths);
-        assert!(seen == operations, "the operations are in order");
+        let all = (0..operations.len()).map(|index| operations.get(index).unwrap().to_owned());
+        assert!(seen.into_iter().eq(all), "the operations are in order");
     }
     let error = chain(&inserts(&[1, 17 * mib]), GROUP_MAX).unwrap_err();
     assert_eq!(error.code, Code::TRANSACTION_TOO_LARGE);
+}
+
+/// Each operation of a retryable write has the number of its statement.
+#[test]
+fn the_operations_of_a_group_have_the_numbers_of_their_statements() {
+    let mut operations = inserts(&[1; 12]);
+    for number in (0..8).chain([100]) {
+        operations.statement(number);
+    }
+    let commands = chain(&operations, 5).unwrap();
+    let numbers = commands.iter().flat_map(|command| {
+        let command = Document::try_from(command).unwrap();
+        let list = command.get_array("applyOps").unwrap().clone();
+        list.into_iter()
+            .map(|operation| operation.as_document().unwrap().get_i32("stmtId").ok())
+    });
+    let expected: Vec<_> = (0..8).chain([100]).map(Some).chain([None; 3]).collect();
+    assert_eq!(numbers.collect::<Vec<_>>(), expected);
+    let mut none = Operations::default();
+    none.statement(1);
+    assert_eq!(none.statement_of(0), None);
 }
 
 /// E2.

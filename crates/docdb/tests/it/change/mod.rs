@@ -7,6 +7,7 @@ mod documents;
 mod history;
 mod resume;
 mod store;
+mod wake;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
-use docdb::{Batch, CollectionOptions, GetMore, Namespace, View};
+use docdb::{Batch, CollectionOptions, Namespace, View};
 
 use super::{everything, on};
 use crate::lab::{Lab, documents, is_ready, ns, of, on_each, op, raw};
 use crate::session::session;
 use crate::write::{del, set};
 
-fn watch(lab: &Lab, ns: &Namespace, stages: &[Document]) -> query::Result<Batch> {
+pub(super) fn watch(lab: &Lab, ns: &Namespace, stages: &[Document]) -> query::Result<Batch> {
     lab.store.aggregate(&op(), ns, &of(stages))
 }
 
-fn stream(options: Document) -> [Document; 1] {
+pub(super) fn stream(options: Document) -> [Document; 1] {
     [doc! { "$changeStream": options }]
 }
 
 /// The next batch, of at most `size` events that are there now.
-fn more(lab: &Lab, batch: &Batch, size: u64) -> Batch {
+pub(super) fn more(lab: &Lab, batch: &Batch, size: u64) -> Batch {
     lab.more(batch, size).unwrap()
 }
 
@@ -29,7 +29,7 @@ fn types(batch: &Batch) -> Vec<String> {
     documents(batch).iter().map(name).collect()
 }
 
-fn ids(batch: &Batch) -> Vec<i32> {
+pub(super) fn ids(batch: &Batch) -> Vec<i32> {
     let id = |event: &Document| {
         let key = event.get_document("documentKey").unwrap();
         key.get_i32("_id").unwrap()
@@ -37,7 +37,7 @@ fn ids(batch: &Batch) -> Vec<i32> {
     documents(batch).iter().map(id).collect()
 }
 
-fn resume(batch: &Batch) -> Document {
+pub(super) fn resume(batch: &Batch) -> Document {
     Document::try_from(&**batch.resume.as_ref().unwrap()).unwrap()
 }
 
@@ -196,29 +196,17 @@ fn the_current_document_is_looked_up() {
     });
 }
 
-/// A wait ends with the next entry; after one of another collection the stream waits again.
+/// A wait ends with the next entry of what the stream follows.
 #[test]
 fn a_get_more_without_events_waits_for_entries() {
     on_each(|lab| {
         lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
         let first = watch(lab, &on("c"), &stream(doc! {})).unwrap();
-        let more = |waited| {
-            let request = GetMore {
-                id: first.id,
-                ns: first.ns.clone(),
-                batch_size: None,
-                waits: true,
-                waited,
-            };
-            lab.store.get_more(&op(), &request).unwrap()
-        };
+        let more = |waited| lab.more_waiting(&first, waited);
         let mut batch = more(false);
         assert!(batch.documents.is_empty());
         assert!(!is_ready(batch.awaits.as_mut().unwrap()));
         lab.insert(&ns("other"), &[doc! { "_id": 1 }]);
-        assert!(is_ready(batch.awaits.as_mut().unwrap()));
-        let mut batch = more(true);
-        assert!(batch.documents.is_empty());
         assert!(!is_ready(batch.awaits.as_mut().unwrap()));
         lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
         assert!(is_ready(batch.awaits.as_mut().unwrap()));

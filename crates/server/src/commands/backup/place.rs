@@ -6,7 +6,7 @@
 //! - L1. The place is an absolute path without `..`. Its parent exists, and its symbolic links are
 //!   resolved before the path is judged.
 //! - L2. It is outside of the data directory, does not contain it, and is below `backup.rootDir` if
-//!   that is set.
+//!   that is set. All paths that are not below get one error, so that it does not say what exists.
 //! - L3. Only new files are created, under names that are fixed or end with `.tar`, readable by the
 //!   server's user alone (the crate `backup` keeps this).
 
@@ -52,11 +52,18 @@ fn allowed(path: &Path, db_path: &Path, root: Option<&Path>) -> Result<PathBuf> 
             "Destination path must name a file or directory, without ..",
         ));
     };
-    let parent = parent.canonicalize().map_err(|error| {
-        let message = format!("the parent directory {}: {error}", parent.display());
-        Error::new(Code::NON_EXISTENT_PATH, message)
+    let root = root.map(Root::find).transpose()?;
+    let parent = parent.canonicalize().map_err(|error| match &root {
+        Some(root) if !root.has_missing(parent) => root.outside(),
+        _ => {
+            let message = format!("the parent directory {}: {error}", parent.display());
+            Error::new(Code::NON_EXISTENT_PATH, message)
+        }
     })?;
     let path = parent.join(name);
+    if let Some(root) = root.filter(|root| !root.has(&path)) {
+        return Err(root.outside());
+    }
     // An engine in memory may have no directory.
     let data = db_path
         .canonicalize()
@@ -65,18 +72,49 @@ fn allowed(path: &Path, db_path: &Path, root: Option<&Path>) -> Result<PathBuf> 
         let message = "Destination path must be outside of the data directory (storage.dbPath)";
         return Err(refused(message));
     }
-    if let Some(root) = root {
-        let real = root.canonicalize().map_err(|error| {
-            let message = format!("backup.rootDir {}: {error}", root.display());
+    Ok(path)
+}
+
+/// The directory that backups must be below.
+struct Root<'a> {
+    set: &'a Path,
+    real: PathBuf,
+}
+
+impl Root<'_> {
+    fn find(set: &Path) -> Result<Root<'_>> {
+        let real = set.canonicalize().map_err(|error| {
+            let message = format!("backup.rootDir {}: {error}", set.display());
             Error::new(Code::NON_EXISTENT_PATH, message)
         })?;
-        if !path.starts_with(&real) || path == real {
-            let root = root.display();
-            let message = format!("Destination path must be below {root} (backup.rootDir)");
-            return Err(refused(message));
-        }
+        Ok(Root { set, real })
     }
-    Ok(path)
+
+    /// Whether a resolved path is below.
+    fn has(&self, path: &Path) -> bool {
+        path.starts_with(&self.real) && path != self.real
+    }
+
+    /// Whether a directory that cannot be resolved would be in the root: what exists of it is.
+    fn has_missing(&self, directory: &Path) -> bool {
+        for above in directory.ancestors() {
+            if let Ok(real) = above.canonicalize() {
+                return real.starts_with(&self.real);
+            }
+            // A link whose end is missing may lead anywhere.
+            if above.symlink_metadata().is_ok() {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn outside(&self) -> Error {
+        let root = self.set.display();
+        refused(format!(
+            "Destination path must be below {root} (backup.rootDir)"
+        ))
+    }
 }
 
 #[cfg(test)]
@@ -141,6 +179,31 @@ mod tests {
         ] {
             assert_eq!(code(name, Some(&root)), expected, "L2: {name}");
         }
+        symlink(at("gone"), at("root/dangling")).unwrap();
+        fs::write(at("other/file"), b"").unwrap();
+        // L2: all that is outside gets one error.
+        for name in [
+            "missing/new",
+            "other/new",
+            "other/missing/new",
+            "other/file/new",
+            "db",
+            "db/new",
+            "db/missing/new",
+            "root/out/missing/new",
+            "root/dangling/new",
+            "root/link/new",
+        ] {
+            let error = allowed(&at(name), &db, Some(&root)).unwrap_err();
+            let message = format!(
+                "Destination path must be below {} (backup.rootDir)",
+                root.display()
+            );
+            assert_eq!((error.code, error.message), (bad, message), "{name}");
+        }
+        let inside = code("root/in/missing/new", Some(&root));
+        assert_eq!(inside, Code::NON_EXISTENT_PATH);
+        assert_eq!(code("db/inner/new", Some(&at("db/inner"))), bad);
         let missing = at("missing");
         assert_eq!(code("other/new", Some(&missing)), Code::NON_EXISTENT_PATH);
     }

@@ -92,13 +92,16 @@ pub(super) fn storage(server: &Server, reply: &mut Builder, stats: Option<&Engin
         }),
     );
     if let Some(found) = engine.encryption() {
-        // As in Percona Server; the last field is ours.
-        let shown = doc! {
+        // As in Percona Server; the fields after the cipher are ours.
+        let mut shown = doc! {
             "encryptionEnabled": true,
             "encryptionKeyId": found.master_key,
             "encryptionCipherMode": found.cipher,
             "dataKey": i64::from(found.data_key),
         };
+        if let Some(rotated) = *server.keys_rotated.lock() {
+            shown.insert("lastRotation", rotated);
+        }
         reply.value("encryptionAtRest", &Bson::Document(shown));
     }
     if let Some(stats) = stats {
