@@ -282,6 +282,59 @@ fn a_split_keeps_room_for_the_runs_of_each_part() {
     assert!(core.least_kept() <= kept, "{kept}");
 }
 
+/// A store of one bucket that is due for a split, with buffered writes, on a disk that leaves
+/// `more` bytes beside what is kept. Returns what is taken, too.
+fn due_for_a_split(more: u64) -> (Arc<Core>, TreeId, Vec<Extent>) {
+    let (disk, core, tree) = store();
+    for _ in 0..2 {
+        write(&core, tree, 0..60, Some(1000)).unwrap();
+        core.flush().unwrap();
+    }
+    write(&core, tree, 0..60, Some(10)).unwrap();
+    fill(&disk, "run.allocate");
+    core.release_excess();
+    let left = core.space.kept() + more;
+    let taken = take_room(&core, Purpose::Other, left);
+    (core, tree, taken)
+}
+
+#[test]
+fn a_bucket_stays_whole_where_there_is_no_room_for_the_runs_of_its_parts() {
+    let whole = (1..60).find_map(|units| {
+        let (core, tree, taken) = due_for_a_split(units * UNIT);
+        let before = (core.counters.merges.get(), core.counters.splits.get());
+        // One slice merges all of it, or lacks room for the outputs.
+        let merged = core.merge_slice(|| core.pick_merge(Zeal::Idle)).is_ok();
+        let splits = before.1 < core.counters.splits.get();
+        (merged && before.0 < core.counters.merges.get() && !splits).then_some((core, tree, taken))
+    });
+    let (core, tree, taken) = whole.expect("some room suffices for the merge alone");
+    let rows = || {
+        let snapshot = crate::db::Snapshot::new(&core).unwrap();
+        let keys = (0..60).map(|number: u32| number.to_be_bytes());
+        let present = keys.map(|key| snapshot.get(tree, &key).unwrap());
+        present
+            .filter(|value| value.as_ref().is_some_and(|value| value.len() == 10))
+            .count()
+    };
+    assert_eq!(rows(), 60);
+    let merges = core.counters.merges.get();
+    for _ in 0..100 {
+        let _ = core.merge_slice(|| core.pick_merge(Zeal::Idle));
+    }
+    let again = core.counters.merges.get() - merges;
+    assert!(again < 4, "it is merged {again} times for nothing");
+    core.space.give_back(Purpose::Other, &taken);
+    settle(&core);
+    assert_eq!(rows(), 60);
+    core.verify().unwrap();
+    // The next merge of what is written splits it.
+    write(&core, tree, 0..60, Some(1000)).unwrap();
+    settle(&core);
+    assert!(1 < core.buckets().len(), "it was split once there was room");
+    core.verify().unwrap();
+}
+
 /// What a merge in progress has taken returns when it ends: the next merge will not lack it.
 #[test]
 fn deletes_are_accepted_while_a_merge_fills_the_disk() {
