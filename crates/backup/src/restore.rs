@@ -4,6 +4,9 @@
 //! - R2. The directory gets its name when it is complete and durable. A restore that ends early
 //!   leaves a directory `NAME.restoring`, which no engine opens: the identity file of the store,
 //!   without which engines refuse a directory, is written last.
+//!
+//! An empty directory of another user that root restores to belongs to that user afterwards, with
+//! all that is in it.
 
 use std::fs;
 use std::io;
@@ -18,6 +21,7 @@ use crate::directory::create_folder;
 use crate::manifest::{FileEntry, Manifest};
 use crate::mark::{self, Mark};
 use crate::name;
+use crate::owner::Owner;
 use crate::source::Source;
 use crate::target::Output;
 use crate::verify::{self, Stop, cancelled, read_file};
@@ -65,6 +69,8 @@ pub fn restore(
 /// The directory of a restore that is not finished.
 struct Unfinished {
     target: PathBuf,
+    /// Who gets the store, if it is not the user of this process.
+    owner: Option<Owner>,
     work: PathBuf,
 }
 
@@ -76,6 +82,7 @@ impl Unfinished {
             let error = Error::new(ErrorKind::Exists, message);
             Err(error.with_path(target))
         };
+        let mut owner = None;
         match target.symlink_metadata() {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(fail(e)),
@@ -94,6 +101,7 @@ impl Unfinished {
                     let message = "the target is a mount point; name a new directory below it";
                     return Err(Error::invalid(message).with_path(target));
                 }
+                owner = Owner::of(target).map_err(fail)?;
             }
         }
         let Some(name) = target.file_name() else {
@@ -108,6 +116,7 @@ impl Unfinished {
         work.push(".restoring");
         Ok(Unfinished {
             target: parent.join(name),
+            owner,
             work: parent.join(work),
         })
     }
@@ -151,6 +160,11 @@ impl Unfinished {
     /// Check that the working directory, which exists, has nothing but what a restore leaves.
     fn check_left(&self) -> Result<()> {
         let fail = |e| Error::io("restore", &self.work, e);
+        if self.owner.is_some() && Owner::of(&self.work).map_err(fail)?.is_some() {
+            let message = "the directory that a restore works in exists and belongs to another \
+                           user; remove it, or name another target";
+            return Err(Error::new(ErrorKind::Exists, message).with_path(&self.work));
+        }
         for entry in fs::read_dir(&self.work).map_err(fail)? {
             let name = entry.map_err(fail)?.file_name();
             if name != STORE && name != DirLock::FILE {
@@ -175,6 +189,10 @@ impl Unfinished {
     /// Give the complete store its name.
     fn finish(&self) -> Result<()> {
         let fail = |e: io::Error| Error::io("name the restored store", &self.target, e);
+        if let Some(owner) = self.owner {
+            let give = |e| Error::io("give the restored store to its owner", &self.target, e);
+            owner.give(&self.work, STORE).map_err(give)?;
+        }
         // An empty directory of this name is replaced; one that was filled meanwhile is an error.
         fs::rename(self.store(), &self.target).map_err(fail)?;
         let parent = self.target.parent().unwrap_or(Path::new("/"));

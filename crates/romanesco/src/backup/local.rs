@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use backup::{Facts, Monotonic, Place, Throttle};
+use backup::{Facts, Monotonic, Place, Throttle, Visit};
 use kv::{Encryption, Engine, EngineOptions, Factory, identity};
 use lab::run::Interrupt;
 use vfs::DirLock;
@@ -91,7 +91,29 @@ pub(super) fn take(
         Place::Archive(_) => Place::Archive(real),
         Place::Directory(_) => Place::Directory(real),
     };
-    let engine = open(engine(&identity.engine)?, dbpath, args.key_file.as_deref())?;
+    let factory = engine(&identity.engine)?;
+    let failed = |error: io::Error| format!("{}: {error}", dbpath.display());
+    let visit = Visit::begin(dbpath).map_err(failed)?;
+    let taken = copy(args, factory, dbpath, place, interrupt);
+    if let Err(error) = visit.end() {
+        note!(
+            "romanesco backup: {}: root owns files in it now ({error}); give them to the user of \
+             the server with chown",
+            dbpath.display()
+        );
+    }
+    taken
+}
+
+fn copy(
+    args: &Args,
+    factory: &dyn Factory,
+    dbpath: &Path,
+    place: &Place,
+    interrupt: &Interrupt,
+) -> Result<(), String> {
+    let failed = |error: kv::Error| error.to_string();
+    let engine = open(factory, dbpath, args.key_file.as_deref())?;
     let throttle = args
         .throttle
         .map(|rate| Throttle::new(rate.bytes(), Box::new(Monotonic::default())));

@@ -19,7 +19,7 @@ use crate::program::{Place, finish, wait_for};
 use crate::servers::Foreign;
 
 /// Documents before the first backup: some megabytes.
-const DOCUMENTS: i64 = 4_000;
+pub(crate) const DOCUMENTS: i64 = 4_000;
 
 fn connect(port: u64) -> Collection<Document> {
     let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
@@ -42,7 +42,7 @@ pub(crate) fn fill(port: u64) {
 }
 
 /// The numbers of the documents on a server, in order.
-fn ids(port: u64) -> Vec<i64> {
+pub(crate) fn ids(port: u64) -> Vec<i64> {
     let cursor = connect(port)
         .find(doc! {})
         .sort(doc! {"_id": 1})

@@ -19,7 +19,7 @@ fn begin(place: &Place, line: &[&str]) -> Child {
 }
 
 /// Send a signal and wait for the end.
-fn end(child: Child, signal: Signal) -> Ran {
+pub(crate) fn end(child: Child, signal: Signal) -> Ran {
     kill_process(Pid::from_child(&child), signal).unwrap();
     let output = child.wait_with_output().unwrap();
     Ran {
@@ -37,7 +37,7 @@ fn left(place: &Place, name: &str) -> Vec<String> {
 }
 
 /// Begin a backup that takes hours, and wait until it copies.
-fn slow(place: &Place, from: &[&str], name: &str) -> Child {
+pub(crate) fn slow(place: &Place, from: &[&str], name: &str) -> Child {
     let child = begin(
         place,
         &[&["backup", "--throttle", "1K"], from, &[name]].concat(),

@@ -8,6 +8,7 @@
 
 mod backup;
 mod backup_ended;
+mod backup_owner;
 mod damage;
 mod experiments;
 mod full;
