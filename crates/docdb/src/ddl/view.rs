@@ -19,7 +19,7 @@ impl Store {
     ///
     /// # Errors
     /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
-    /// that write and for views with another collation; errors of the pipeline.
+    /// that write or follow changes and for views with another collation; errors of the pipeline.
     pub(crate) fn check_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
         let Some(view) = &options.view else {
             return Ok(());
@@ -29,6 +29,13 @@ impl Store {
             return Err(Error::new(
                 Code::OPTION_NOT_SUPPORTED_ON_VIEW,
                 "$out and $merge cannot be used in the pipeline of a view",
+            ));
+        }
+        let follows = |access: &Access| matches!(access, Access::Follow(..));
+        if uses.accesses.iter().any(follows) {
+            return Err(Error::new(
+                Code::OPTION_NOT_SUPPORTED_ON_VIEW,
+                "$changeStream cannot be used in the pipeline of a view",
             ));
         }
         self.check_collations(ns, &uses.accesses, options)?;

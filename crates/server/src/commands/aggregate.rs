@@ -50,7 +50,7 @@ pub(super) const ROWS: &[Row] = &[
 ///
 /// # Errors
 /// `InvalidNamespace`, `FailedToParse` for what names neither.
-fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
+pub(super) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
     match target {
         RawBsonRef::String(name) => Namespace::new(database, name),
         RawBsonRef::Int32(1) | RawBsonRef::Int64(1) | RawBsonRef::Double(1.0) => {
