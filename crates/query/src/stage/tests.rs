@@ -282,7 +282,11 @@ fn stages_that_must_not_be_nested_are_named() {
         "$unionWith" => bson!({"$unionWith": {"coll": "b", "pipeline": inner}}),
         _ => bson!({"$facet": {"f": inner}}),
     };
-    for (name, code) in [("$lookup", 51_047), ("$unionWith", 31_441), ("$facet", 40_600)] {
+    for (name, code) in [
+        ("$lookup", 51_047),
+        ("$unionWith", 31_441),
+        ("$facet", 40_600),
+    ] {
         for stage in [
             bson!({"$changeStream": {}}),
             bson!({"$out": "o"}),
@@ -292,7 +296,11 @@ fn stages_that_must_not_be_nested_are_named() {
             let first = bson!([stage.clone(), {"$match": {}}]);
             let second = bson!([{"$match": {}}, stage.clone()]);
             for inner in [first, second] {
-                fails(outer(name, inner), code, &format!("{refused} is not allowed"));
+                fails(
+                    outer(name, inner),
+                    code,
+                    &format!("{refused} is not allowed"),
+                );
             }
         }
     }
