@@ -18,9 +18,9 @@ impl Store {
     /// view's.
     ///
     /// # Errors
-    /// `GraphContainsCycle`, `ViewDepthLimitExceeded`; `InvalidNamespace` for reports on the server;
-    /// `OptionNotSupportedOnView` for pipelines that write or follow changes, and for views with
-    /// another collation; errors of the pipeline.
+    /// `GraphContainsCycle`, `ViewDepthLimitExceeded`; `InvalidNamespace` for reports on the
+    /// server; `OptionNotSupportedOnView` for pipelines that write or follow changes, and for views
+    /// with another collation; errors of the pipeline.
     pub(crate) fn check_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
         let Some(view) = &options.view else {
             return Ok(());

@@ -69,8 +69,8 @@ fn follow(ns: &Namespace, followed: Followed, action: &'static str) -> Wanted {
     }
 }
 
-/// Add the privileges that `user` needs for accesses. With `bypass` the pipeline may write documents
-/// that a validator rejects.
+/// Add the privileges that `user` needs for accesses. With `bypass` the pipeline may write
+/// documents that a validator rejects.
 ///
 /// # Errors
 /// Options of `$currentOp` that are none.
@@ -101,7 +101,7 @@ pub(super) fn needs(
                     continue;
                 }
                 Statistics::ListSessions(options) | Statistics::ListLocalSessions(options) => {
-                    // What is wrong with options is told to those who may see all.
+                    // Wrong options are reported by the stage, to those who may see all.
                     let own = digest(&user.name, &user.database);
                     let listed = Listed::of(statistics.name(), options);
                     if !listed.is_ok_and(|listed| !listed.of_others(&own)) {
