@@ -79,6 +79,13 @@ fn check_stage(name: &str, spec: &RawDocument) -> Result<()> {
             ("$lookup" | "$unionWith", "pipeline", RawBsonRef::Array(inner))
             | ("$merge", "whenMatched", RawBsonRef::Array(inner))
             | ("$facet", _, RawBsonRef::Array(inner)) => check_pipeline(inner)?,
+            ("$listSessions" | "$listLocalSessions", "users", RawBsonRef::Array(users)) => {
+                for user in users {
+                    if let RawBsonRef::Document(user) = user? {
+                        distinct(&format!("{name}.users"), user)?;
+                    }
+                }
+            }
             _ => {}
         }
     }
@@ -105,7 +112,7 @@ pub(crate) fn check_paths_of(name: &str, spec: &RawDocument) -> Result<()> {
 ///
 /// # Errors
 /// 31250, as MongoDB for paths that collide.
-pub(crate) fn check_paths(spec: &RawDocument) -> Result<()> {
+pub fn check_paths(spec: &RawDocument) -> Result<()> {
     check_paths_below(spec, "", 0)
 }
 

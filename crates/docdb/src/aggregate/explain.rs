@@ -13,7 +13,7 @@ use query::{Code, Error, Namespace, Result};
 use super::host::{PipelineHost, planned, resolve};
 use super::source::{Read, Sources};
 use super::view::named;
-use super::{AggregateRequest, parse, random};
+use super::{AggregateRequest, parse, random, watch};
 use crate::collection::Collection;
 use crate::exec::Executor;
 use crate::explain::{Subject, UsedFor, Verbosity};
@@ -41,6 +41,9 @@ impl Store {
             used_for: UsedFor::Documents,
             verbosity,
         };
+        if let Some(options) = watch::options_of(request)? {
+            self.check_watch(op, ns, request, options)?;
+        }
         let (found, pipeline, _) = with_view(self, op, &mut |view| {
             let pipeline = parse(ns, request, view)?;
             resolve(view, ns, pipeline)

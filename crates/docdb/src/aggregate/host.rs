@@ -398,7 +398,7 @@ fn check_identifies(store: &crate::Store, ns: &Namespace, merge: &Merge) -> Resu
     ))
 }
 
-fn refuse_in_transaction(op: &crate::Op<'_>, stage: &str) -> Result<()> {
+pub(super) fn refuse_in_transaction(op: &crate::Op<'_>, stage: &str) -> Result<()> {
     if op.transaction.is_none() {
         return Ok(());
     }

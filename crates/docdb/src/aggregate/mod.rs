@@ -16,6 +16,7 @@ mod watch;
 use bson::RawDocumentBuf;
 use query::execute::Rows;
 use query::pipeline::{Access, Pipeline};
+use query::stage::Statistics;
 use query::{Code, Error, Namespace, Result};
 
 use crate::catalog::Named;
@@ -196,6 +197,7 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
     let named = view.named(ns)?;
     let settings = settings_of(named.as_ref(), view.op(), request)?.within(&ns.db);
     let pipeline = request.to_run(ns, &settings)?;
+    check_reports(ns, &pipeline, view.op())?;
     check_collations(ns, &pipeline, view)?;
     if ns.is_collectionless() && !pipeline.has_source() {
         return Err(Error::new(
@@ -205,6 +207,24 @@ fn parse(ns: &Namespace, request: &AggregateRequest, view: &View<'_>) -> Result<
         ));
     }
     Ok(pipeline)
+}
+
+/// Check that reports on the server are asked for where they are made.
+///
+/// # Errors
+/// `InvalidNamespace`; `OperationNotSupportedInTransaction` for sessions.
+fn check_reports(ns: &Namespace, pipeline: &Pipeline, op: &Op<'_>) -> Result<()> {
+    // A stage with an invalid name reports its own error.
+    for access in pipeline.accesses(ns).unwrap_or_default() {
+        let Access::Report(at, statistics) = access else {
+            continue;
+        };
+        statistics.check_place(&at)?;
+        if let Statistics::ListSessions(_) | Statistics::ListLocalSessions(_) = statistics {
+            host::refuse_in_transaction(op, statistics.name())?;
+        }
+    }
+    Ok(())
 }
 
 /// Check that the views that a pipeline reads have the collation of the command.

@@ -67,6 +67,7 @@ impl Store {
         }
         // Reject invalid specifications before anything is created.
         for spec in specs {
+            IndexSpec::check_repeated(spec)?;
             IndexSpec::parse_raw(spec)?;
         }
         let collection = self.ensure_collection(op, ns)?;

@@ -18,8 +18,9 @@ impl Store {
     /// view's.
     ///
     /// # Errors
-    /// `GraphContainsCycle`, `ViewDepthLimitExceeded`, `OptionNotSupportedOnView` for pipelines
-    /// that write and for views with another collation; errors of the pipeline.
+    /// `GraphContainsCycle`, `ViewDepthLimitExceeded`; `InvalidNamespace` for reports on the
+    /// server; `OptionNotSupportedOnView` for pipelines that write or follow changes, and for views
+    /// with another collation; errors of the pipeline.
     pub(crate) fn check_view(&self, ns: &Namespace, options: &CollectionOptions) -> Result<()> {
         let Some(view) = &options.view else {
             return Ok(());
@@ -30,6 +31,18 @@ impl Store {
                 Code::OPTION_NOT_SUPPORTED_ON_VIEW,
                 "$out and $merge cannot be used in the pipeline of a view",
             ));
+        }
+        let follows = |access: &Access| matches!(access, Access::Follow(..));
+        if uses.accesses.iter().any(follows) {
+            return Err(Error::new(
+                Code::OPTION_NOT_SUPPORTED_ON_VIEW,
+                "$changeStream cannot be used in the pipeline of a view",
+            ));
+        }
+        for access in &uses.accesses {
+            if let Access::Report(at, statistics) = access {
+                statistics.check_place(at)?;
+            }
         }
         self.check_collations(ns, &uses.accesses, options)?;
         let catalog = self.catalog();

@@ -24,7 +24,7 @@ use crate::index::Index;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
 
-use tree::{Room, Tree, Use, number};
+use tree::{NO_ROOM, Room, Tree, Use, number, shown};
 
 /// The level of detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -277,7 +277,9 @@ impl Store {
                 .filter(|at| *at != planned.chosen)
                 .filter_map(|at| tree(at).map(Bson::Document))
                 .collect();
-            let parsed = query.purpose.filter.to_document();
+            // The plans have their own room.
+            let parsed = shown(&query.purpose.filter, &Room::new());
+            let parsed = parsed.unwrap_or_else(|| doc! { "warning": NO_ROOM });
             let mut all = doc! {
                 "explainVersion": "1",
                 "queryPlanner": planner(subject.ns, parsed, winner, rejected),

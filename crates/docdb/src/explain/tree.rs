@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use bson::{Bson, Document, doc};
+use query::filter::Filter;
 use query::meter;
 
 use crate::exec::{Counts, Executor, Input};
@@ -312,19 +313,28 @@ impl Tree<'_> {
         if self.candidate.exact || self.room.left.get() == 0 {
             return;
         }
-        let filter = self.purpose.filter.to_document();
-        if filter.is_empty() {
-            return;
+        match shown(&self.purpose.filter, self.room) {
+            Some(filter) if filter.is_empty() => {}
+            Some(filter) => {
+                stage.insert("filter", filter);
+            }
+            None => {
+                stage.insert("warning", NO_ROOM);
+            }
         }
-        let filter = Bson::Document(filter);
-        if self.room.take(meter::size(&filter)) {
-            stage.insert("filter", filter);
-        } else {
-            stage.insert(
-                "warning",
-                "filter omitted due to BSON size limit for explain",
-            );
-        }
+    }
+}
+
+/// Shown in the place of a filter that does not fit.
+pub(crate) const NO_ROOM: &str = "filter omitted due to BSON size limit for explain";
+
+/// A filter as a document; `None` if there is no room for it.
+pub(crate) fn shown(filter: &Filter, room: &Room) -> Option<Document> {
+    let filter = Bson::Document(filter.to_document());
+    let fits = room.take(meter::size(&filter));
+    match filter {
+        Bson::Document(filter) if fits => Some(filter),
+        _ => None,
     }
 }
 

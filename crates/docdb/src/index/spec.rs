@@ -3,6 +3,7 @@
 //! Messages and codes follow MongoDB's.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use query::repeated::{check_paths, distinct, repeated};
 use query::value::type_name;
 use query::{Code, Error, Result};
 
@@ -172,6 +173,32 @@ impl IndexSpec {
         };
         index.check(&fields)?;
         Ok(index)
+    }
+
+    /// Refuses a specification from a client that names a field twice, of which a tree would keep
+    /// the last. Fields of the partial filter may repeat.
+    ///
+    /// # Errors
+    /// 40413 for an option, `BadValue` for a field of the key, 31250 for a path of the wildcard
+    /// projection.
+    pub(crate) fn check_repeated(spec: &RawDocument) -> Result<()> {
+        const PLACE: &str = "createIndexes.indexes";
+        distinct(PLACE, spec)?;
+        for option in spec {
+            let (name, value) = option?;
+            let RawBsonRef::Document(value) = value else {
+                continue;
+            };
+            match name.as_str() {
+                "key" => check_key(value)?,
+                "wildcardProjection" => check_paths(value)?,
+                name @ ("collation" | "storageEngine") => {
+                    distinct(&format!("{PLACE}.{name}"), value)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// As [`IndexSpec::parse`]; the filter of a partial index may name a field twice.
@@ -348,6 +375,19 @@ impl IndexSpec {
             return Err(Error::bad_value("can't hide _id index"));
         }
         Ok(())
+    }
+}
+
+fn check_key(key: &RawDocument) -> Result<()> {
+    let mut names = Vec::new();
+    for element in key.iter_elements() {
+        names.push(element?.key().as_str());
+    }
+    match repeated(names.iter().copied()) {
+        None => Ok(()),
+        Some(name) => Err(Error::bad_value(format!(
+            "The field '{name}' appears multiple times in the index key pattern"
+        ))),
     }
 }
 

@@ -225,6 +225,23 @@ impl Store {
         self.sessions().ids()
     }
 
+    /// The sessions in use, each with the time since it was last used.
+    #[must_use]
+    pub fn session_uses(&self) -> Vec<(SessionId, Duration)> {
+        let now = stdx::time::now();
+        let all = self.sessions().all.lock();
+        let since = |session: &Session| {
+            let state = session.state.lock();
+            match state.busy {
+                true => Duration::ZERO,
+                false => now.saturating_duration_since(state.last_use),
+            }
+        };
+        all.iter()
+            .map(|(id, session)| (*id, since(session)))
+            .collect()
+    }
+
     /// Open transactions that no operation runs in now, for `$currentOp`: session id and
     /// transaction number.
     #[must_use]

@@ -303,7 +303,7 @@ fn an_out_that_is_killed_leaves_nothing() {
             killed.store(11601, Ordering::Relaxed);
             Ok(vec![doc! { "_id": "new" }])
         };
-        let request = of(&[doc! { "$currentOp": {} }, doc! { "$out": "target" }]);
+        let request = of(&[doc! { "$listLocalSessions": {} }, doc! { "$out": "target" }]);
         let ns_all = Namespace::collectionless("test");
         let ended = lab
             .store

@@ -57,6 +57,27 @@ fn check(lab: &Lab, request: &FindRequest, stages: &str, counts: [i64; 3]) {
     assert_eq!(found, counts, "{} {stages}: {stats}", lab.engine());
 }
 
+/// A filter of many bytes is not repeated in the reply.
+#[test]
+fn a_filter_that_is_too_large_is_left_out() {
+    on_each(|lab| {
+        setup(lab);
+        for (length, fits) in [(1 << 20, true), (11 << 20, false)] {
+            let filter = doc! { "s": "x".repeat(length) };
+            let plan = lab
+                .store
+                .explain_find(&op(), &ns("c"), &find(filter), Verbosity::QueryPlanner)
+                .unwrap();
+            let planner = plan.get_document("queryPlanner").unwrap();
+            let parsed = planner.get_document("parsedQuery").unwrap();
+            assert_eq!(parsed.contains_key("s"), fits, "{}", lab.engine());
+            assert_eq!(parsed.contains_key("warning"), !fits, "{}", lab.engine());
+            let winner = planner.get_document("winningPlan").unwrap();
+            assert_eq!(winner.contains_key("filter"), fits, "{}", lab.engine());
+        }
+    });
+}
+
 #[test]
 fn plans_have_the_stages_and_counts_of_mongodb() {
     on_each(|lab| {

@@ -43,6 +43,16 @@ impl Pipeline {
 
     /// As [`Pipeline::parse_raw`], for a pipeline nested in one that was already checked.
     pub(crate) fn parse_checked(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
+        Pipeline::parse_nested(stages, settings, &|_| None)
+    }
+
+    /// As [`Pipeline::parse_checked`], with the errors of `refuse` for stages that must not be in
+    /// this pipeline, at whatever place.
+    pub(crate) fn parse_nested(
+        stages: &RawArray,
+        settings: &Settings,
+        refuse: &dyn Fn(&Stage) -> Option<Error>,
+    ) -> Result<Pipeline> {
         let mut parsed = Vec::new();
         for (at, stage) in stages.into_iter().enumerate() {
             if at >= MAX_STAGES {
@@ -70,6 +80,9 @@ impl Pipeline {
                 continue;
             }
             parsed.extend(Stage::parse(name.as_str(), spec, settings)?);
+        }
+        if let Some(error) = parsed.iter().find_map(refuse) {
+            return Err(error);
         }
         check_order(&parsed)?;
         Ok(Pipeline {

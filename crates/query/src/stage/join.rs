@@ -40,16 +40,19 @@ impl SubPipeline {
         for (name, _) in variables {
             with.variables.set(name, Some(Bson::Null));
         }
-        let parsed = Pipeline::parse_checked(stages, &with)?;
-        if let Some(writer) = parsed.stages().iter().find(|stage| stage.writes()) {
-            return Err(Error::location(
-                51_047,
-                format!(
-                    "{} is not allowed within a {stage}'s sub-pipeline",
-                    writer.name()
-                ),
-            ));
-        }
+        let code = if stage == "$unionWith" {
+            31_441
+        } else {
+            51_047
+        };
+        let parsed = Pipeline::parse_nested(stages, &with, &|inner| {
+            let refused = inner.writes() || matches!(inner, Stage::ChangeStream(_));
+            let name = inner.name();
+            refused.then(|| {
+                let message = format!("{name} is not allowed within a {stage}'s sub-pipeline");
+                Error::location(code, message)
+            })
+        })?;
         Ok(SubPipeline {
             stages: stages.to_owned(),
             settings: settings.clone(),
@@ -530,19 +533,15 @@ impl Facet {
                     ),
                 ));
             };
-            let pipeline = Pipeline::parse_checked(stages, settings)?;
-            let refused = |stage: &&Stage| {
-                stage.writes() || stage.is_source() || matches!(stage, Stage::Facet(_))
-            };
-            if let Some(stage) = pipeline.stages().iter().find(refused) {
-                return Err(Error::location(
-                    40_600,
-                    format!(
-                        "{} is not allowed to be used within a $facet stage",
-                        stage.name()
-                    ),
-                ));
-            }
+            let pipeline = Pipeline::parse_nested(stages, settings, &|stage| {
+                let inner = matches!(stage, Stage::Facet(_));
+                let refused = inner || stage.writes() || stage.is_source();
+                let name = stage.name();
+                refused.then(|| {
+                    let message = format!("{name} is not allowed to be used within a $facet stage");
+                    Error::location(40_600, message)
+                })
+            })?;
             if wants_sort_key(&pipeline) {
                 return Err(no_sort_key());
             }

@@ -3,7 +3,7 @@
 use bson::{Bson, Document};
 
 use crate::value::type_name;
-use crate::{Error, Result};
+use crate::{Code, Error, Namespace, Result};
 
 /// The requested report.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,6 +62,35 @@ impl Statistics {
             "$listLocalSessions" => Statistics::ListLocalSessions(options),
             _ => Statistics::PlanCacheStats,
         }))
+    }
+
+    /// Checks that the report may be made on `ns`: what is no collection's is not read from one.
+    ///
+    /// # Errors
+    /// `InvalidNamespace`.
+    pub fn check_place(&self, ns: &Namespace) -> Result<()> {
+        let (fits, message) = match self {
+            Statistics::CurrentOp(_) => (
+                ns.db == "admin" && ns.is_collectionless(),
+                "$currentOp must be run against the 'admin' database with {aggregate: 1}",
+            ),
+            Statistics::ListLocalSessions(_) => (
+                ns.is_collectionless(),
+                "$listLocalSessions must be run against the database with {aggregate: 1}, not a \
+                 collection",
+            ),
+            Statistics::ListSessions(_) => (
+                ns.db == "config" && ns.coll == "system.sessions",
+                "$listSessions may only be run against config.system.sessions",
+            ),
+            Statistics::CollStats(_) | Statistics::IndexStats | Statistics::PlanCacheStats => {
+                return Ok(());
+            }
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(Error::new(Code::INVALID_NAMESPACE, message)),
+        }
     }
 
     /// The name with its dollar.

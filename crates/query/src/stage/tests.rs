@@ -274,6 +274,38 @@ fn joins_name_what_they_join() {
     );
 }
 
+/// What must not be in an inner pipeline is refused for that, not for its place.
+#[test]
+fn stages_that_must_not_be_nested_are_named() {
+    let outer = |name: &str, inner: Bson| match name {
+        "$lookup" => bson!({"$lookup": {"from": "b", "as": "x", "pipeline": inner}}),
+        "$unionWith" => bson!({"$unionWith": {"coll": "b", "pipeline": inner}}),
+        _ => bson!({"$facet": {"f": inner}}),
+    };
+    for (name, code) in [
+        ("$lookup", 51_047),
+        ("$unionWith", 31_441),
+        ("$facet", 40_600),
+    ] {
+        for stage in [
+            bson!({"$changeStream": {}}),
+            bson!({"$out": "o"}),
+            bson!({"$merge": "o"}),
+        ] {
+            let refused = stage.as_document().unwrap().keys().next().unwrap();
+            let first = bson!([stage.clone(), {"$match": {}}]);
+            let second = bson!([{"$match": {}}, stage.clone()]);
+            for inner in [first, second] {
+                fails(
+                    outer(name, inner),
+                    code,
+                    &format!("{refused} is not allowed"),
+                );
+            }
+        }
+    }
+}
+
 #[test]
 fn sources_are_first_and_writers_last() {
     let order = |stages: Bson, code: i32| assert_eq!(parse(&stages).unwrap_err().code, Code(code));

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use bson::spec::BinarySubtype;
-use bson::{Binary, Document, RawArray, RawBsonRef, RawDocument, doc};
+use bson::{Document, RawArray, RawBsonRef, RawDocument, doc};
 use docdb::{AggregateRequest, Verbosity};
 use query::pipeline::Access;
 use query::stage::Statistics;
@@ -13,14 +12,13 @@ use wire::Builder;
 use super::find::{collation, variables};
 use super::index::search_not_enabled;
 use super::write::hint;
-use super::{current_op, cursor, pipeline};
+use super::{current_op, cursor, list_sessions, pipeline};
 use crate::access::{Asked, Needed, bypasses};
 use crate::arguments::Arguments;
 use crate::command::{ABANDON, API, Class, ELSEWHERE, Kind, Lane, READS, SNAPSHOT, TRANSACTION};
 use crate::metrics::Latency;
 use crate::request::{Call, Understood, failure};
 use crate::row::Row;
-use crate::state::clock;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new("aggregate", aggregate, "Run an aggregation pipeline")
@@ -50,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
 ///
 /// # Errors
 /// `InvalidNamespace`, `FailedToParse` for what names neither.
-fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
+pub(super) fn namespace(target: RawBsonRef<'_>, database: &str) -> Result<Namespace> {
     match target {
         RawBsonRef::String(name) => Namespace::new(database, name),
         RawBsonRef::Int32(1) | RawBsonRef::Int64(1) | RawBsonRef::Double(1.0) => {
@@ -101,7 +99,7 @@ fn needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let read = self::asked(sent.arguments, true);
     let added = read.and_then(|read| pipeline::add(asked, (read, &ns), bypass, needed));
     if added.is_err() && !ns.is_collectionless() {
-        pipeline::needs(&[Access::Read(ns)], false, &mut needed.wanted)?;
+        pipeline::needs(&[Access::Read(ns)], false, asked.user, &mut needed.wanted)?;
     }
     added
 }
@@ -160,25 +158,6 @@ fn check_search(stages: &RawArray) -> Result<()> {
     Ok(())
 }
 
-/// `$currentOp` reports on the server: refuse it on a collection or another database.
-fn check_current_op(request: &Call<'_>, ns: &Namespace) -> Result<()> {
-    if ns.db == "admin" && ns.is_collectionless() {
-        return Ok(());
-    }
-    let Ok(stages) = request.body().get_array("pipeline") else {
-        return Ok(());
-    };
-    let first = stages.into_iter().next().transpose()?;
-    if first
-        .and_then(|stage| stage.as_document())
-        .is_some_and(|stage| stage.get("$currentOp").ok().flatten().is_some())
-    {
-        let message = "$currentOp must be run against the 'admin' database with {aggregate: 1}";
-        return Err(Error::new(Code::INVALID_NAMESPACE, message));
-    }
-    Ok(())
-}
-
 /// Refuse stages that are not part of the stable API to clients with `apiStrict`.
 fn check_stages(request: &Call<'_>) -> Result<()> {
     let Ok(stages) = request.body().get_array("pipeline") else {
@@ -213,16 +192,9 @@ fn report(request: &Call<'_>, ns: &Namespace, what: &Statistics) -> Result<Vec<D
             let shown = current_op::Shown::of(options)?;
             Ok(current_op::list(request, shown))
         }
-        Statistics::ListSessions(_) | Statistics::ListLocalSessions(_) => {
-            let ids = request.server.store.session_ids();
-            let shown = ids.iter().map(|id| {
-                let uuid = Binary {
-                    subtype: BinarySubtype::Uuid,
-                    bytes: id.id.to_vec(),
-                };
-                doc! {"_id": {"id": uuid}, "lastUse": clock::now()}
-            });
-            Ok(shown.collect())
+        Statistics::ListSessions(options) | Statistics::ListLocalSessions(options) => {
+            let listed = list_sessions::Listed::of(what.name(), options)?;
+            list_sessions::list(request, &listed)
         }
         Statistics::CollStats(_) => Ok(vec![latencies(request, ns)]),
         Statistics::IndexStats => Ok(vec![doc! {"host": &request.server.topology.me}]),
@@ -248,7 +220,6 @@ fn latencies(request: &Call<'_>, ns: &Namespace) -> Document {
 fn aggregate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments();
     let ns = namespace(request.target(), request.database())?;
-    check_current_op(request, &ns)?;
     if arguments.is_on("explain")? {
         let asked = understood(request, true)?;
         let verbosity = Verbosity::QueryPlanner;

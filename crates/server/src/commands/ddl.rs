@@ -102,9 +102,12 @@ fn modified(fields: &RawDocument) -> Result<Option<View>> {
 }
 
 /// A user that defines a view must be allowed to read its collections.
-fn view_needs(view: Option<&View>, database: &str, needed: &mut Needed) -> Result<()> {
+fn view_needs(view: Option<&View>, asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     match view {
-        Some(view) => pipeline::needs(view.accesses(database)?, false, &mut needed.wanted),
+        Some(view) => {
+            let accesses = view.accesses(asked.sent.database)?;
+            pipeline::needs(accesses, false, asked.user, &mut needed.wanted)
+        }
         None => Ok(()),
     }
 }
@@ -113,7 +116,7 @@ fn view_needs(view: Option<&View>, database: &str, needed: &mut Needed) -> Resul
 fn create_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
     let options = created(sent.arguments)?;
-    view_needs(options.view.as_ref(), sent.database, needed)?;
+    view_needs(options.view.as_ref(), asked, needed)?;
     needed.understood = Understood::Created(Box::new(options)).kept(sent.bytes());
     Ok(())
 }
@@ -123,7 +126,7 @@ fn modify_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
     let sent = &asked.sent;
     let fields = own_fields(sent.arguments)?;
     let view = modified(&fields)?;
-    view_needs(view.as_ref(), sent.database, needed)?;
+    view_needs(view.as_ref(), asked, needed)?;
     needed.understood = Understood::Modified(fields, view).kept(sent.bytes());
     Ok(())
 }

@@ -59,13 +59,14 @@ impl Explained {
             return Err(Error::parse("explain command requires a nested object"));
         };
         let command = command.as_str();
-        let Some(collection) = target.as_str() else {
-            return Err(Error::new(
-                Code::INVALID_NAMESPACE,
-                "collection name has invalid type",
-            ));
+        let ns = match (command, target) {
+            ("aggregate", target) => aggregate::namespace(target, database)?,
+            (_, RawBsonRef::String(collection)) => Namespace::new(database, collection)?,
+            _ => {
+                let message = "collection name has invalid type";
+                return Err(Error::new(Code::INVALID_NAMESPACE, message));
+            }
         };
-        let ns = Namespace::new(database, collection)?;
         let arguments = Arguments::of(command, body)?;
         let command = match command {
             "find" => Command::Find(Box::new(find_request(&arguments)?)),

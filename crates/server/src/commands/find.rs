@@ -138,11 +138,11 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
 
 /// The collation; `None` if it is missing or empty.
 pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentBuf>> {
-    Ok(owned(
-        arguments
-            .document("collation")?
-            .filter(|collation| !collation.is_empty()),
-    ))
+    let collation = arguments.document("collation")?;
+    if let Some(collation) = collation {
+        query::pipeline::distinct(&format!("{}.collation", arguments.name()), collation)?;
+    }
+    Ok(owned(collation.filter(|collation| !collation.is_empty())))
 }
 
 /// The request of a `count`.

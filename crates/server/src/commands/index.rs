@@ -83,7 +83,6 @@ fn create(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let lenient = arguments.is_on("ignoreUnknownIndexOptions")?;
     let mut specs = Vec::new();
     for document in documents {
-        query::pipeline::distinct("createIndexes.indexes", document)?;
         check_name(document)?;
         let mut spec = RawDocumentBuf::new();
         for option in document {

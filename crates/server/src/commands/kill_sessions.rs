@@ -100,7 +100,7 @@ fn uid(document: &RawDocument) -> Result<Option<[u8; 32]>> {
 }
 
 /// The name and the database in a document such as `{user, db}`.
-fn named<'a>(
+pub(super) fn named<'a>(
     list: Vec<&'a RawDocument>,
     place: &'static str,
     name: &str,
@@ -114,7 +114,8 @@ fn named<'a>(
     Ok(named)
 }
 
-fn of_user([name, database]: [&str; 2]) -> [u8; 32] {
+/// The owner's digest of a user by name and database; of two empty names that of no user.
+pub(super) fn of_user([name, database]: [&str; 2]) -> [u8; 32] {
     match (name, database) {
         ("", "") => NO_USER,
         _ => digest(name, database),

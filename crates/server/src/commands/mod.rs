@@ -22,6 +22,7 @@ mod host;
 mod index;
 mod insert;
 mod kill_sessions;
+mod list_sessions;
 mod listing;
 mod lock;
 mod logs;

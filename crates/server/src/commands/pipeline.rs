@@ -11,9 +11,12 @@ use query::stage::Statistics;
 use query::{Namespace, Result};
 
 use super::current_op::Shown;
+use super::list_sessions::Listed;
 use crate::access::{Asked, Needed};
 use crate::auth::privilege::Wanted;
+use crate::auth::users::User;
 use crate::request::{Call, Understood, system};
+use crate::state::digest;
 
 /// Parse the pipeline of a request on `ns`, add the privileges that it needs, and keep it for the
 /// command to run (A4). With `bypass` written documents need not be valid.
@@ -33,7 +36,7 @@ pub(super) fn add(
     };
     server.store.parse_aggregate(&op, ns, &mut request)?;
     let accesses = request.parsed.as_ref().map_or(&[][..], Parsed::accesses);
-    needs(accesses, bypass, &mut needed.wanted)?;
+    needs(accesses, bypass, asked.user, &mut needed.wanted)?;
     needed.understood = Understood::of(request, asked.sent.bytes());
     Ok(())
 }
@@ -66,12 +69,17 @@ fn follow(ns: &Namespace, followed: Followed, action: &'static str) -> Wanted {
     }
 }
 
-/// Add the privileges of accesses. With `bypass` the pipeline may write documents that a validator
-/// rejects.
+/// Add the privileges that `user` needs for accesses. With `bypass` the pipeline may write
+/// documents that a validator rejects.
 ///
 /// # Errors
 /// Options of `$currentOp` that are none.
-pub(super) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>) -> Result<()> {
+pub(super) fn needs(
+    accesses: &[Access],
+    bypass: bool,
+    user: &User,
+    wanted: &mut Vec<Wanted>,
+) -> Result<()> {
     for access in accesses {
         let (ns, actions): (&Namespace, &[&'static str]) = match access {
             Access::Read(ns) => (ns, &["find"]),
@@ -92,8 +100,13 @@ pub(super) fn needs(accesses: &[Access], bypass: bool, wanted: &mut Vec<Wanted>)
                     }
                     continue;
                 }
-                Statistics::ListSessions(_) | Statistics::ListLocalSessions(_) => {
-                    wanted.push(Wanted::Cluster("listSessions"));
+                Statistics::ListSessions(options) | Statistics::ListLocalSessions(options) => {
+                    // Wrong options are reported by the stage, to those who may see all.
+                    let own = digest(&user.name, &user.database);
+                    let listed = Listed::of(statistics.name(), options);
+                    if !listed.is_ok_and(|listed| !listed.of_others(&own)) {
+                        wanted.push(Wanted::Cluster("listSessions"));
+                    }
                     continue;
                 }
             },

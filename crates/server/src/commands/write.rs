@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 use docdb::WriteError;
+use query::pipeline::distinct;
 use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
@@ -112,6 +113,9 @@ pub(super) fn hint(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     match arguments.get("hint") {
         None => Ok(None),
         Some(value @ (RawBsonRef::String(_) | RawBsonRef::Document(_))) => {
+            if let RawBsonRef::Document(key) = value {
+                distinct(&format!("{}.hint", arguments.name()), key)?;
+            }
             Ok(Some(Bson::try_from(value)?))
         }
         Some(_) => Err(Error::parse("Hint must be a string or an object")),

@@ -206,15 +206,17 @@ fn the_stage_of_current_operations_is_for_the_admin_database() {
         ("test", "c".into()),
         ("admin", "c".into()),
     ] {
-        for explain in [false, true] {
-            let mut command = doc! {"aggregate": &target, "pipeline": stages(), "cursor": {}};
-            if explain {
-                command.insert("explain", true);
-            }
+        let command = doc! {"aggregate": &target, "pipeline": stages(), "cursor": {}};
+        let mut explained = command.clone();
+        explained.insert("explain", true);
+        for command in [command.clone(), explained, doc! {"explain": command}] {
             let (code, message) = client.fails(database, command);
             assert_eq!((code, &*message), (73, wanted), "{database} {target}");
         }
     }
+    let view = doc! {"create": "v", "viewOn": "c", "pipeline": stages()};
+    assert_eq!(client.fails("test", view).0, 73);
     let command = doc! {"aggregate": 1, "pipeline": stages(), "cursor": {}};
-    client.ok("admin", command);
+    client.ok("admin", command.clone());
+    client.ok("admin", doc! {"explain": command});
 }

@@ -472,3 +472,21 @@ fn change_streams_are_refused_where_there_is_no_oplog() {
     assert_eq!(code, 40_573);
     assert!(message.contains("replication.oplogSizeMB"), "{message}");
 }
+
+#[test]
+fn an_aggregate_without_a_collection_is_explained() {
+    let site = Site::new();
+    let mut client = site.client();
+    let explain = |target: i32, stage: Document| {
+        doc! {"explain": {"aggregate": target, "pipeline": [stage], "cursor": {}}}
+    };
+    let reply = client.ok("test", explain(1, doc! {"$documents": [{"a": 1}]}));
+    assert!(!reply.get_array("stages").unwrap().is_empty(), "{reply}");
+    let (code, message) = client.fails("test", explain(1, doc! {"$match": {}}));
+    assert_eq!(code, INVALID_NAMESPACE);
+    assert!(message.contains("not valid for this pipeline"), "{message}");
+    let (code, _) = client.fails("test", explain(2, doc! {"$documents": []}));
+    assert_eq!(code, 9);
+    let (code, _) = client.fails("test", doc! {"explain": {"find": 1}});
+    assert_eq!(code, INVALID_NAMESPACE);
+}

@@ -5,7 +5,7 @@ use bson::{Binary, Bson, Document, doc};
 use sha2::{Digest as _, Sha256};
 
 use crate::auth::{as_user, guarded};
-use crate::client::{Client, Site};
+use crate::client::{Client, Site, batch};
 
 const UNAUTHORIZED: i32 = 13;
 const CURSOR_NOT_FOUND: i32 = 43;
@@ -203,4 +203,91 @@ fn patterns_that_are_none_end_nothing() {
     // Without authentication sessions have no owner, whichever digest is given.
     client.ok("admin", by(doc! {"uid": uid("")}));
     assert!(one.ended());
+}
+
+/// The owners of the sessions that a stage lists, sorted; or the code of its refusal.
+fn listed(client: &mut Client, stage: &str, options: &Document) -> Result<Vec<Bson>, i32> {
+    let stages = vec![doc! {stage: options.clone()}];
+    let (database, target) = match stage {
+        "$listSessions" => ("config", Bson::from("system.sessions")),
+        _ => ("test", 1.into()),
+    };
+    let reply = client.run(
+        database,
+        doc! {"aggregate": target, "pipeline": stages, "cursor": {}},
+    );
+    if let Ok(code) = reply.get_i32("code") {
+        return Err(code);
+    }
+    let mut owners = Vec::new();
+    for row in batch(&reply) {
+        assert!(row.get_datetime("lastUse").is_ok(), "{row}");
+        owners.push(row.get_document("_id").unwrap().get("uid").unwrap().clone());
+    }
+    owners.sort_by_key(ToString::to_string);
+    Ok(owners)
+}
+
+#[test]
+fn who_lists_sessions_of_others_needs_the_privilege() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut reader = as_user(&site, "test", "reader");
+    let mut writer = as_user(&site, "test", "writer");
+    for client in [&mut reader, &mut writer] {
+        client.ok("admin", doc! {"startSession": 1});
+    }
+    let of = |user: &str| doc! {"user": user, "db": "test"};
+    let mut both = vec![uid("reader@test"), uid("writer@test")];
+    both.sort_by_key(ToString::to_string);
+    for stage in ["$listLocalSessions", "$listSessions"] {
+        let own = Ok(vec![uid("reader@test")]);
+        for options in [
+            doc! {},
+            doc! {"users": []},
+            doc! {"users": [of("reader")]},
+            doc! {"allUsers": false},
+        ] {
+            assert_eq!(listed(&mut reader, stage, &options), own, "{options}");
+        }
+        let others = doc! {"users": [of("reader"), of("writer")]};
+        for options in [&others, &doc! {"allUsers": true}] {
+            let refused = listed(&mut reader, stage, options);
+            assert_eq!(refused, Err(UNAUTHORIZED), "{options}");
+            assert_eq!(listed(&mut root, stage, options), Ok(both.clone()));
+        }
+        assert_eq!(listed(&mut root, stage, &doc! {}), Ok(vec![]));
+        for (options, code) in [
+            (doc! {"allUsers": true, "users": [of("reader")]}, 12),
+            (doc! {"x": 1}, UNKNOWN_FIELD),
+            (doc! {"allUsers": "yes"}, 14),
+            (doc! {"users": [{"user": "reader"}]}, 40_414),
+        ] {
+            assert_eq!(listed(&mut root, stage, &options), Err(code), "{options}");
+        }
+    }
+}
+
+#[test]
+fn sessions_are_listed_where_they_are_kept() {
+    let site = Site::new();
+    let mut client = site.client();
+    client.ok("admin", doc! {"startSession": 1});
+    let on = |target: Bson, stage: &str| {
+        doc! {"aggregate": target, "pipeline": [{stage: {}}], "cursor": {}}
+    };
+    for (database, command) in [
+        ("test", on("c".into(), "$listLocalSessions")),
+        ("test", on("c".into(), "$listSessions")),
+        ("test", on(1.into(), "$listSessions")),
+        ("config", on("other".into(), "$listSessions")),
+    ] {
+        assert_eq!(client.fails(database, command.clone()).0, 73, "{command}");
+    }
+    let mut command = on(1.into(), "$listLocalSessions");
+    assert_eq!(batch(&client.ok("test", command.clone())).len(), 1);
+    command.extend(doc! {
+        "lsid": lsid(9), "txnNumber": 1_i64, "startTransaction": true, "autocommit": false,
+    });
+    assert_eq!(client.fails("test", command).0, 263);
 }

@@ -239,6 +239,17 @@ impl Store {
         })
     }
 
+    /// What [`Store::aggregate`] refuses of a change stream.
+    pub(super) fn check_watch(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        request: &AggregateRequest,
+        options: &RawDocument,
+    ) -> Result<()> {
+        self.watch_cursor(op, ns, request, options).map(drop)
+    }
+
     fn watch_cursor(
         &self,
         op: &Op<'_>,

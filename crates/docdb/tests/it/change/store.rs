@@ -226,10 +226,21 @@ fn what_cannot_be_watched_is_refused() {
         };
         lab.store.create(&op(), &ns("v"), options).unwrap();
         let code = |ns: &Namespace, stages: &[Document]| {
-            let refused = watch(lab, ns, stages);
-            refused.unwrap_err().code.0
+            let refused = watch(lab, ns, stages).unwrap_err();
+            let plan = docdb::Verbosity::default();
+            let explained = lab.store.explain_aggregate(&op(), ns, &of(stages), plan);
+            assert_eq!(explained.unwrap_err().code, refused.code, "{stages:?}");
+            refused.code.0
         };
         assert_eq!(code(&on("v"), &stream(doc! {})), 166);
+        let followed = raw(&stream(doc! {})[0]);
+        let view = View::new("c", bson::RawArrayBuf::from_iter([followed]));
+        let options = CollectionOptions {
+            view: Some(view),
+            ..CollectionOptions::default()
+        };
+        let defined = lab.store.create(&op(), &ns("follows"), options);
+        assert_eq!(defined.unwrap_err().code.0, 167);
         assert_eq!(code(&everything(), &stream(doc! {})), 73);
         assert_eq!(code(&on("c"), &[doc! { "$changeStream": 1 }]), 50_808);
         let grouped = [doc! { "$changeStream": {} }, doc! { "$count": "n" }];

@@ -499,7 +499,35 @@ fn a_field_that_is_given_twice_is_named() {
     let merge = doc! {"$merge": {"into": {"db": "own", "coll": "o"}}};
     let aggregate = doc! {"aggregate": "c", "pipeline": [merge], "cursor": {}, "$db": "own"};
     let update = doc! {"q": {}, "u": {"$set": {"k": 2}}, "upsert": true};
+    let bulk = |op: Document| {
+        let spaces = [doc! {"ns": "own.c"}];
+        doc! {"bulkWrite": 1, "ops": [op], "nsInfo": spaces, "$db": "admin"}
+    };
+    let insert = bulk(doc! {"insert": 0, "document": {"x": 1}});
+    let change = bulk(doc! {
+        "update": 0, "filter": {"k": 1}, "updateMods": {"$set": {"k": 2}},
+        "collation": {"locale": "en"}, "hint": {"_id": 1},
+    });
+    let delete = bulk(doc! {"delete": 0, "filter": {"k": 1}});
+    let index = doc! {
+        "key": {"k": 1}, "name": "k_1", "unique": false, "collation": {"locale": "en"},
+    };
+    let index = doc! {"createIndexes": "c", "indexes": [index], "$db": "own"};
     for (command, name, place) in [
+        (insert.clone(), "insert", "BulkWriteInsertOp"),
+        (insert.clone(), "document", "BulkWriteInsertOp"),
+        (insert, "ns", "NamespaceInfoEntry"),
+        (change.clone(), "update", "BulkWriteUpdateOp"),
+        (change.clone(), "filter", "BulkWriteUpdateOp"),
+        (change.clone(), "updateMods", "BulkWriteUpdateOp"),
+        (change.clone(), "locale", "BulkWriteUpdateOp.collation"),
+        (change, "_id", "BulkWriteUpdateOp.hint"),
+        (delete.clone(), "delete", "BulkWriteDeleteOp"),
+        (delete, "filter", "BulkWriteDeleteOp"),
+        (index.clone(), "key", "createIndexes.indexes"),
+        (index.clone(), "name", "createIndexes.indexes"),
+        (index.clone(), "unique", "createIndexes.indexes"),
+        (index.clone(), "locale", "createIndexes.indexes.collation"),
         (
             doc! {"find": "c", "filter": {}, "$db": "own"},
             "filter",
@@ -519,6 +547,8 @@ fn a_field_that_is_given_twice_is_named() {
         let expected = format!("BSON field '{place}.{name}' is a duplicate field");
         assert_eq!(reply.get_str("errmsg").unwrap(), expected);
     }
+    let reply = send(&mut world.root, &twice(index, "k"), &[]).unwrap();
+    assert_eq!(reply.get_i32("code").unwrap(), 2, "{reply}");
     // Names that users choose may repeat.
     let filter = doc! {"find": "c", "filter": {"k": 1}, "$db": "own"};
     let reply = send(&mut world.root, &twice(filter, "k"), &[]).unwrap();

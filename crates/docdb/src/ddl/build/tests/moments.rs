@@ -96,7 +96,7 @@ fn a_pipeline_does_without_an_index_that_is_newer_than_its_snapshot() {
             Ok(vec![doc! { "k": 7 }])
         };
         let join = doc! { "$lookup": {
-            "from": "c", "localField": "k", "foreignField": "a", "as": "found",
+            "from": {"db": "d", "coll": "c"}, "localField": "k", "foreignField": "a", "as": "found",
         } };
         let count = doc! { "$project": { "n": { "$size": "$found" } } };
         let stages = [doc! { "$listSessions": {} }, join, count];
@@ -104,7 +104,7 @@ fn a_pipeline_does_without_an_index_that_is_newer_than_its_snapshot() {
             pipeline: stages.iter().map(raw).collect(),
             ..crate::AggregateRequest::default()
         };
-        let ns = Namespace::new("d", "system.sessions").unwrap();
+        let ns = Namespace::new("config", "system.sessions").unwrap();
         let found = site
             .store
             .aggregate_with(&site.op, &ns, &request, Some(&report))
