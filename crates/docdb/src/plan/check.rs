@@ -213,6 +213,13 @@ mod tests {
         crate::plan::scan::encode(value, ASCENDING).unwrap()
     }
 
+    /// The check for the keys of two ascending fields.
+    fn check_of(sets: &[Intervals; 2]) -> Check {
+        let coding = [ASCENDING, ASCENDING];
+        let ranges = compile(sets, &coding, TRUE_BYTES, &mut Effort::new()).unwrap();
+        ranges.check.unwrap()
+    }
+
     /// The full key of a number inside its range, followed by a text.
     fn whole(text: &Bson) -> Vec<u8> {
         [component(&Bson::Int32(5)), component(text), vec![END]].concat()
@@ -225,14 +232,7 @@ mod tests {
             between(Bson::Int32(0), Bson::Int32(9)),
             between(text("k", 20), text("k", 30)),
         ];
-        let ranges = compile(
-            &sets,
-            &[ASCENDING, ASCENDING],
-            TRUE_BYTES,
-            &mut Effort::new(),
-        )
-        .unwrap();
-        let check = ranges.check.unwrap();
+        let check = check_of(&sets);
         let begun = [component(&Bson::Int32(5)), component(&text("k", 20))].concat();
         let known = begun.get(..TRUE_BYTES).unwrap();
         for hash in [[0_u8; 4], [0xFF; 4]] {
@@ -261,14 +261,7 @@ mod tests {
             between(Bson::Int32(0), Bson::Int32(9)),
             between(text("k", 20), text("m", 30)),
         ];
-        let ranges = compile(
-            &sets,
-            &[ASCENDING, ASCENDING],
-            TRUE_BYTES,
-            &mut Effort::new(),
-        )
-        .unwrap();
-        let check = ranges.check.unwrap();
+        let check = check_of(&sets);
         let mut seeks = 0;
         for letter in ["a", "j", "k", "l", "m", "n"] {
             for count in [1, 5, 8, 9, 10, 20, 25, 40] {

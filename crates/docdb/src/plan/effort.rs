@@ -52,8 +52,7 @@ impl Effort {
     /// # Errors
     /// The operation must end.
     pub(super) fn spend(&mut self, all: &Conjunction<'_>, depth: usize) -> Result<bool> {
-        let work = 1 + all.predicates.len() + all.ors.len();
-        meter::steps(work)?;
+        let work = look_at(all)?;
         if depth == OR_DEPTH {
             return Ok(!self.is_full());
         }
@@ -72,8 +71,7 @@ impl Effort {
     /// # Errors
     /// The operation must end.
     pub(super) fn imply(&mut self, all: &Conjunction<'_>) -> Result<bool> {
-        let work = 1 + all.predicates.len() + all.ors.len();
-        meter::steps(work)?;
+        let work = look_at(all)?;
         self.implied = self.implied.saturating_sub(work);
         Ok(self.implied != 0)
     }
@@ -114,6 +112,16 @@ impl Effort {
     pub(super) fn into_held(self) -> Held {
         self.held
     }
+}
+
+/// The work of looking at a conjunction, which counts as steps.
+///
+/// # Errors
+/// The operation must end.
+fn look_at(all: &Conjunction<'_>) -> Result<usize> {
+    let work = 1 + all.predicates.len() + all.ors.len();
+    meter::steps(work)?;
+    Ok(work)
 }
 
 #[cfg(test)]
