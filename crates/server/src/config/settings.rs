@@ -273,8 +273,8 @@ pub(super) const SETTINGS: &[Setting] = &[
         "Keep an oplog, which change streams need, of this size in megabytes; later changes of \
          the size are by replSetResizeOplog [default: no oplog]",
         |config, value| {
-            let megabytes: u64 = within(value, 1, 1 << 30)?;
-            config.oplog_bytes = Some(megabytes << 20);
+            let megabytes: u64 = within(value, 0, 1 << 30)?;
+            config.oplog_bytes = Some(megabytes << 20).filter(|bytes| *bytes != 0);
             Ok(())
         },
     )
