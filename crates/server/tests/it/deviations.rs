@@ -466,7 +466,7 @@ fn indexes_in_conflict_are_shown_in_the_order_of_the_catalog() {
 
 #[test]
 fn change_streams_are_refused_where_there_is_no_oplog() {
-    let site = Site::new();
+    let site = Site::with(|config| config.oplog_bytes = Some(0));
     let watch = doc! {"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}};
     let (code, message) = site.client().fails("test", watch);
     assert_eq!(code, 40_573);

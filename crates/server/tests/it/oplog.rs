@@ -199,11 +199,23 @@ fn a_time_far_ahead_is_ignored() {
     assert!(before < after && after.time < far.time);
 }
 
+#[test]
+fn a_member_of_a_replica_set_keeps_an_oplog_unless_its_size_is_0() {
+    let section = |site: &Site| {
+        let status = site.client().ok("admin", doc! {"serverStatus": 1});
+        status.get_document("oplog").cloned()
+    };
+    let size = section(&Site::new()).unwrap().get_i64("maxBytes").unwrap();
+    assert!((1 << 20..=50_000 << 20).contains(&size), "{size}");
+    assert!(section(&Site::with(|config| config.oplog_bytes = Some(0))).is_err());
+    assert!(section(&Site::with(|config| config.replica_set = None)).is_err());
+}
+
 /// A read at or after a time that the server has not reached would miss the writes that get it.
 #[test]
 fn a_time_that_is_kept_aside_cannot_be_read_yet() {
-    for oplog in [None, Some(SIZE)] {
-        let site = Site::with(|config| config.oplog_bytes = oplog);
+    for oplog in [0, SIZE] {
+        let site = Site::with(|config| config.oplog_bytes = Some(oplog));
         let mut client = site.client();
         let insert = |id: i32| doc! {"insert": "c", "documents": [{"_id": id}]};
         let before = cluster(&client.ok("test", insert(1)));
