@@ -88,7 +88,7 @@ fn a_stream_waits_and_is_resumed_after_a_restart() {
     drop(client);
     // Without its oplog the store forgets it: the stream must not continue behind a gap.
     let folder = site.stop();
-    let site = Site::try_in(folder, |_| {}).unwrap();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(0)).unwrap();
     insert(&mut site.client(), 4);
     let folder = site.stop();
     let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
