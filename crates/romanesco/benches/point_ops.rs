@@ -294,7 +294,8 @@ fn prepare(server: &Server, documents: i64) {
         .collect();
     let body = doc! {"createIndexes": "purchases", "indexes": indexes, "$db": "bench"};
     let reply = link.call(&body, "", &[]);
-    assert_eq!(reply.body().get_f64("ok"), Ok(1.0), "{:?}", reply.body());
+    let done = reply.body().get_f64("ok").is_ok_and(|ok| ok > 0.0);
+    assert!(done, "{:?}", reply.body());
     for first in (0..documents).step_by(1000) {
         let batch: Vec<RawDocumentBuf> =
             (first..documents.min(first + 1000)).map(document).collect();
