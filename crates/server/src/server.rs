@@ -23,6 +23,7 @@ use crate::oplog;
 use crate::state::Client;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
+use crate::state::cluster_parameters::ClusterParameters;
 use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
 use crate::state::freeze::Freeze;
@@ -79,6 +80,8 @@ pub(crate) struct Server {
     pub(crate) usages: Usages,
     /// Default read and write concerns.
     pub(crate) concerns: Concerns,
+    /// The parameters of the replica set.
+    pub(crate) cluster_parameters: ClusterParameters,
     /// Blocks writes while `fsync` holds a lock.
     pub(crate) freeze: Freeze,
     /// Held while a backup is taken: there is one at a time.
@@ -158,6 +161,7 @@ impl Server {
             commands,
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
+            cluster_parameters: ClusterParameters::load(&store)?,
             freeze: Freeze::default(),
             backing_up: Mutex::default(),
             keys_rotated: Mutex::default(),

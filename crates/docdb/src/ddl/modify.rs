@@ -6,6 +6,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Namespace, Result};
 
 use super::change::Change;
+use super::images::check_images;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_size};
@@ -75,8 +76,8 @@ impl Store {
                 ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
                     options.remove(name);
                 }
-                ("validator" | "changeStreamPreAndPostImages", Bson::Document(_))
-                | ("expireAfterSeconds", _) => {
+                ("validator", Bson::Document(_))
+                | ("changeStreamPreAndPostImages" | "expireAfterSeconds", _) => {
                     options.insert(name, value.clone());
                 }
                 ("cappedSize", _) => {
@@ -99,6 +100,8 @@ impl Store {
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
+        check_images(ns, &parsed)?;
+        self.ensure_images(&parsed)?;
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
@@ -118,6 +121,11 @@ impl Store {
             let (name, value) = field?;
             match name.as_str() {
                 "viewOn" | "pipeline" => next = replaced(&next, name.as_str(), value)?,
+                "changeStreamPreAndPostImages" => {
+                    return Err(invalid(
+                        "option not supported on a view: changeStreamPreAndPostImages",
+                    ));
+                }
                 other => return Err(unknown(other)),
             }
         }

@@ -2,6 +2,7 @@
 
 mod clock;
 mod confirm;
+mod images;
 mod reader;
 mod retain;
 mod seen;

@@ -3,6 +3,7 @@
 
 mod collection;
 pub mod entry;
+pub(crate) mod image;
 mod log;
 mod noted;
 mod pending;
@@ -22,7 +23,8 @@ pub use segments::Limits;
 pub(crate) use written::note_written;
 pub use written::take_written;
 
-/// Whether changes of a collection have entries: what belongs to one member has none.
+/// Whether changes of a collection have entries: what belongs to one member, or is made from the
+/// entries of others, has none.
 pub(crate) fn is_replicated(ns: &Namespace) -> bool {
-    ns.db != "local" && ns.coll != "system.profile"
+    ns.db != "local" && ns.coll != "system.profile" && !image::is_namespace(ns)
 }

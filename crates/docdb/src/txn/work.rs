@@ -28,7 +28,7 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
-use crate::oplog::{Noted, Pending};
+use crate::oplog::{Noted, Pending, image};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 
@@ -272,6 +272,20 @@ impl<'s> Work<'s> {
                 _ => {}
             }
         }
+    }
+
+    /// The collection of pre-images, whose latch is held as by [`Work::collection`]. `None` if it
+    /// does not exist.
+    ///
+    /// # Errors
+    /// As [`Work::collection`].
+    pub(crate) fn images(&mut self) -> Result<Option<Arc<Collection>>> {
+        let found = self.lookup(&image::namespace())?;
+        if let Some(found) = &found {
+            // Nothing replaces it while the store is open.
+            self.touch(found)?;
+        }
+        Ok(found)
     }
 
     fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
