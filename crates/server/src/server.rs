@@ -20,6 +20,7 @@ use crate::config::{Config, Memory};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::metrics::Metrics;
 use crate::oplog;
+use crate::startup_log;
 use crate::state::Client;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
@@ -194,6 +195,7 @@ impl Server {
         };
         server.tune();
         oplog::begin(&server.store);
+        server.note_start();
         server.describe_store();
         Ok(server)
     }
@@ -251,6 +253,16 @@ impl Server {
                  users and roles until a restart succeeds in it";
             self.log
                 .warn_of_start("STORAGE", 9_000_003, message, attributes);
+        }
+    }
+
+    /// Add this start to the log of starts. A failure must not keep the server from starting.
+    fn note_start(&self) {
+        if let Err(error) = startup_log::note(&self.store, &self.config, &hostname()) {
+            let attributes = doc! {"error": error.message};
+            let message = "Failed to write local.startup_log";
+            self.log
+                .warn_of_start("STORAGE", 9_000_012, message, attributes);
         }
     }
 
