@@ -58,6 +58,19 @@ impl Store {
         Ok(())
     }
 
+    /// The same for a collection that is changed to these options.
+    ///
+    /// # Errors
+    /// As [`check_images`] and [`Store::create`].
+    pub(super) fn ensure_images_of(
+        &self,
+        ns: &Namespace,
+        options: &CollectionOptions,
+    ) -> Result<()> {
+        check_images(ns, options)?;
+        self.ensure_images(options)
+    }
+
     /// The same for a collection that a transaction creates: they become visible together.
     ///
     /// # Errors

@@ -6,7 +6,6 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Namespace, Result};
 
 use super::change::Change;
-use super::images::check_images;
 use super::unique;
 use crate::catalog::{Named, Stored};
 use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_size};
@@ -100,8 +99,7 @@ impl Store {
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
-        check_images(ns, &parsed)?;
-        self.ensure_images(&parsed)?;
+        self.ensure_images_of(ns, &parsed)?;
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);

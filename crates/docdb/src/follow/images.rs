@@ -1,8 +1,8 @@
 //! Pre-images beside the oplog (see `oplog::image`): reading and expiring them.
 //!
 //! A pre-image expires with its oplog entry, and before that once it is older than the limit
-//! ([`crate::Tuning::set_image_age`]). Those of a collection are in the order of their entries, so a
-//! pass reads them up to the first one that has not expired, and seeks to the next collection.
+//! ([`crate::Tuning::set_image_age`]). Those of a collection are in the order of their entries, so
+//! a pass reads them up to the first one that has not expired, and seeks to the next collection.
 
 use bson::{DateTime, RawDocument, RawDocumentBuf, Timestamp, Uuid};
 use kv::{Cursor, Direction, KeyRange};

@@ -7,6 +7,8 @@ mod reader;
 mod retain;
 mod seen;
 mod shown;
+#[cfg(test)]
+mod tests;
 
 pub use reader::{OplogPin, OplogReader};
 pub(crate) use retain::start;

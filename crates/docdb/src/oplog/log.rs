@@ -142,6 +142,21 @@ impl Log {
         self.slots.visible()
     }
 
+    /// Call `body` with the last time while no entry is being put, and none is put meanwhile (see
+    /// [`Slots::between`]); `None` if one still is at `deadline`. No entry gets a time up to
+    /// `least` later.
+    pub(crate) fn between<R>(
+        &self,
+        deadline: std::time::Instant,
+        least: Timestamp,
+        body: impl FnOnce(Timestamp) -> R,
+    ) -> Option<R> {
+        self.slots.between(deadline, least, |time| {
+            self.segments.lock().skip(time);
+            body(time)
+        })
+    }
+
     /// What of it survives a power loss.
     pub(crate) fn synced(&self) -> &Synced {
         &self.synced

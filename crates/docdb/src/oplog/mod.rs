@@ -20,8 +20,8 @@ pub(crate) use log::Log;
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::Pending;
 pub use segments::Limits;
-pub(crate) use written::note_written;
-pub use written::take_written;
+pub(crate) use written::{note_read, note_written};
+pub use written::{take_read, take_written};
 
 /// Whether changes of a collection have entries: what belongs to one member, or is made from the
 /// entries of others, has none.

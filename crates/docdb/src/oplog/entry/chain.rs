@@ -29,8 +29,9 @@ pub struct Link {
 }
 
 /// The entries that have these operations, in order. Of several, all but the last have
-/// `partialTxn: true`, and the last has the `count` of all operations. An entry has at most `most` operations, and the bytes of at most one document of the
-/// greatest size, so that each entry is within [`ENTRY_MAX`].
+/// `partialTxn: true`, and the last has the `count` of all operations. An entry has at most `most`
+/// operations, and the bytes of at most one document of the greatest size, so that each entry is
+/// within [`ENTRY_MAX`].
 ///
 /// # Errors
 /// `TransactionTooLarge` for an operation that fits no entry.
