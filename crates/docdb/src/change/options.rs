@@ -34,7 +34,7 @@ const FOLLOWERS: [&str; 9] = [
     SPLIT,
 ];
 /// The stage that splits large events; the last one.
-const SPLIT: &str = "$changeStreamSplitLargeEvent";
+pub(crate) const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
 /// Where a stream starts.
 #[derive(Clone, Debug, PartialEq, Eq)]

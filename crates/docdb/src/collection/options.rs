@@ -100,10 +100,7 @@ impl CollectionOptions {
                 "clusteredIndex" => options.clustered = clustered(value)?,
                 "expireAfterSeconds" => options.expire_after = Some(value.clone()),
                 "changeStreamPreAndPostImages" => {
-                    let images = document(name, value)?;
-                    options.pre_images = images.get_bool("enabled").map_err(|_| {
-                        Error::type_mismatch("changeStreamPreAndPostImages.enabled must be a bool")
-                    })?;
+                    options.pre_images = images(name, &document(name, value)?)?;
                 }
                 "storageEngine" => options.storage_engine = Some(document(name, value)?),
                 "indexOptionDefaults" => options.index_defaults = Some(document(name, value)?),
@@ -350,6 +347,25 @@ fn clustered(value: &Bson) -> Result<Option<String>> {
 
 fn simple(collation: Document) -> Option<Document> {
     (collation.get_str("locale").ok() != Some("simple")).then_some(collation)
+}
+
+/// Whether `changeStreamPreAndPostImages` enables them.
+fn images(name: &str, fields: &Document) -> Result<bool> {
+    let mut enabled = None;
+    for (field, value) in fields {
+        match (field.as_str(), value) {
+            ("enabled", Bson::Boolean(on)) => enabled = Some(*on),
+            ("enabled", other) => return Err(wrong(&format!("{name}.enabled"), "bool", other)),
+            (other, _) => {
+                let message = format!("BSON field 'create.{name}.{other}' is an unknown field.");
+                return Err(Error::new(Code::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+    }
+    enabled.ok_or_else(|| {
+        let message = format!("BSON field 'create.{name}.enabled' is missing but a required field");
+        Error::location(40_414, message)
+    })
 }
 
 /// An integer as the shell shows it: an int32 where it fits.

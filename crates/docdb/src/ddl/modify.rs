@@ -75,8 +75,8 @@ impl Store {
                 ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
                     options.remove(name);
                 }
-                ("validator" | "changeStreamPreAndPostImages", Bson::Document(_))
-                | ("expireAfterSeconds", _) => {
+                ("validator", Bson::Document(_))
+                | ("changeStreamPreAndPostImages" | "expireAfterSeconds", _) => {
                     options.insert(name, value.clone());
                 }
                 ("cappedSize", _) => {
@@ -99,6 +99,7 @@ impl Store {
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
+        self.ensure_images_of(ns, &parsed)?;
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
@@ -118,6 +119,11 @@ impl Store {
             let (name, value) = field?;
             match name.as_str() {
                 "viewOn" | "pipeline" => next = replaced(&next, name.as_str(), value)?,
+                "changeStreamPreAndPostImages" => {
+                    return Err(invalid(
+                        "option not supported on a view: changeStreamPreAndPostImages",
+                    ));
+                }
                 other => return Err(unknown(other)),
             }
         }

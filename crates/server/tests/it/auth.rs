@@ -594,6 +594,8 @@ fn class(name: &str) -> Option<u8> {
         | "planCacheClearFilters"
         | "validateDBMetadata"
         | "setDefaultRWConcern"
+        | "getClusterParameter"
+        | "setClusterParameter"
         | "currentOp"
         | "killOp"
         | "shutdown"

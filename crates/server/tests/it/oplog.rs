@@ -271,3 +271,42 @@ fn an_idle_server_puts_notes() {
     let message = first.get_document("o").unwrap().get_str("msg").unwrap();
     assert_eq!(message, "new primary");
 }
+
+#[test]
+fn each_start_is_in_the_log_of_starts() {
+    let site = with_oplog();
+    let folder = site.stop();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
+    let mut client = site.client();
+    let starts = batch(&client.ok("local", doc! {"find": "startup_log"}));
+    assert_eq!(starts.len(), 2);
+    for start in &starts {
+        let names = [
+            "_id",
+            "hostname",
+            "startTime",
+            "startTimeLocal",
+            "cmdLine",
+            "pid",
+            "buildinfo",
+        ];
+        assert!(start.keys().eq(names), "{start}");
+        assert!(start.get_i64("pid").is_ok());
+        let built = start.get_document("buildinfo").unwrap();
+        let shown = client.ok("admin", doc! {"buildInfo": 1});
+        assert_eq!(built.get("versionArray"), shown.get("versionArray"));
+    }
+    let listed = client.ok(
+        "local",
+        doc! {"listCollections": 1, "filter": {"name": "startup_log"}},
+    );
+    let options = batch(&listed)[0].get_document("options").unwrap().clone();
+    assert_eq!(options, doc! {"capped": true, "size": 10 << 20});
+    let about = doc! {"ns": {"$regex": "startup_log"}};
+    assert_eq!(entries(&mut client, about), [], "it is not replicated");
+    let standalone = Site::with(|config| config.replica_set = None);
+    let found = standalone
+        .client()
+        .ok("local", doc! {"find": "startup_log"});
+    assert!(batch(&found).is_empty());
+}
