@@ -7,6 +7,7 @@
 )]
 
 mod backup;
+mod backup_encrypted;
 mod backup_ended;
 mod backup_owner;
 mod damage;
