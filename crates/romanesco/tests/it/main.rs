@@ -9,6 +9,7 @@
 mod backup;
 mod backup_encrypted;
 mod backup_ended;
+mod backup_increment;
 mod backup_owner;
 mod damage;
 mod experiments;
