@@ -14,6 +14,7 @@ mod backup_owner;
 mod damage;
 mod experiments;
 mod full;
+mod guides;
 mod install;
 mod interrupt;
 mod options;
