@@ -7,11 +7,14 @@
 )]
 
 mod backup;
+mod backup_encrypted;
 mod backup_ended;
+mod backup_increment;
 mod backup_owner;
 mod damage;
 mod experiments;
 mod full;
+mod guides;
 mod install;
 mod interrupt;
 mod options;
