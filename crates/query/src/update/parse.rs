@@ -8,6 +8,7 @@ use super::pull::Pull;
 use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, conflict, identifier};
+use crate::repeated::{check_order, repeated};
 use crate::settings::Settings;
 use crate::transform::Transform;
 use crate::value::type_name;
@@ -20,7 +21,8 @@ const MAX_NAMES: usize = 200;
 /// because an owned document keeps only the last of two fields of one name.
 ///
 /// # Errors
-/// `ConflictingUpdateOperators` when an operator has the same path twice.
+/// `ConflictingUpdateOperators` when an operator has the same path twice; `BadValue` for a clause
+/// that is given twice.
 pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     let mut merged = Document::new();
     for element in update {
@@ -35,6 +37,7 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
                 for field in operand {
                     let (path, value) = field?;
                     let path = path.as_str();
+                    check_clauses(name, value)?;
                     if paths.insert(path, Bson::try_from(value)?).is_some() {
                         return Err(conflict(path, path));
                     }
@@ -47,6 +50,36 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
         }
     }
     Ok(merged)
+}
+
+/// Checks that an operand with clauses, such as `{$each: [..], $slice: 3}`, has each of them once.
+///
+/// # Errors
+/// `BadValue`; 7472500 for a path that a `$sort` has twice.
+fn check_clauses(operator: &str, operand: RawBsonRef<'_>) -> Result<()> {
+    let RawBsonRef::Document(clauses) = operand else {
+        return Ok(());
+    };
+    let has_clauses = match operator {
+        "$push" | "$addToSet" => clauses.get("$each")?.is_some(),
+        "$bit" | "$currentDate" => true,
+        _ => false,
+    };
+    if !has_clauses {
+        return Ok(());
+    }
+    let mut names = Vec::new();
+    for clause in clauses {
+        let (name, value) = clause?;
+        names.push(name.as_str());
+        if let ("$sort", RawBsonRef::Document(order)) = (name.as_str(), value) {
+            check_order(order)?;
+        }
+    }
+    match repeated(names.into_iter()) {
+        None => Ok(()),
+        Some(name) => Err(Error::bad_value(format!("Only one {name} is supported."))),
+    }
 }
 
 /// Parses `{$set: {..}, $inc: {..}}`. Conditions of `$pull` may name a field twice, so they are

@@ -1,8 +1,8 @@
 //! The roles and privileges that commands about users and roles list, and the privileges that a
 //! user needs to grant or revoke them.
 
-use bson::{Document, RawBsonRef};
-use query::pipeline::distinct;
+use bson::RawBsonRef;
+use query::repeated::tree;
 use query::{Error, Result};
 
 use crate::access::{Asked, Needed};
@@ -64,11 +64,7 @@ pub(super) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
         let RawBsonRef::Document(privilege) = privilege? else {
             return Err(Error::parse("a privilege must be an object"));
         };
-        distinct("privileges", privilege)?;
-        if let Some(RawBsonRef::Document(resource)) = privilege.get("resource")? {
-            distinct("privileges.resource", resource)?;
-        }
-        grants.push(Grant::of(&Document::try_from(privilege)?)?);
+        grants.push(Grant::of(&tree("privileges", privilege)?)?);
     }
     Ok(joined(grants))
 }

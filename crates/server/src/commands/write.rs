@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 use docdb::WriteError;
-use query::pipeline::distinct;
+use query::repeated::value_tree;
 use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
@@ -113,10 +113,7 @@ pub(super) fn hint(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     match arguments.get("hint") {
         None => Ok(None),
         Some(value @ (RawBsonRef::String(_) | RawBsonRef::Document(_))) => {
-            if let RawBsonRef::Document(key) = value {
-                distinct(&format!("{}.hint", arguments.name()), key)?;
-            }
-            Ok(Some(Bson::try_from(value)?))
+            value_tree(&format!("{}.hint", arguments.name()), value).map(Some)
         }
         Some(_) => Err(Error::parse("Hint must be a string or an object")),
     }
