@@ -1,5 +1,8 @@
 //! Parses the document or array of an update.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::array_filter::ArrayFilters;
@@ -8,6 +11,7 @@ use super::pull::Pull;
 use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, conflict, identifier};
+use crate::meter::Held;
 use crate::repeated::{check_order, repeated};
 use crate::settings::Settings;
 use crate::transform::Transform;
@@ -93,6 +97,7 @@ pub(super) fn operators(
     let filters = ArrayFilters::parse(array_filters, settings)?;
     let mut operators = Operators {
         fields: Fields::default(),
+        held: Arc::new(Held::new()),
         filters,
         paths: Vec::new(),
         names: Vec::new(),
@@ -109,9 +114,13 @@ pub(super) fn operators(
                 show::field(operator, operand)
             )));
         };
+        let pulled = match raw.filter(|_| operator == "$pull") {
+            Some(raw) => pulled(raw)?,
+            None => HashMap::new(),
+        };
         for (path, value) in operand {
-            match raw.filter(|_| operator == "$pull") {
-                Some(raw) => operators.pull(path, pulled(raw, path)?, settings)?,
+            match pulled.get(path.as_str()) {
+                Some(condition) => operators.pull(path, *condition, settings)?,
                 None => operators.add(operator, path, value, settings)?,
             }
         }
@@ -131,17 +140,20 @@ fn first_names(paths: &[String]) -> Vec<Box<str>> {
     names
 }
 
-/// The condition for `path` in a `$pull` of `update`.
-fn pulled<'u>(update: &'u RawDocument, path: &str) -> Result<RawBsonRef<'u>> {
+/// The conditions of each `$pull` of `update`, by their paths.
+fn pulled(update: &RawDocument) -> Result<HashMap<&str, RawBsonRef<'_>>> {
+    let mut pulled = HashMap::new();
     for element in update {
         if let (name, RawBsonRef::Document(conditions)) = element?
             && name.as_str() == "$pull"
-            && let Some(condition) = conditions.get(path)?
         {
-            return Ok(condition);
+            for field in conditions {
+                let (path, condition) = field?;
+                pulled.insert(path.as_str(), condition);
+            }
         }
     }
-    Ok(RawBsonRef::Null)
+    Ok(pulled)
 }
 
 const OPERATORS: &[&str] = &[
@@ -186,7 +198,8 @@ impl Operators {
     }
 
     fn put(&mut self, path: &str, modifier: Modifier) -> Result<()> {
-        self.fields.insert(path, modifier)?;
+        let held = Arc::get_mut(&mut self.held).expect("it is shared once it is parsed");
+        self.fields.insert(path, modifier, held)?;
         self.paths.push(path.to_owned());
         Ok(())
     }
