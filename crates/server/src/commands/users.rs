@@ -1,5 +1,7 @@
 //! Users: `createUser`, `updateUser`, `dropUser`, grants, `usersInfo`.
 
+use std::collections::HashSet;
+
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use query::filter::Filter;
 use query::repeated::value_tree;
@@ -324,14 +326,14 @@ fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 enum About {
     Database,
     AllDatabases,
-    Named(Vec<Name>),
+    Named(HashSet<Name>),
 }
 
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
     match arguments.need("usersInfo")? {
         RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::AllDatabases),
         value => Ok(match asked(value, "usersInfo", "user", database)? {
-            Some(users) => About::Named(users),
+            Some(users) => About::Named(users.into_iter().collect()),
             None => About::Database,
         }),
     }
