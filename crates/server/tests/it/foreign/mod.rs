@@ -6,6 +6,7 @@
 
 mod cases;
 mod illegal;
+mod streams;
 mod tree;
 mod twice;
 
