@@ -71,12 +71,12 @@ impl<'v> Validator<'v> {
     }
 }
 
-/// Why a document is not valid. The reasons of all documents of an operation share its memory;
-/// those that do not fit are left out.
+/// Why a document is not valid. The reasons of all documents of an operation share half of its
+/// memory; those that do not fit are left out.
 fn details(filter: &Filter, document: &RawDocument) -> Result<Document> {
     let explained = filter.explain_failure(document).and_then(|details| {
         let bytes = meter::document_size(&details);
-        meter::charge_operation("Document validation", bytes)?;
+        meter::charge_reply("Document validation", bytes)?;
         Ok(details)
     });
     match explained {

@@ -289,6 +289,19 @@ pub fn charge_operation(name: &str, bytes: usize) -> Result<()> {
     }
 }
 
+/// As [`charge_operation`], but leaves at least half of the operation's memory to its expressions.
+///
+/// # Errors
+/// As [`charge_operation`].
+pub fn charge_reply(name: &str, bytes: usize) -> Result<()> {
+    let counters = COUNTERS.get();
+    let half = counters.limit / 2;
+    if counters.entered && half < counters.bytes.saturating_add(bytes) {
+        return Err(exceeded(name, bytes, half));
+    }
+    charge_operation(name, bytes)
+}
+
 #[cold]
 fn reserve(name: &str, total: usize) -> Result<()> {
     let granted = LINKS.with_borrow_mut(|links| links.held.cover(total));
