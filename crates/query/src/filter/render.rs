@@ -25,6 +25,12 @@ pub(super) fn tests(tests: &[Test]) -> Document {
     Room(&mut all).tests(tests).unwrap_or_default()
 }
 
+/// Bytes of a value that holds others, without these.
+const VALUE: usize = size_of::<Bson>() + 16;
+
+/// Bytes of a list of all types.
+const TYPES: usize = 32 * VALUE;
+
 /// The bytes that are left (R1).
 struct Room<'a>(&'a mut usize);
 
@@ -45,7 +51,7 @@ impl Room<'_> {
 
     /// A document of one field.
     fn one(&mut self, name: &str, value: Bson) -> Option<Document> {
-        self.take(entry(name))?;
+        self.take(entry(name) + VALUE)?;
         let mut document = Document::new();
         document.insert(name, value);
         Some(document)
@@ -96,7 +102,7 @@ impl Room<'_> {
             if let Test::Regex(regex) = test
                 && !regex.options().is_empty()
             {
-                self.take(entry("$options") + regex.options().len())?;
+                self.take(entry("$options") + VALUE + regex.options().len())?;
                 document.insert("$options", regex.options());
             }
         }
@@ -123,13 +129,17 @@ impl Room<'_> {
                 }
                 Bson::Array(values)
             }
-            Test::Type(types) => types.to_bson(),
+            Test::Type(types) => {
+                self.take(TYPES)?;
+                types.to_bson()
+            }
             Test::Exists(wanted) => Bson::Boolean(*wanted),
             Test::Regex(regex) => {
                 self.take(regex.pattern().len())?;
                 Bson::from(regex.pattern())
             }
             Test::Mod { divisor, remainder } => {
+                self.take(2 * VALUE)?;
                 let pair = vec![Bson::Int64(*divisor), Bson::Int64(*remainder)];
                 Bson::Array(pair)
             }
@@ -142,7 +152,7 @@ impl Room<'_> {
             }
             Test::Never => Bson::Array(Vec::new()),
         };
-        self.take(size_of::<Bson>())?;
+        self.take(VALUE)?;
         Some((operator(test), value))
     }
 }

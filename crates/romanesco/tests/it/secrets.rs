@@ -23,7 +23,7 @@ type Mark = (String, Vec<u8>);
 const CHUNK: usize = 1 << 20;
 
 /// The marks that the memory of a process has; `None` if this process may not read it.
-fn found<'m>(pid: u32, marks: &'m [Mark]) -> Option<Vec<&'m str>> {
+fn found(pid: u32, marks: &[Mark]) -> Option<Vec<&str>> {
     let longest = marks.iter().map(|(_, bytes)| bytes.len()).max()?;
     let finders: Vec<(&str, Finder<'_>)> = marks
         .iter()
