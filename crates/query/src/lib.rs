@@ -12,6 +12,7 @@ pub mod error;
 pub mod execute;
 pub mod expr;
 pub mod filter;
+mod keyed;
 mod kind;
 pub mod meter;
 pub mod namespace;

@@ -5,7 +5,7 @@ use query::value::type_name;
 use query::{Code, Error, Result};
 
 use super::View;
-use crate::definition::with_definitions;
+use crate::definition::{options as given, with_definitions};
 use crate::index::number;
 
 /// The options that a collection or view was created with.
@@ -68,6 +68,9 @@ pub enum Action {
     /// The write succeeds.
     Warn,
 }
+
+/// The options that are kept as bytes.
+pub(crate) const DEFINITIONS: [&str; 2] = ["validator", "pipeline"];
 
 /// The largest size of a capped collection: 1 PiB (MongoDB's limit).
 const CAPPED_MAX: i64 = 1 << 50;
@@ -135,7 +138,7 @@ impl CollectionOptions {
     /// # Errors
     /// As [`CollectionOptions::parse`].
     pub fn parse_raw(fields: &RawDocument) -> Result<CollectionOptions> {
-        let mut options = CollectionOptions::parse(&Document::try_from(fields)?)?;
+        let mut options = CollectionOptions::parse(&given("create", fields, &DEFINITIONS)?)?;
         if let Some(RawBsonRef::Document(validator)) = fields.get("validator")? {
             options.validator = Some(validator.to_owned());
         }

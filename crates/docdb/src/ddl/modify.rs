@@ -8,7 +8,8 @@ use query::{Code, Error, Namespace, Result};
 use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
-use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_size};
+use crate::collection::{Action, Capped, CollectionOptions, DEFINITIONS, Level, View, capped_size};
+use crate::definition;
 use crate::document::shell;
 use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
@@ -52,7 +53,7 @@ impl Store {
         ns: &Namespace,
         given: &RawDocument,
     ) -> Result<Document> {
-        let fields = &Document::try_from(given)?;
+        let fields = &definition::options("collMod", given, &DEFINITIONS)?;
         let mut change = self.begin_change(op, ns)?;
         change.check_no_build()?;
         let mut reply = Document::new();

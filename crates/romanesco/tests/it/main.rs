@@ -21,6 +21,7 @@ mod options;
 mod pages;
 mod program;
 mod results;
+mod secrets;
 mod serve;
 mod servers;
 mod sql;

@@ -6,7 +6,7 @@ use md5::{Digest as _, Md5};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use super::find::{number, tree};
+use super::find::number;
 use crate::access::{Asked, Needed, Privilege};
 use crate::auth::privilege::Wanted;
 use crate::command::{ABANDON, Class, Lane, READS};
@@ -73,8 +73,8 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let target = call.target().as_str().unwrap_or_default();
     let ns = Namespace::parse(target)?;
     let begun = stdx::time::now();
-    let (min, max) = (arguments.document("min")?, arguments.document("max")?);
-    let pattern = arguments.document("keyPattern")?;
+    let (min, max) = (arguments.tree("min")?, arguments.tree("max")?);
+    let pattern = arguments.tree("keyPattern")?;
     if min.is_some() != max.is_some() {
         let message = "min and max must be given together";
         return Err(Error::bad_value(message));
@@ -95,13 +95,12 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         Some(collection) => {
             let mean = collection.data_size() / collection.count().max(1);
             let mean = u64::try_from(mean).unwrap_or(0);
-            let hint = pattern.map(Document::try_from).transpose()?;
             let bounded = min.is_some();
             let key = || doc! {"_id": 1};
             let wanted = FindRequest {
-                hint: bounded.then(|| Bson::Document(hint.unwrap_or_else(key))),
-                min: tree(min)?,
-                max: tree(max)?,
+                hint: bounded.then(|| Bson::Document(pattern.unwrap_or_else(key))),
+                min,
+                max,
                 ..FindRequest::default()
             };
             let mut add = |document: &RawDocument| {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocument};
+use query::repeated::tree;
 use query::{Code, Error, Result};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
@@ -115,7 +116,7 @@ impl FailPoints {
         let Some((_, commands)) = KNOWN.iter().find(|(known, _)| *known == name) else {
             return Err(Error::bad_value(format!("{name} not found")));
         };
-        let body = Document::try_from(body)?;
+        let body = tree("configureFailPoint", body)?;
         let mode = mode(body.get("mode"))?;
         let data = body.get_document("data").cloned().unwrap_or_default();
         let mut state = self.state.lock();
