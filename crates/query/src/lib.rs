@@ -28,7 +28,7 @@ pub mod settings;
 pub mod show;
 pub mod sort;
 pub mod stage;
-mod stage_name;
+pub mod stage_name;
 mod transform;
 mod types;
 pub mod update;

@@ -122,22 +122,27 @@ fn an_error_after_which_a_stream_can_be_resumed_has_the_label() {
     let mut client = site.client();
     insert(&mut client, 0);
     let opened = client.ok("test", watch(doc! {}));
-    client.ok(
-        "admin",
-        doc! {
-            "configureFailPoint": "failCommand", "mode": {"times": 1},
-            "data": {"failCommands": ["getMore"], "closeConnection": false, "errorCode": 43},
-        },
-    );
-    client.send("test", more(id(&opened)), 0);
-    let (_, reply) = client.receive().unwrap();
-    assert_eq!(reply.get_i32("code").unwrap(), 43);
-    let labels = reply.get_array("errorLabels").ok();
-    let resumable = Bson::from("ResumableChangeStreamError");
-    assert!(
-        labels.is_none_or(|labels| labels.contains(&resumable)),
-        "{reply}"
-    );
+    for (point, labels) in [
+        (
+            "failGetMoreAfterCursorCheckout",
+            Some("ResumableChangeStreamError"),
+        ),
+        // It fails before anything is known of the cursor.
+        ("failCommand", None),
+    ] {
+        client.ok(
+            "admin",
+            doc! {
+                "configureFailPoint": point, "mode": {"times": 1},
+                "data": {"failCommands": ["getMore"], "closeConnection": false, "errorCode": 43},
+            },
+        );
+        client.send("test", more(id(&opened)), 0);
+        let (_, reply) = client.receive().unwrap();
+        assert_eq!(reply.get_i32("code").unwrap(), 43);
+        let expected = labels.map(|label| vec![Bson::from(label)]);
+        assert_eq!(reply.get_array("errorLabels").ok(), expected.as_ref());
+    }
 }
 
 /// A stream shows the documents of all that it follows: each kind needs the privileges on it.
