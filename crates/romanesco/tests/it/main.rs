@@ -12,6 +12,7 @@ mod backup_owner;
 mod damage;
 mod experiments;
 mod full;
+mod guides;
 mod install;
 mod interrupt;
 mod options;
