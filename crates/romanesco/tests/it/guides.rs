@@ -1,9 +1,10 @@
-//! The guides to backups and to encryption are followed as they stand: every block of commands, of
-//! settings and of units is used, in the order of the page. Paths of the machine become paths in
-//! the directory of the test, and the port that of its server.
+//! The guides are followed as they stand. Of those to backups and to encryption, every block of
+//! commands, of settings and of units is used, in the order of the page. Paths of the machine
+//! become paths in the directory of the test, and the port that of its server.
 
 mod back_up;
 mod encrypt;
+mod own_workload;
 
 use std::fs;
 use std::path::Path;
