@@ -37,7 +37,7 @@ const fn crash(test: &'static str, settings: &'static [(&'static str, &'static s
 /// The random lane with few seeds.
 const fn random() -> Lane {
     let test = "random::random_crashes_lose_nothing_promised";
-    crash(test, &[("BETREE_SIM_RUNS", "120")])
+    crash(test, &[("BETREE_SIM_RUNS", "360")])
 }
 
 /// A script that is crashed at every call.
