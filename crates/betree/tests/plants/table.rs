@@ -91,7 +91,10 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("tree-number-reused", random()),
     (
         "full-frees-nothing",
-        crash("full::what_merges_replaced_is_freed_on_a_full_disk", &[]),
+        crash(
+            "full::a_transaction_spills_where_a_checkpoint_frees_space",
+            &[],
+        ),
     ),
     ("commits-need-no-room", crash(LIVES, FEW)),
     ("merges-take-kept-room", crash(LIVES, FEW)),
