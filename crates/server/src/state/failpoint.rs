@@ -69,12 +69,15 @@ const WRITE: &str = "onPrimaryTransactionalWrite";
 /// Every time limit expires at once.
 const LIMIT: &str = "maxTimeAlwaysTimeOut";
 
+/// Any command, before it runs: see [`FailPoints::hit`].
+const COMMAND: &str = "failCommand";
+
 /// The place where a `getMore` has found its cursor: see [`FailPoints::hit_cursor`].
 const CURSOR: &str = "failGetMoreAfterCursorCheckout";
 
 /// The failpoints that can be set. All but the first are named after places in MongoDB's source and
 /// are used by the test suites of drivers.
-const KNOWN: &[&str] = &["failCommand", CURSOR, WRITE, LIMIT];
+const KNOWN: &[&str] = &[COMMAND, CURSOR, WRITE, LIMIT];
 
 impl FailPoints {
     /// No failpoints set.
@@ -120,7 +123,11 @@ impl FailPoints {
         let mut state = self.state.lock();
         let entered = state.points.remove(name).map_or(0, |point| point.entered);
         if let Some(mode) = mode {
-            let mut named = strings(&data, "failCommands").unwrap_or_default();
+            // The others are at places in the commands that have these.
+            let mut named = match name {
+                COMMAND => strings(&data, "failCommands").unwrap_or_default(),
+                _ => Vec::new(),
+            };
             // An alias stands for the command, which clients may call by any of its names.
             for name in &mut named {
                 if let Some(command) = known.find(name) {
