@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawBsonRef, RawDocument};
+use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::SortKey;
 use crate::collation::Collator;
@@ -51,6 +51,20 @@ pub struct Sort {
 }
 
 impl Sort {
+    /// Parses the specification of a stage, which must have a key.
+    ///
+    /// # Errors
+    /// 15976 for an empty one, else as [`Sort::parse`].
+    pub(crate) fn parse_keys(spec: &Document) -> Result<Sort> {
+        if spec.is_empty() {
+            return Err(Error::location(
+                15_976,
+                "$sort stage must have at least one sort key",
+            ));
+        }
+        Sort::parse(&RawDocumentBuf::try_from(spec)?)
+    }
+
     /// Parses a specification; an empty one leaves documents in their order.
     ///
     /// # Errors

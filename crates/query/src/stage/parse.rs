@@ -1,6 +1,6 @@
 //! Parses the specification of a stage.
 
-use bson::{Bson, RawBsonRef, RawDocumentBuf};
+use bson::{Bson, RawBsonRef};
 
 use super::bucket::{self, BucketAuto};
 use super::group::{self, Group};
@@ -117,13 +117,7 @@ fn sort(spec: &Bson) -> Result<Sort> {
             "the $sort key specification must be an object",
         ));
     };
-    if spec.is_empty() {
-        return Err(Error::location(
-            15_976,
-            "$sort stage must have at least one sort key",
-        ));
-    }
-    Sort::parse(&RawDocumentBuf::try_from(spec)?)
+    Sort::parse_keys(spec)
 }
 
 fn limit(spec: &Bson) -> Result<u64> {

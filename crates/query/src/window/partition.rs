@@ -79,7 +79,7 @@ impl Partitioning {
     ) -> Result<Partitioning> {
         let sort = match sort {
             None => None,
-            Some(Bson::Document(spec)) => Some(Sort::parse(&RawDocumentBuf::try_from(spec)?)?),
+            Some(Bson::Document(spec)) => Some(Sort::parse_keys(spec)?),
             Some(_) => {
                 return Err(Error::parse(format!(
                     "'sortBy' of {name} must be an object"
@@ -88,7 +88,7 @@ impl Partitioning {
         };
         Ok(Partitioning {
             by: by.map(|by| Expr::parse(by, scope)).transpose()?,
-            sort: sort.filter(|sort| !sort.is_empty()),
+            sort,
             collator: scope.collator().cloned(),
             fields: None,
         })

@@ -432,6 +432,14 @@ fn shift_refuses_distances_beyond_32_bits() {
     }
 }
 
+#[test]
+fn a_sort_without_keys_is_refused() {
+    let sum = doc! { "sortBy": {}, "output": { "n": { "$sum": 1 } } };
+    refuse("$setWindowFields", sum, 15_976);
+    let fill = doc! { "sortBy": {}, "output": { "v": { "value": 1 } } };
+    refuse("$fill", fill, 15_976);
+}
+
 /// Documents of a few hundred bytes in partitions `p`, with `x` in no order and sometimes null.
 fn disordered(count: u64) -> Vec<Document> {
     let mut rng = stdx::Rng::new(5);
