@@ -43,10 +43,13 @@ impl Factory for Wiredtiger {
         Some("wiredtiger")
     }
 
-    /// One malloc arena. WiredTiger's eviction threads free memory that callers allocated, so
-    /// glibc's arenas would hold about twice the cache; MongoDB uses tcmalloc instead.
+    /// With glibc's allocator one arena: WiredTiger's eviction threads free memory that callers
+    /// allocated, so its arenas would hold about twice the cache.
     fn environment(&self) -> &'static [(&'static str, &'static str)] {
-        &[("MALLOC_ARENA_MAX", "1")]
+        match stdx::memory::NAME {
+            "glibc" => &[("MALLOC_ARENA_MAX", "1")],
+            _ => &[],
+        }
     }
 
     fn available(&self) -> bool {

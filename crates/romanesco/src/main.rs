@@ -20,6 +20,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: stdx::memory::Allocator = stdx::memory::ALLOCATOR;
+
 /// The version that `--version` prints.
 const VERSION: &str = concat!(
     env!("CARGO_PKG_VERSION"),
@@ -82,7 +85,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    stdx::memory::few_arenas();
+    stdx::memory::keep_little();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return misused(&error),

@@ -14,6 +14,9 @@ use stdx::{ByteSize, time};
 use torture::protocol::Abort;
 use torture::{Config, Failure, Summary, server, worker};
 
+#[global_allocator]
+static ALLOCATOR: stdx::memory::Allocator = stdx::memory::ALLOCATOR;
+
 /// The line of arguments.
 #[derive(Parser)]
 #[command(
@@ -110,7 +113,7 @@ struct Run {
 
 fn main() -> ExitCode {
     // As in `romanesco`, whose memory use is measured here.
-    stdx::memory::few_arenas();
+    stdx::memory::keep_little();
     let cli = Cli::parse();
     match cli.command {
         Some(Command::Worker) => return ExitCode::from(worker::serve()),

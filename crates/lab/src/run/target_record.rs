@@ -248,6 +248,7 @@ fn notes(plan: &Plan, factory: &dyn Factory) -> Vec<String> {
     if !can.persistent {
         notes.push("keeps nothing on disk".to_owned());
     }
+    notes.push(format!("its process allocates with {}", stdx::memory::NAME));
     for (name, value) in factory.environment() {
         notes.push(format!("its process runs with {name}={value}"));
     }
