@@ -1,7 +1,8 @@
 //! The target `serve`: this program's own document server, started for the run in a private
 //! directory and inside the run's limits, and measured through the driver. The difference between
 //! its results and those of the embedded engine of the same name is the cost of the server.
-//! `serve:tls=1` encrypts the connections, with a certificate made for the run.
+//! `serve:tls=1` encrypts the connections, with a certificate made for the run; with
+//! `serve:oplog=0` the server keeps no oplog.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,6 +24,9 @@ pub(super) const NAME: &str = "serve";
 /// The option that names the engine.
 const ENGINE: &str = "engine";
 
+/// The option that says whether the server keeps an oplog.
+const OPLOG: &str = "oplog";
+
 /// Maximum interval between log syncs that the server accepts, in milliseconds.
 const INTERVAL_MAX_MS: u128 = 500;
 
@@ -34,6 +38,8 @@ pub struct Managed {
     pub own: BTreeMap<String, String>,
     /// Whether connections are encrypted.
     tls: bool,
+    /// Whether the server keeps an oplog, as it does by default.
+    oplog: bool,
 }
 
 impl Managed {
@@ -50,11 +56,16 @@ impl Managed {
                 "null keeps nothing, so a server cannot stand on it",
             ));
         }
-        let tls = own.remove(TLS).map(|value| switch(TLS, &value));
+        let mut on = |option, default| match own.remove(option) {
+            Some(value) => switch(option, &value).map_err(Error::usage),
+            None => Ok(default),
+        };
+        let (tls, oplog) = (on(TLS, false)?, on(OPLOG, true)?);
         Ok(Managed {
             factory,
             own,
-            tls: tls.transpose().map_err(Error::usage)?.unwrap_or(false),
+            tls,
+            oplog,
         })
     }
 
@@ -98,9 +109,14 @@ impl Managed {
     /// Notes for the reader of a report.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
+        let oplog = match self.oplog {
+            true => "keeps an oplog, so it writes each change twice",
+            false => "keeps no oplog",
+        };
         let encrypted = "connections are encrypted (TLS), with a certificate made for the run";
-        let encrypted = self.tls.then(|| encrypted.to_owned());
-        encrypted.into_iter().collect()
+        let encrypted = self.tls.then_some(encrypted);
+        let notes = [oplog].into_iter().chain(encrypted);
+        notes.map(str::to_owned).collect()
     }
 
     /// The interval between log syncs that the server uses for the requested one, in milliseconds.
@@ -129,6 +145,9 @@ impl Managed {
         set("--cacheSizeGB", gigabytes.to_string().into());
         let interval = Managed::interval_ms(options);
         set("--journalCommitInterval", interval.to_string().into());
+        if !self.oplog {
+            set("--oplogSize", "0".into());
+        }
         if self.tls {
             set("--tlsMode", "requireTLS".into());
             let file = Secret::Certificate.path(directory);
@@ -169,6 +188,20 @@ mod tests {
             assert!(line.contains(part), "{line}");
         }
         assert!(!line.contains("tls"), "{line}");
+        assert!(!line.contains("oplog"), "{line}");
+    }
+
+    #[test]
+    fn a_server_keeps_an_oplog_unless_it_is_switched_off() {
+        let spec = &parse_targets("serve:oplog=0").unwrap()[0];
+        let managed = Managed::of(spec).unwrap();
+        assert!(managed.own.is_empty());
+        let line = managed.arguments(&EngineOptions::default(), Path::new("d"), Path::new("l"));
+        let size = line.iter().position(|part| part == "--oplogSize").unwrap();
+        assert_eq!(line[size + 1], "0");
+        assert_eq!(managed.notes(), ["keeps no oplog"]);
+        let kept = Managed::of(&parse_targets("serve").unwrap()[0]).unwrap();
+        assert!(kept.notes()[0].starts_with("keeps an oplog"));
     }
 
     #[test]
@@ -183,7 +216,7 @@ mod tests {
             uri.ends_with("/?tls=true&tlsCAFile=%2Fa%20b%2Fcertificate%2Epem"),
             "{uri}"
         );
-        assert!(!managed.notes().is_empty());
+        assert!(managed.notes()[1].contains("TLS"));
         let error = parse_targets("serve:tls=some").unwrap_err();
         assert!(error.message.contains("tls=1 or tls=0"), "{error}");
     }
