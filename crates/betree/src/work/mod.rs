@@ -7,6 +7,9 @@ mod admit;
 #[cfg(test)]
 mod admit_tests;
 mod checkpoint;
+mod claim;
+#[cfg(test)]
+mod claim_tests;
 mod empties;
 mod flush;
 mod freeze;

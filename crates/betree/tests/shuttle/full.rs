@@ -1,12 +1,16 @@
 //! Full memory and failing flushes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use betree::{Batch, Durability, Options};
+use betree::{Batch, Durability, IoReason, Options, TreeId, TreeOptions};
 use sim::{Fault, FaultKind};
 
 use crate::books::{Books, join, scan, thread, tiny};
 use crate::explore::{draw, explore};
+
+/// Bytes of a disk for the deltas of [`two_to_merge`], and for the outputs of one merge.
+const ROOM: u64 = 150 << 10;
 
 /// Three batches fill the memory.
 fn small() -> Options {
@@ -60,6 +64,56 @@ fn a_flush_that_failed_is_finished_later() {
         books.audit(&books.db.begin_read().unwrap());
         assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
         books.audit(&books.db.begin_read().unwrap());
+    });
+}
+
+/// Two trees with one bucket each, whose merge writes many runs, on a disk that has `more` bytes.
+fn two_to_merge(more: u64) -> Arc<Books> {
+    let options = tiny().with_bucket(8 << 10).with_k_cap(1).with_log(false);
+    let books = Books::new(0, 0, &options);
+    let other = books.db.create_tree("other", TreeOptions::default());
+    let trees = [books.tree, other.unwrap()];
+    let put = |tree: TreeId, first: u8| {
+        let mut batch = Batch::new();
+        (first..80)
+            .step_by(2)
+            .for_each(|key| batch.put(tree, &[key], &[key; 700]));
+        books.db.write(&batch, Durability::None).unwrap();
+        books.freeze();
+        assert!(books.db.step().unwrap(), "there is a flush");
+    };
+    // The first run of a bucket is its base.
+    trees.map(|tree| put(tree, 0));
+    let used = books.disk.used();
+    books.disk.set_capacity(Some(used + more));
+    trees.map(|tree| put(tree, 1));
+    books
+}
+
+/// Merges that run at once on a disk with room for one of them would each write until there is no
+/// room, and give up.
+#[test]
+fn merges_on_a_full_disk_leave_each_other_room() {
+    explore(200, || {
+        let books = two_to_merge(ROOM);
+        let worker = || {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for _ in 0..30 {
+                    // It may be full for a moment.
+                    let _ = books.db.step();
+                }
+            })
+        };
+        join([worker(), worker()]);
+        while books.db.step().unwrap() {}
+        let stats = books.db.stats().unwrap();
+        assert_eq!(stats.delta_bytes, 0, "both are done");
+        let written = stats.written_bytes(IoReason::Merge);
+        let used = stats.space.used_bytes;
+        assert!(written <= used, "{written} bytes for {used}");
+        books.disk.set_capacity(None);
+        assert!(books.db.settle(Duration::from_secs(60)).unwrap());
     });
 }
 
