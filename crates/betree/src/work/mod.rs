@@ -33,6 +33,7 @@ mod room_tests;
 mod settle;
 mod sharing;
 mod source;
+mod split;
 mod step;
 mod threads;
 #[cfg(test)]
