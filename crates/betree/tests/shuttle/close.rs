@@ -54,7 +54,7 @@ fn a_commit_beside_close_is_durable_or_refused() {
 /// the next store may have given out the same bytes of the file by then.
 #[test]
 fn a_spill_beside_close_writes_nothing_into_the_next_store() {
-    explore(150, || {
+    explore(2_000, || {
         let disk = disk();
         let db = open(&disk, &tiny());
         let tree = db.create_tree("rows", TreeOptions::default()).unwrap();
