@@ -371,7 +371,11 @@ impl State {
     }
 
     fn allocate_reserved(&mut self, len: u64) -> Extent {
-        if let Some(extent) = self.take_beside(self.kept.saturating_add(self.claims.bytes()), len) {
+        // Claims are no obstacle: a reserve that shrinks ends all checkpoints, and so all merges.
+        if self.kept.saturating_add(len) <= self.room()
+            && let Some(extent) = self.take_granted(len)
+        {
+            self.used += len;
             return extent;
         }
         match self.reserve {
@@ -383,18 +387,8 @@ impl State {
                     len,
                 }
             }
-            _ => self
-                .take_beside(self.kept, len)
-                .unwrap_or_else(|| self.allocate(len)),
+            _ => self.allocate(len),
         }
-    }
-
-    /// `len` granted bytes, if the room has `others` beside them.
-    fn take_beside(&mut self, others: u64, len: u64) -> Option<Extent> {
-        let fits = others.saturating_add(len) <= self.room();
-        let extent = fits.then(|| self.take_granted(len))??;
-        self.used += len;
-        Some(extent)
     }
 
     /// `len` bytes that the file system has granted, outside of the reserve.

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //!  granted:  used | pending | reserve | room: kept | claimed | rest
-//!  image                      takes                  at last   takes
+//!  image                      takes                  takes     takes
 //!  flush                                takes        takes     takes
 //!  merge                                             its own   takes
 //!  others                                                      takes
