@@ -4,7 +4,7 @@
 # Targets share one build directory, and packages one lock.
 .NOTPARALLEL:
 .PHONY: help demo test all-tests bench cross-check all-engines package package-test fmt
-.PHONY: peers publish-check python-test clean-results
+.PHONY: peers publish-check msrv python-test clean-results
 SHELL := /bin/sh
 
 # Build output lives outside the source: clones share it, and copies of the source stay small.
@@ -99,9 +99,19 @@ peers: ## compare betree with redb, fjall and LMDB as crates (20 minutes), print
 	cargo run --release --manifest-path benches/peers/Cargo.toml -- --size in --repeats 3
 	cargo run --release --manifest-path benches/peers/Cargo.toml -- --size beyond --repeats 3
 
+betree_crates := -p betree-stdx -p betree-crypt -p betree-vfs -p betree-kv-types -p betree
+
 publish-check: ## package betree and the crates it needs as for a registry, and build the packages
-	cargo publish --dry-run --allow-dirty -p betree-stdx -p betree-crypt -p betree-vfs \
-		-p betree-kv-types -p betree
+	cargo publish --dry-run --allow-dirty $(betree_crates)
+
+# Its output is apart, so that both compilers keep theirs.
+msrv := $(shell sed -n 's/^rust-version = "\(.*\)"$$/\1/p' crates/betree/Cargo.toml)
+
+msrv: ## compile betree and the crates it needs with the oldest Rust they name (fetched by rustup)
+	rustup toolchain install $(msrv) --profile minimal --no-self-update
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/msrv" cargo +$(msrv) check --locked $(betree_crates)
+	CARGO_TARGET_DIR="$(CARGO_TARGET_DIR)/msrv" cargo +$(msrv) check --locked \
+		$(betree_crates) --no-default-features
 
 # The wheel and what builds it stay outside of the source, as the build does.
 python := $(cache)/romanesco/python

@@ -103,7 +103,7 @@ fn main() {
         let place = Place::Directory(target.clone());
         let facts = Facts::default();
         let mut watch = |_| Flow::Continue;
-        let taken = take(&*engine, &place, codec, throttle, facts, &mut watch);
+        let taken = take(&*engine, &place, codec, throttle, facts, None, &mut watch);
         taken
             .unwrap()
             .unwrap()

@@ -14,19 +14,25 @@
 //!   found and its file is named.
 //! - B4. What is read from a backup is not trusted: paths stay below the directory of the restored
 //!   store, and every count and length is bounded before memory is allocated for it.
+//! - B5. An increment leaves out what its base has, another backup of the store beside it; the
+//!   manifest names that by its digest. A base that is missing or another one is named.
 //!
 //! The stages of a backup: the engine passes its files on ([`kv::BackupSink`]), `sink` throttles,
 //! digests and compresses them, a target (`directory`, `archive`) stores them. [`Source`] reads
 //! both kinds.
 
 mod archive;
+mod chain;
 mod codec;
+mod copy;
 mod directory;
 mod entry;
+mod increment;
 mod manifest;
 mod mark;
 mod name;
 mod owner;
+mod pieces;
 mod pinned;
 mod place;
 mod restore;
@@ -38,9 +44,10 @@ mod throttle;
 mod verify;
 
 pub use codec::Codec;
-pub use manifest::{FILE as MANIFEST, FORMAT, FileEntry, Manifest, OperationTime};
+pub use manifest::{Base, FILE as MANIFEST, FORMAT, FileEntry, Manifest, OperationTime};
 pub use mark::{FILE as MARK, Mark};
 pub use owner::Visit;
+pub use pieces::Pieces;
 pub use place::{ARCHIVE_SUFFIX, Place};
 pub use restore::restore;
 pub use source::Source;

@@ -13,25 +13,23 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use kv::identity::{self, Identity};
+use kv::identity::Identity;
 use kv::{Error, ErrorKind, Flow, Progress, Result};
 use vfs::DirLock;
 
+use crate::copy;
 use crate::directory::create_folder;
-use crate::manifest::{FileEntry, Manifest};
-use crate::mark::{self, Mark};
-use crate::name;
+use crate::manifest::Manifest;
 use crate::owner::Owner;
 use crate::source::Source;
-use crate::target::Output;
-use crate::verify::{self, Stop, cancelled, read_file};
+use crate::verify;
 
 /// The folder of the store in the directory of an unfinished restore.
 const STORE: &str = "store";
 
-/// Restore `source` to the directory `target`, which is missing or empty. `accept` refuses a store
-/// that cannot be opened. `watch` is called at least once for every 1 MiB, first of the check, then
-/// of the copy. Returns `None` if it cancelled.
+/// Restore `source`, an increment with what its bases have, to the directory `target`, which is
+/// missing or empty. `accept` refuses a store that cannot be opened. `watch` is called at least
+/// once for every 1 MiB, first of the check, then of the copy. Returns `None` if it cancelled.
 ///
 /// # Errors
 /// `Corrupt`, naming the files, for a damaged backup; `Exists` for a target that is not empty;
@@ -53,7 +51,7 @@ pub fn restore(
         return Err(Error::corrupt(message).with_path(source.path()));
     }
     let lock = place.begin()?;
-    let copied = copy(source, &report.manifest, &place.store(), watch);
+    let copied = copy::all(source, &report.manifest, &place.store(), watch);
     let done = copied.and_then(|complete| {
         if complete {
             place.finish()?;
@@ -197,109 +195,5 @@ impl Unfinished {
         fs::rename(self.store(), &self.target).map_err(fail)?;
         let parent = self.target.parent().unwrap_or(Path::new("/"));
         vfs::sync_dir(parent).map_err(fail)
-    }
-}
-
-/// Copy all files into `directory`; returns false if `watch` cancelled.
-fn copy(
-    source: &Source,
-    manifest: &Manifest,
-    directory: &Path,
-    watch: &mut dyn FnMut(Progress) -> Flow,
-) -> Result<bool> {
-    let mut progress = Progress {
-        done_bytes: 0,
-        total_bytes: manifest.files.iter().map(|file| file.size).sum(),
-    };
-    let mut folders = vec![directory.to_owned()];
-    // R2. The identity file is the last one.
-    let (last, files): (Vec<_>, Vec<_>) = manifest
-        .files
-        .iter()
-        .partition(|file| file.path == identity::FILE);
-    if last.is_empty() {
-        let message = format!("the backup has no file {}", identity::FILE);
-        return Err(Error::corrupt(message).with_path(source.path()));
-    }
-    let mut tick = |bytes: usize| {
-        progress.done_bytes += bytes as u64;
-        watch(progress)
-    };
-    for file in files {
-        if !copy_file(source, manifest, file, directory, &mut folders, &mut tick)? {
-            return Ok(false);
-        }
-    }
-    let mut mark = Output::create(&directory.join(mark::FILE))?;
-    mark.write(&Mark::of(manifest).encode())?;
-    mark.sync()?;
-    sync_all(&folders)?;
-    for file in last {
-        if !copy_file(source, manifest, file, directory, &mut folders, &mut tick)? {
-            return Ok(false);
-        }
-    }
-    sync_all(&folders)?;
-    match identity::read(directory)? {
-        Some(found) if found == manifest.identity => Ok(true),
-        _ => {
-            let message = "the identity file of the backup is not that of its manifest";
-            Err(Error::corrupt(message).with_path(source.path()))
-        }
-    }
-}
-
-fn sync_all(folders: &[PathBuf]) -> Result<()> {
-    for folder in folders.iter().rev() {
-        vfs::sync_dir(folder).map_err(|e| Error::io("sync the restored store", folder, e))?;
-    }
-    Ok(())
-}
-
-fn copy_file(
-    source: &Source,
-    manifest: &Manifest,
-    file: &FileEntry,
-    directory: &Path,
-    folders: &mut Vec<PathBuf>,
-    tick: &mut dyn FnMut(usize) -> Flow,
-) -> Result<bool> {
-    let path = name::below(directory, &file.path);
-    let mut missing = Vec::new();
-    for above in path.ancestors().skip(1) {
-        if folders.iter().any(|known| known == above) {
-            break;
-        }
-        missing.push(above.to_owned());
-    }
-    for folder in missing.into_iter().rev() {
-        create_folder(&folder).map_err(|e| Error::io("restore", &folder, e))?;
-        folders.push(folder);
-    }
-    let mut output = Output::create(&path)?;
-    output.reserve(file.size)?;
-    let mut failed = None;
-    let read = read_file(source, manifest.codec, file, &mut |bytes| {
-        if let Err(error) = output.write(bytes) {
-            failed = Some(error);
-            return Err(cancelled());
-        }
-        match tick(bytes.len()) {
-            Flow::Continue => Ok(()),
-            Flow::Cancel => Err(cancelled()),
-        }
-    });
-    match (failed, read) {
-        (Some(error), _) | (None, Err(Stop::Failed(error))) => Err(error),
-        (None, Err(Stop::Cancelled)) => Ok(false),
-        (None, Ok(None)) => output.sync().map(|()| true),
-        // R1. It was right when it was verified.
-        (None, Ok(Some(problem))) => {
-            let message = format!(
-                "the backup changed while it was restored: {}: {problem}",
-                file.path
-            );
-            Err(Error::corrupt(message).with_path(source.path()))
-        }
     }
 }

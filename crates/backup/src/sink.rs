@@ -1,11 +1,14 @@
-//! What an engine passes its files to: throttle, digest, codec, target.
+//! What an engine passes its files to: throttle, digest, codec, target. Pieces that the base of an
+//! increment has are left out.
 
 use kv::identity::{self, Identity};
-use kv::{BackupSink, Error, Flow, Progress, Result};
+use kv::{BackupSink, Error, ErrorKind, Flow, PieceId, Progress, Result};
 
 use crate::codec::{Codec, Encoder};
+use crate::increment::Known;
 use crate::manifest::{FILES_MAX, FileEntry};
 use crate::name;
+use crate::pieces::{PIECES_MAX, Piece, Pieces};
 use crate::target::Target;
 use crate::throttle::Throttle;
 
@@ -15,9 +18,13 @@ const IDENTITY_MAX: usize = 64 << 10;
 /// Receives the files of a backup.
 pub(crate) struct Sink<'a> {
     pub(crate) target: &'a mut dyn Target,
-    codec: Codec,
+    pub(crate) codec: Codec,
     encoder: Encoder,
     throttle: Option<Throttle>,
+    /// The base of an increment.
+    pub(crate) known: Option<Known>,
+    /// Whether a file has too many pieces to list them.
+    pub(crate) unlisted: bool,
     watch: &'a mut dyn FnMut(Progress) -> Flow,
     progress: Progress,
     current: Option<Current>,
@@ -33,6 +40,10 @@ struct Current {
     path: String,
     length: u64,
     size: u64,
+    /// Its pieces; `None` once they are too many to be listed.
+    pieces: Option<Vec<Piece>>,
+    /// The end of the last piece.
+    listed: u64,
     content: blake3::Hasher,
     stored_size: u64,
     stored: blake3::Hasher,
@@ -43,6 +54,7 @@ impl<'a> Sink<'a> {
         target: &'a mut dyn Target,
         codec: Codec,
         throttle: Option<Throttle>,
+        known: Option<Known>,
         watch: &'a mut dyn FnMut(Progress) -> Flow,
     ) -> Sink<'a> {
         Sink {
@@ -50,6 +62,8 @@ impl<'a> Sink<'a> {
             codec,
             encoder: Encoder::new(codec),
             throttle,
+            known,
+            unlisted: false,
             watch,
             progress: Progress::default(),
             current: None,
@@ -83,12 +97,16 @@ impl<'a> Sink<'a> {
             let message = format!("the store has more than {FILES_MAX} files");
             return Err(Error::invalid(message));
         }
-        let size = (self.codec == Codec::None).then_some(length);
+        // That of an increment is not known yet.
+        let whole = self.codec == Codec::None && self.known.is_none();
+        let size = whole.then_some(length);
         self.target.begin(path, size)?;
         self.current = Some(Current {
             path: path.to_owned(),
             length,
             size: 0,
+            pieces: Some(Vec::new()),
+            listed: 0,
             content: blake3::Hasher::new(),
             stored_size: 0,
             stored: blake3::Hasher::new(),
@@ -106,6 +124,41 @@ impl<'a> Sink<'a> {
         let raw = self.codec == Codec::None;
         let (target, encoder) = (&mut *self.target, &mut self.encoder);
         encoder.add(bytes, &mut |bytes| current.store(target, raw, bytes))
+    }
+
+    /// List a piece, and return whether it is left out.
+    fn add_piece(&mut self, id: PieceId, length: u64) -> Result<bool> {
+        let current = self.current.as_mut().expect("a file was begun");
+        let known = self.known.as_ref();
+        let kept = known.is_some_and(|known| known.has(&current.path, &id, length));
+        let Some(pieces) = &mut current.pieces else {
+            return Ok(false);
+        };
+        if PIECES_MAX <= pieces.len() {
+            if known.is_some() {
+                let message = format!(
+                    "the store has more than {PIECES_MAX} pieces, which is too many for an \
+                     increment; take a full backup"
+                );
+                return Err(Error::new(ErrorKind::Unsupported, message));
+            }
+            // It cannot be a base, and is a backup.
+            current.pieces = None;
+            self.unlisted = true;
+            return Ok(false);
+        }
+        let gap = current.size.checked_sub(current.listed);
+        pieces.push(Piece {
+            id,
+            gap: gap.expect("a piece begins where the one before has ended, or later"),
+            length,
+            kept,
+        });
+        current.listed = current.size + length;
+        if kept {
+            current.size += length;
+        }
+        Ok(kept)
     }
 
     fn end_file(&mut self) -> Result<()> {
@@ -132,6 +185,7 @@ impl<'a> Sink<'a> {
             digest,
             stored_size: current.stored_size,
             stored_digest,
+            pieces: current.pieces.filter(|list| !list.is_empty()).map(Pieces),
         });
         Ok(())
     }
@@ -163,6 +217,23 @@ impl BackupSink for Sink<'_> {
     fn begin(&mut self, path: &str, length: u64) -> Flow {
         let done = self.begin_file(path, length);
         self.answer(done)
+    }
+
+    fn piece(&mut self, id: PieceId, bytes: u64) -> kv::Piece {
+        match self.add_piece(id, bytes) {
+            Ok(false) => kv::Piece::Send,
+            Ok(true) => {
+                self.progress.done_bytes += bytes;
+                match (self.watch)(self.progress) {
+                    Flow::Continue => kv::Piece::Skip,
+                    Flow::Cancel => kv::Piece::Cancel,
+                }
+            }
+            Err(error) => {
+                self.failed = Some(error);
+                kv::Piece::Cancel
+            }
+        }
     }
 
     fn write(&mut self, bytes: &[u8]) -> Flow {

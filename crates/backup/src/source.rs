@@ -102,6 +102,14 @@ impl Source {
     /// `Corrupt` for a backup that is not complete, or whose manifest is damaged; `Unsupported` for
     /// one of a newer version.
     pub fn manifest(&self) -> Result<Manifest> {
+        self.read_manifest().map(|(manifest, _)| manifest)
+    }
+
+    /// Read the manifest, and its digest.
+    ///
+    /// # Errors
+    /// Those of [`Source::manifest`].
+    pub(crate) fn read_manifest(&self) -> Result<(Manifest, String)> {
         let size = match self.kind(manifest::FILE) {
             Some(Kind::File { size, .. }) => size,
             _ => {

@@ -1,12 +1,14 @@
 //! Taking a backup.
 
+use std::path::Path;
+
 use kv::{Compaction, Engine, Error, Flow, Progress, Result};
 
 use crate::codec::Codec;
+use crate::increment::{self, Known};
 use crate::manifest::{Manifest, OperationTime};
 use crate::place::Place;
 use crate::sink::Sink;
-use crate::target::Target;
 use crate::throttle::Throttle;
 
 /// What the manifest states about the store, as the caller knows it.
@@ -24,41 +26,41 @@ pub struct Facts {
 /// throttle waits; if it returns `Cancel`, or after an error, what was written is removed. Returns
 /// `None` if it was cancelled.
 ///
+/// With a `base`, a backup of the same store in the same directory, what that has is left out.
+///
 /// # Errors
-/// `Unsupported` for an engine that has no backup; `Exists` for a place that is not empty; `Full`;
-/// `Io`; those of the engine.
+/// `Unsupported` for an engine that has no backup, or with a base no increments; `Invalid` for a
+/// base that does not fit; `Exists` for a place that is not empty; `Full`; `Io`; those of the
+/// engine.
 pub fn take(
     engine: &dyn Engine,
     place: &Place,
     codec: Codec,
     throttle: Option<Throttle>,
     facts: Facts,
+    base: Option<&Path>,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Option<Manifest>> {
     if !engine.capabilities().backup {
         return Err(Error::unsupported(engine.name(), "backup"));
     }
+    let known = base
+        .map(|base| Known::of(engine, place, base))
+        .transpose()?;
     let mut target = place.open()?;
-    let taken = fill(engine, &mut *target, codec, throttle, facts, watch);
+    let mut sink = Sink::new(&mut *target, codec, throttle, known, watch);
+    let taken = fill(engine, &mut sink, facts);
     if !matches!(taken, Ok(Some(_))) {
         target.discard();
     }
     taken
 }
 
-fn fill(
-    engine: &dyn Engine,
-    target: &mut dyn Target,
-    codec: Codec,
-    throttle: Option<Throttle>,
-    facts: Facts,
-    watch: &mut dyn FnMut(Progress) -> Flow,
-) -> Result<Option<Manifest>> {
+fn fill(engine: &dyn Engine, sink: &mut Sink<'_>, facts: Facts) -> Result<Option<Manifest>> {
     let started = stdx::time::wall().as_secs();
-    let staging = target.staging();
-    let mut sink = Sink::new(target, codec, throttle, watch);
-    let ended = engine.backup_to(&staging, &mut sink);
-    if let Some(error) = sink.failed {
+    let staging = sink.target.staging();
+    let ended = engine.backup_to(&staging, sink);
+    if let Some(error) = sink.failed.take() {
         return Err(error);
     }
     if ended? == Compaction::Cancelled {
@@ -67,6 +69,8 @@ fn fill(
     let identity = sink.identity()?;
     let mut files = std::mem::take(&mut sink.files);
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    let listed = engine.capabilities().increments && !sink.unlisted;
+    let lineage = engine.lineage().filter(|_| listed);
     let manifest = Manifest {
         product: facts.product,
         engine: engine.name().to_owned(),
@@ -75,13 +79,15 @@ fn fill(
         started,
         ended: stdx::time::wall().as_secs(),
         operation_time: facts.operation_time,
-        codec,
+        codec: sink.codec,
         encryption: None,
+        lineage: lineage.as_ref().map(increment::text),
+        base: sink.known.take().map(|known| known.base),
         files,
     };
     let bytes = manifest.encode();
     // What could not be read back is not a backup.
     Manifest::decode(&bytes)?;
-    target.seal(&bytes)?;
+    sink.target.seal(&bytes)?;
     Ok(Some(manifest))
 }

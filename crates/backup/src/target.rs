@@ -73,11 +73,16 @@ impl Output {
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.overwrite(self.length, bytes)?;
-        let written = bytes.len() as u64;
+        self.write_at(bytes, self.length)?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Write at an offset, also behind the end.
+    pub(crate) fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.overwrite(offset, bytes)?;
         // What is left for the sync at the end is little.
-        self.file.start_writeback(self.length, written);
-        self.length += written;
+        self.file.start_writeback(offset, bytes.len() as u64);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 
 use kv::{Error, Flow, Progress, Result};
 
+use crate::chain;
 use crate::codec::{self, Codec};
 use crate::directory::FILES;
 use crate::entry::Kind;
@@ -79,30 +80,63 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// The manifest, which is valid.
     pub manifest: Manifest,
+    /// The names of the bases of an increment, the newest first.
+    pub bases: Vec<String>,
     /// What is wrong; nothing for a good backup.
     pub findings: Vec<Finding>,
 }
 
-/// Check a backup. `watch` is called at least once for every 1 MiB. Returns `None` if it cancelled.
+/// Check a backup, and the bases of an increment. `watch` is called at least once for every 1 MiB.
+/// Returns `None` if it cancelled. Findings of a base begin with its name.
 ///
 /// # Errors
-/// Those of [`Source::manifest`].
+/// Those of [`Source::manifest`]; `NotFound` for a base that is missing, `Corrupt` for one that is
+/// another backup.
 pub fn verify(source: &Source, watch: &mut dyn FnMut(Progress) -> Flow) -> Result<Option<Report>> {
     let manifest = source.manifest()?;
-    let mut findings = strangers(source, &manifest);
+    let bases = chain::bases(source, &manifest)?;
+    let own = |manifest: &Manifest| manifest.files.iter().map(FileEntry::own).sum::<u64>();
+    let below = bases.iter().map(|base| own(&base.manifest));
     let mut progress = Progress {
         done_bytes: 0,
-        total_bytes: manifest.files.iter().map(|file| file.size).sum(),
+        total_bytes: below.sum::<u64>() + own(&manifest),
     };
-    for file in &manifest.files {
-        let mut take = |bytes: &[u8]| {
-            progress.done_bytes += bytes.len() as u64;
-            match watch(progress) {
-                Flow::Continue => Ok(()),
-                Flow::Cancel => Err(cancelled()),
-            }
+    let mut take = |bytes: &[u8]| {
+        progress.done_bytes += bytes.len() as u64;
+        match watch(progress) {
+            Flow::Continue => Ok(()),
+            Flow::Cancel => Err(cancelled()),
+        }
+    };
+    let Some(mut findings) = verify_one(source, &manifest, &mut take)? else {
+        return Ok(None);
+    };
+    for base in &bases {
+        let Some(found) = verify_one(&base.source, &base.manifest, &mut take)? else {
+            return Ok(None);
         };
-        match read_file(source, manifest.codec, file, &mut take) {
+        findings.extend(found.into_iter().map(|finding| Finding {
+            name: format!("{}/{}", base.name, finding.name),
+            ..finding
+        }));
+    }
+    let bases = bases.into_iter().map(|base| base.name).collect();
+    Ok(Some(Report {
+        manifest,
+        bases,
+        findings,
+    }))
+}
+
+/// What is wrong with one member of a chain; `None` if `take` cancelled.
+fn verify_one(
+    source: &Source,
+    manifest: &Manifest,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<Option<Vec<Finding>>> {
+    let mut findings = strangers(source, manifest);
+    for file in &manifest.files {
+        match read_file(source, manifest.codec, file, take) {
             Ok(None) => {}
             Ok(Some(problem)) => findings.push(Finding {
                 name: stored_name(file),
@@ -113,7 +147,7 @@ pub fn verify(source: &Source, watch: &mut dyn FnMut(Progress) -> Flow) -> Resul
         }
     }
     findings.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Some(Report { manifest, findings }))
+    Ok(Some(findings))
 }
 
 /// The name of a file in the backup.
@@ -158,8 +192,8 @@ pub(crate) fn cancelled() -> io::Error {
     io::ErrorKind::Interrupted.into()
 }
 
-/// Read a file, pass its content to `take`, and compare it with the manifest. If there is a
-/// problem, what `take` got is wrong.
+/// Read what a backup has of a file, pass the content to `take`, and compare it with the manifest.
+/// If there is a problem, what `take` got is wrong.
 pub(crate) fn read_file(
     source: &Source,
     codec: Codec,
@@ -189,7 +223,7 @@ pub(crate) fn read_file(
     };
     let mut content = blake3::Hasher::new();
     let mut ended = None;
-    let read = codec::decode(codec, file.size, &mut reader, &mut |bytes| {
+    let read = codec::decode(codec, file.own(), &mut reader, &mut |bytes| {
         content.update(bytes);
         take(bytes).map_err(|e| {
             let kind = e.kind();

@@ -84,4 +84,4 @@ pub use stats::{
     CacheStats, CheckpointStats, IoCount, IoReason, LogStats, Operations, Report, SnapshotStats,
     SpaceStats, Stats, TreeStats, Wait,
 };
-pub use types::{BackupPart, Seq};
+pub use types::{BackupNext, BackupPart, Seq};

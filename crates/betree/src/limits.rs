@@ -42,6 +42,11 @@ pub(crate) const LOG_BUFFER_MIN: u64 = 64 * KIB;
 /// small store. Larger ones follow under load, up to the option.
 pub(crate) const LOG_SEGMENT_FIRST: u64 = 4 * MIB;
 
+/// An opening skips fewer numbers of runs than this. It is large enough that two openings of one
+/// state hardly give a number twice (for a million runs each: 2 in a million), and small enough
+/// that a store can be opened 33 million times.
+pub(crate) const RUN_GAP: u64 = 1 << 40;
+
 /// The memory one background thread has in flight, in bytes: two read pieces and two write pieces
 /// of 1 MiB, as a merge reads ahead while it writes.
 pub(crate) const WORK_PER_THREAD: u64 = 4 * MIB;

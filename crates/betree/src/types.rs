@@ -42,8 +42,28 @@ pub enum BackupPart<'a> {
         /// The content of the key file of an encrypted store.
         key_file: Option<&'a [u8]>,
     },
+    /// The next `bytes` of the data file are a run. Its data follow, unless the answer is
+    /// [`BackupNext::Skip`]. In all copies of one store (`Db::store_id`) equal ids stand for equal
+    /// bytes.
+    Run {
+        /// Identifies the run.
+        id: [u8; 16],
+        /// Its length in the copy.
+        bytes: u64,
+    },
     /// The next bytes of the data file.
     Data(&'a [u8]),
+}
+
+/// What the receiver of a copy answers to a part of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupNext {
+    /// Pass the next part on.
+    Continue,
+    /// The receiver has the run already, whose data are left out. For other parts: continue.
+    Skip,
+    /// End the copy.
+    Stop,
 }
 
 /// The allocation unit of the data file, in bytes: at best the size that a device writes

@@ -40,6 +40,7 @@ mod store;
 mod ttl;
 mod turn;
 mod txn;
+mod variables;
 mod write;
 mod writes;
 
@@ -63,6 +64,7 @@ pub use stats::{missing_coll_stats, scale_sizes};
 pub use store::{ContentVersion, IDLE_LIMIT, Options, Store, Tuning, WorkFigures};
 pub use ttl::{ExpiryFailure, OnExpiryFailure};
 pub use txn::{Held, InTransaction, Op, SeenCatalog, SessionId, SessionRef, Work};
+pub use variables::Let;
 pub use write::{
     Applied, AppliedEntry, AppliedUpdate, DeleteReply, DeleteStatement, FindAndModify,
     FindAndModifyReply, InsertOptions, InsertReply, UpdateReply, UpdateStatement, WriteError,

@@ -30,6 +30,7 @@ impl Store {
         for ns in &temporary {
             store.drop_collection(&op, ns)?;
         }
+        store.prepare_images()?;
         store.resume_builds()?;
         let store = Arc::new(store);
         ttl::start(&store);

@@ -1,5 +1,5 @@
-//! Points in an operation at which a test can pause it: index builds between their steps, and
-//! operations that meet them. Outside of tests this does nothing.
+//! Points in an operation at which a test can pause it: index builds between their steps,
+//! operations that meet them, and writes before their commit. Outside of tests this does nothing.
 
 /// A pause point. Locks are held only where the point names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub(crate) enum Point {
     Waits,
     /// A read has read the catalog, and opens its snapshot next.
     Looked,
+    /// The oplog entries of a write are put, their times are reserved; it commits next.
+    Reserved,
 }
 
 /// The operation on this thread has reached a point.

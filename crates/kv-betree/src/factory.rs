@@ -114,6 +114,7 @@ pub(crate) fn capabilities(log: bool) -> Capabilities {
         drop_with_readers: true,
         compaction: true,
         backup: true,
+        increments: true,
         storage_map: true,
         io_by_reason: true,
         direct_io: true,

@@ -38,6 +38,10 @@ pub enum Need {
     NoBackup,
     /// The engine reports a storage map.
     StorageMap,
+    /// The engine announces pieces of its backups.
+    Increments,
+    /// The engine announces no pieces.
+    NoIncrements,
     /// The engine reports no storage map.
     NoStorageMap,
     /// The engine counts written bytes by reason.
@@ -67,6 +71,8 @@ impl Need {
             Need::NoCompaction => !capabilities.compaction,
             Need::Backup => capabilities.backup,
             Need::NoBackup => !capabilities.backup,
+            Need::Increments => capabilities.increments,
+            Need::NoIncrements => !capabilities.increments,
             Need::StorageMap => capabilities.storage_map,
             Need::NoStorageMap => !capabilities.storage_map,
             Need::IoByReason => capabilities.io_by_reason,
@@ -92,6 +98,8 @@ impl fmt::Display for Need {
             Need::NoCompaction => "no compaction",
             Need::Backup => "backup",
             Need::NoBackup => "no backup",
+            Need::Increments => "increments",
+            Need::NoIncrements => "no increments",
             Need::StorageMap => "storage_map",
             Need::NoStorageMap => "no storage_map",
             Need::IoByReason => "io_by_reason",

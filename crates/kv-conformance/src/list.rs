@@ -355,6 +355,16 @@ macro_rules! __each_law {
                 is_unsupported_without_the_capability [NoBackup]
                 stream_is_unsupported_without_the_capability [NoBackup]
             }
+            increment {
+                chain_opens_and_equals_the_store [Increments]
+                chain_taken_while_written_is_a_moment_each [Increments]
+                sink_that_fails_anywhere_harms_nothing [Increments]
+                equal_ids_are_equal_bytes [Increments]
+                stores_with_one_past_give_other_pieces [Increments, Persistent]
+                unchanged_store_sends_little [Increments]
+                lineage_is_of_one_store [Increments]
+                no_pieces_without_the_capability [Backup, NoIncrements]
+            }
             statistics {
                 fresh_store_tells_of_itself []
                 counters_never_decrease [Log]

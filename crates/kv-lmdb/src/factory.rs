@@ -62,6 +62,15 @@ impl Factory for Lmdb {
         false
     }
 
+    /// Servers have many small commits, and promise that a power loss takes those of the commit
+    /// interval.
+    fn serving(&self) -> &'static [(&'static str, &'static str)] {
+        match vfs::PageCacheId::of(Path::new("/")) {
+            Ok(_) => &[("interval", "background")],
+            Err(_) => &[],
+        }
+    }
+
     fn check(&self, options: &EngineOptions) -> Result<()> {
         self.check_own(options)?;
         Settings::read(options).map(|_| ())

@@ -25,11 +25,12 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
     },
     OptionDoc {
         name: "interval",
-        values: "metasync|nosync",
+        values: "metasync|background|nosync",
         default: "metasync",
         about: "mode of `interval` durability: metasync syncs data (not the meta page) in every \
-                commit, so the store always opens; nosync syncs in the background only, which \
-                is faster and may leave a store that does not open after a power loss",
+                commit, so the store always opens; background syncs in the background only, and \
+                after a power loss returns to the last sync; nosync does not return, and may \
+                leave a store that does not open after a power loss",
     },
     OptionDoc {
         name: "readahead",
@@ -51,6 +52,9 @@ pub(crate) const OPTIONS: &[OptionDoc] = &[
 pub(crate) enum IntervalMode {
     /// The commit syncs its data; the background thread syncs the meta page.
     MetaSync,
+    /// The background thread syncs everything, and records what is synced; a power loss returns
+    /// the store to that.
+    Background,
     /// The background thread syncs everything.
     NoSync,
 }
@@ -71,7 +75,8 @@ impl Settings {
         Ok(Settings {
             trees: number(options, "trees")?,
             readers: number(options, "readers")?,
-            interval: match word(options, "interval", ["metasync", "nosync"])? {
+            interval: match word(options, "interval", ["metasync", "background", "nosync"])? {
+                "background" => IntervalMode::Background,
                 "nosync" => IntervalMode::NoSync,
                 _ => IntervalMode::MetaSync,
             },
@@ -98,7 +103,11 @@ fn number(options: &EngineOptions, name: &str) -> Result<u32> {
     }
 }
 
-fn word<'a>(options: &'a EngineOptions, name: &str, words: [&str; 2]) -> Result<&'a str> {
+fn word<'a, const N: usize>(
+    options: &'a EngineOptions,
+    name: &str,
+    words: [&str; N],
+) -> Result<&'a str> {
     let text = text(options, name);
     if words.contains(&text) {
         return Ok(text);
@@ -151,9 +160,11 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(name), "{error}");
         }
-        assert_eq!(
-            read("interval", "nosync").unwrap().interval,
-            IntervalMode::NoSync
-        );
+        for (word, mode) in [
+            ("background", IntervalMode::Background),
+            ("nosync", IntervalMode::NoSync),
+        ] {
+            assert_eq!(read("interval", word).unwrap().interval, mode);
+        }
     }
 }

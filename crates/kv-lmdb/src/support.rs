@@ -36,6 +36,7 @@ pub(crate) fn capabilities() -> Capabilities {
         drop_with_readers: true,
         compaction: false,
         backup: true,
+        increments: false,
         storage_map: true,
         // The kernel reads pages through the map; LMDB does not see these reads.
         io_by_reason: false,

@@ -107,6 +107,7 @@ pub(crate) fn capabilities(log: bool) -> Capabilities {
         drop_with_readers: true,
         compaction: true,
         backup: true,
+        increments: false,
         storage_map: true,
         io_by_reason: true,
         direct_io: true,

@@ -92,6 +92,7 @@ pub(crate) fn capabilities(options: &EngineOptions) -> Capabilities {
         // a snapshot pins a change in it.
         compaction: options.own.get("type").is_none_or(|text| text != LSM),
         backup: true,
+        increments: false,
         storage_map: true,
         io_by_reason: true,
         direct_io: true,

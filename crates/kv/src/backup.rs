@@ -19,6 +19,20 @@ type Watch<'a> = &'a mut dyn FnMut(Progress) -> Flow;
 /// Bytes passed on at once.
 const PIECE: usize = 1 << 20;
 
+/// Identifies a piece of a file: equal ids of one store stand for equal bytes.
+pub type PieceId = [u8; 16];
+
+/// What a sink answers to a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Its bytes are to be written.
+    Send,
+    /// The sink has them: they are left out, and count as written.
+    Skip,
+    /// See [`Flow::Cancel`].
+    Cancel,
+}
+
 /// Receives the files of a backup, one after another. Each answer says whether to continue; a sink
 /// that fails keeps its error and answers [`Flow::Cancel`].
 pub trait BackupSink {
@@ -31,6 +45,13 @@ pub trait BackupSink {
     /// A file begins: its path below the directory of the store, with `/` between the parts, and
     /// its length in bytes.
     fn begin(&mut self, path: &str, length: u64) -> Flow;
+
+    /// The next `bytes` of the file are a piece that a backup of this store may have already. Only
+    /// engines with the capability `increments` announce pieces.
+    fn piece(&mut self, id: PieceId, bytes: u64) -> Piece {
+        let _ = (id, bytes);
+        Piece::Send
+    }
 
     /// The next bytes of the file.
     fn write(&mut self, bytes: &[u8]) -> Flow;

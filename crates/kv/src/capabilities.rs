@@ -34,6 +34,10 @@ pub struct Capabilities {
     pub compaction: bool,
     /// The engine can copy itself to a directory while it is written.
     pub backup: bool,
+    /// A backup leaves out what an earlier one has: the engine announces pieces
+    /// ([`BackupSink::piece`](crate::BackupSink::piece)).
+    #[serde(default)]
+    pub increments: bool,
     /// The engine can report a storage map.
     pub storage_map: bool,
     /// The engine counts the bytes it writes by reason.
@@ -72,6 +76,7 @@ impl Capabilities {
             ("drop_with_readers", self.drop_with_readers),
             ("compaction", self.compaction),
             ("backup", self.backup),
+            ("increments", self.increments),
             ("storage_map", self.storage_map),
             ("io_by_reason", self.io_by_reason),
             ("direct_io", self.direct_io),

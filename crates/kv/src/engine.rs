@@ -155,6 +155,12 @@ pub trait Engine: Send + Sync {
         backup::staged(&mut |watch| self.backup(staging, watch), staging, sink)
     }
 
+    /// Identifies the store whose backups may have pieces in common; `None` without the capability
+    /// `increments`. A copy of the store has another one once it is opened.
+    fn lineage(&self) -> Option<[u8; 16]> {
+        None
+    }
+
     /// Statistics since the engine was opened. Cheap enough to call once a second.
     ///
     /// # Errors

@@ -72,6 +72,12 @@ pub trait Factory: Send + Sync {
         &[]
     }
 
+    /// Engine-specific options that a server sets unless its operator does, by name (default:
+    /// none). The laboratory measures an engine with the defaults of [`Factory::options`].
+    fn serving(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
     /// Refuse unknown option names and values out of range, without accessing a file.
     ///
     /// # Errors

@@ -34,7 +34,7 @@ mod options;
 mod stats;
 mod tree;
 
-pub use backup::BackupSink;
+pub use backup::{BackupSink, Piece, PieceId};
 pub use capabilities::{Capabilities, Writes};
 pub use codec::NamedCodec;
 pub use compact::{Compaction, Flow, Progress};

@@ -1,16 +1,16 @@
 //! Fields that occur twice in a document.
 //!
 //! Bytes of BSON may have two fields of one name; a tree keeps the last. What is read from a tree
-//! is therefore checked here before, on its bytes: options of commands and stages, paths of
-//! projections, and schemas; `expr::repeated` checks expressions. Filters and conditions of `$pull`
-//! are parsed from bytes and may repeat a name.
+//! is therefore checked here before, on its bytes: options of commands ([`tree`]) and stages, paths
+//! of projections, and schemas; `expr::repeated` checks expressions. Filters and conditions of
+//! `$pull` are parsed from bytes and may repeat a name.
 //!
 //! [`check_pipeline`] checks a pipeline and the pipelines in it; it runs where a pipeline is
 //! parsed.
 
 use std::collections::HashSet;
 
-use bson::{RawArray, RawBsonRef, RawDocument};
+use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 
 use crate::{Error, Result};
 
@@ -22,8 +22,6 @@ const FREE: &[&str] = &[
     "$addFields",
     "$set",
     "$unset",
-    "$group",
-    "$sort",
     "$replaceWith",
     "$redact",
     "$sortByCount",
@@ -69,6 +67,9 @@ fn check_stage(name: &str, spec: &RawDocument) -> Result<()> {
     if FREE.contains(&name) {
         return Ok(());
     }
+    if name == "$sort" {
+        return check_order(spec);
+    }
     distinct(name, spec)?;
     for option in spec.iter() {
         let (option, value) = option?;
@@ -86,10 +87,60 @@ fn check_stage(name: &str, spec: &RawDocument) -> Result<()> {
                     }
                 }
             }
+            ("$setWindowFields" | "$fill", "sortBy", RawBsonRef::Document(order)) => {
+                check_order(order)?;
+            }
+            ("$bucket" | "$bucketAuto" | "$setWindowFields" | "$fill", "output", value) => {
+                check_output(name, value)?;
+            }
+            ("$group", field, RawBsonRef::Document(accumulator)) if field != "_id" => {
+                distinct(&format!("$group.{field}"), accumulator)?;
+            }
+            ("$densify" | "$collStats", option, RawBsonRef::Document(inner)) => {
+                distinct_within(&format!("{name}.{option}"), inner)?;
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Checks `output`: fields of the user, each with an accumulator or a function, and its window.
+fn check_output(stage: &str, output: RawBsonRef<'_>) -> Result<()> {
+    let RawBsonRef::Document(output) = output else {
+        return Ok(());
+    };
+    let place = format!("{stage}.output");
+    distinct(&place, output)?;
+    for field in output.iter() {
+        let (name, RawBsonRef::Document(function)) = field? else {
+            continue;
+        };
+        let place = format!("{place}.{name}");
+        distinct(&place, function)?;
+        if let Some(RawBsonRef::Document(window)) = function.get("window")? {
+            distinct(&format!("{place}.window"), window)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a sort order has each path once.
+///
+/// # Errors
+/// 7472500.
+pub(crate) fn check_order(order: &RawDocument) -> Result<()> {
+    let mut paths = Vec::new();
+    for field in order.iter() {
+        paths.push(field?.0.as_str());
+    }
+    match repeated(paths.into_iter()) {
+        None => Ok(()),
+        Some(path) => Err(Error::location(
+            7_472_500,
+            format!("$sort key must not contain duplicate keys (duplicate: '{path}')"),
+        )),
+    }
 }
 
 /// Checks the paths that the stage `name` projects.
@@ -178,37 +229,64 @@ pub fn duplicate(place: &str, name: &str) -> Error {
     Error::location(40_413, message)
 }
 
-/// The first field name that occurs twice in `document` or in one document nested in it. Recursion
-/// is bounded by the depth of documents on the wire.
+/// As [`distinct`], for the documents in the document, too.
+///
+/// # Errors
+/// As [`distinct`].
+pub fn distinct_within(place: &str, document: &RawDocument) -> Result<()> {
+    anywhere(document)?.map_or(Ok(()), |path| Err(duplicate(place, &path)))
+}
+
+/// A document from a client as a tree, which would keep the last of two fields of one name.
+/// `place` names the document in the error.
+///
+/// # Errors
+/// 40413 for a field that the document, or a document in it, has twice.
+pub fn tree(place: &str, document: &RawDocument) -> Result<Document> {
+    distinct_within(place, document)?;
+    Ok(Document::try_from(document)?)
+}
+
+/// A value from a client as a tree.
+///
+/// # Errors
+/// As [`tree`].
+pub fn value_tree(place: &str, value: RawBsonRef<'_>) -> Result<Bson> {
+    anywhere_in(value)?.map_or(Ok(()), |path| Err(duplicate(place, &path)))?;
+    Ok(Bson::try_from(value)?)
+}
+
+/// The path of the first field name that occurs twice in `document` or in one document nested in
+/// it; elements of arrays have no names in it. Recursion is bounded by the depth of documents on
+/// the wire.
 ///
 /// # Errors
 /// `InvalidBSON` for invalid bytes.
-pub(crate) fn anywhere(document: &RawDocument) -> Result<Option<&str>> {
-    let mut seen = HashSet::new();
+pub(crate) fn anywhere(document: &RawDocument) -> Result<Option<String>> {
+    let mut names = Vec::new();
     for element in document {
         let (name, value) = element?;
-        if !seen.insert(name.as_str()) {
-            return Ok(Some(name.as_str()));
-        }
-        if let Some(found) = anywhere_in(value)? {
-            return Ok(Some(found));
+        names.push(name.as_str());
+        if let Some(path) = anywhere_in(value)? {
+            return Ok(Some(format!("{name}.{path}")));
         }
     }
-    Ok(None)
+    Ok(repeated(names.into_iter()).map(str::to_owned))
 }
 
-fn anywhere_in(value: RawBsonRef<'_>) -> Result<Option<&str>> {
+fn anywhere_in(value: RawBsonRef<'_>) -> Result<Option<String>> {
     match value {
         RawBsonRef::Document(inner) => anywhere(inner),
         RawBsonRef::Array(items) => anywhere_in_items(items),
+        RawBsonRef::JavaScriptCodeWithScope(code) => anywhere(code.scope),
         _ => Ok(None),
     }
 }
 
-fn anywhere_in_items(items: &RawArray) -> Result<Option<&str>> {
+fn anywhere_in_items(items: &RawArray) -> Result<Option<String>> {
     for item in items {
-        if let Some(found) = anywhere_in(item?)? {
-            return Ok(Some(found));
+        if let Some(path) = anywhere_in(item?)? {
+            return Ok(Some(path));
         }
     }
     Ok(None)
@@ -221,8 +299,8 @@ fn anywhere_in_items(items: &RawArray) -> Result<Option<&str>> {
 pub(crate) fn check_schema(schema: &RawDocument) -> Result<()> {
     match anywhere(schema)? {
         None => Ok(()),
-        Some(name) => Err(Error::parse(format!(
-            "$jsonSchema has the field '{name}' twice in one document"
+        Some(path) => Err(Error::parse(format!(
+            "$jsonSchema has the field '{path}' twice in one document"
         ))),
     }
 }
@@ -266,9 +344,30 @@ mod tests {
             ("$facet", "f"),
             ("$currentOp", "allUsers"),
             ("$sample", "size"),
+            ("$group", "n"),
         ] {
             assert_eq!(code(one(stage, twice(option))), Some(40_413), "{stage}");
         }
+        for (stage, option) in [
+            ("$bucket", "output"),
+            ("$bucketAuto", "output"),
+            ("$setWindowFields", "output"),
+            ("$fill", "output"),
+            ("$group", "n"),
+            ("$densify", "range"),
+            ("$collStats", "storageStats"),
+        ] {
+            let inner = fields(&[(option, twice("x").into())]);
+            assert_eq!(code(one(stage, inner)), Some(40_413), "{stage}.{option}");
+        }
+        for stage in ["$setWindowFields", "$fill"] {
+            let function = fields(&[("n", twice("window").into())]);
+            let inner = fields(&[("output", function.into())]);
+            assert_eq!(code(one(stage, inner)), Some(40_413), "{stage}");
+        }
+        let window = fields(&[("window", twice("documents").into())]);
+        let window = one("output", one("n", window));
+        assert_eq!(code(one("$setWindowFields", window)), Some(40_413));
         let into = fields(&[("into", twice("db").into())]);
         assert_eq!(code(one("$merge", into)), Some(40_413));
         let from = fields(&[("from", twice("coll").into())]);
@@ -288,6 +387,23 @@ mod tests {
         assert_eq!(code(one("$match", one_and_two.clone())), None);
         assert_eq!(code(rawdoc! {"$documents": [one_and_two]}), None);
         assert_eq!(code(rawdoc! {"$limit": 1}), None);
+    }
+
+    #[test]
+    fn a_sort_order_has_each_path_once() {
+        let order = fields(&[("a", RawBson::Int32(1)), ("a", RawBson::Int32(-1))]);
+        let error = check_order(&order).unwrap_err();
+        assert_eq!(error.code.0, 7_472_500);
+        assert_eq!(
+            error.message,
+            "$sort key must not contain duplicate keys (duplicate: 'a')"
+        );
+        assert_eq!(code(one("$sort", order.clone())), Some(7_472_500));
+        for stage in ["$setWindowFields", "$fill"] {
+            let by = one("sortBy", order.clone());
+            assert_eq!(code(one(stage, by)), Some(7_472_500), "{stage}");
+        }
+        assert_eq!(code(rawdoc! {"$sort": {"a": 1, "a.b": 1}}), None);
     }
 
     #[test]
@@ -335,14 +451,28 @@ mod tests {
         let mut twice = rawdoc! { "x": 1, "y": { "x": 2 } };
         assert_eq!(anywhere(&twice), Ok(None));
         twice.append(bson::raw::cstr!("x"), 3);
-        assert_eq!(anywhere(&twice), Ok(Some("x")));
+        let found = |path: &str| Ok(Some(path.to_owned()));
+        assert_eq!(anywhere(&twice), found("x"));
         let within: RawDocumentBuf = rawdoc! { "a": { "b": twice.clone() } };
-        assert_eq!(anywhere(&within), Ok(Some("x")));
+        assert_eq!(anywhere(&within), found("a.b.x"));
+        let error = tree("place", &within).unwrap_err();
+        assert_eq!(error.code.0, 40_413);
+        assert_eq!(
+            error.message,
+            "BSON field 'place.a.b.x' is a duplicate field"
+        );
+        assert!(value_tree("place", RawBsonRef::Document(&within)).is_err());
         let mut listed = RawArrayBuf::new();
         listed.push(rawdoc! { "x": 1 });
         listed.push(rawdoc! { "x": 1 });
         assert_eq!(anywhere(&rawdoc! { "a": listed.clone() }), Ok(None));
         listed.push(twice);
-        assert_eq!(anywhere(&rawdoc! { "a": listed }), Ok(Some("x")));
+        let listed = rawdoc! { "a": listed };
+        assert_eq!(anywhere(&listed), found("a.x"));
+        assert!(value_tree("place", listed.get("a").unwrap().unwrap()).is_err());
+        assert_eq!(
+            value_tree("place", RawBsonRef::Int32(1)),
+            Ok(Bson::Int32(1))
+        );
     }
 }

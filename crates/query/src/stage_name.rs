@@ -63,12 +63,14 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Whether there is a stage of this name.
-pub(crate) fn is_known(name: &str) -> bool {
+#[must_use]
+pub fn is_known(name: &str) -> bool {
     KNOWN.contains(&name)
 }
 
 /// The error for an unknown stage.
-pub(crate) fn unknown(name: &str) -> Error {
+#[must_use]
+pub fn unknown(name: &str) -> Error {
     Error::location(
         40_324,
         format!("Unrecognized pipeline stage name: '{name}'"),

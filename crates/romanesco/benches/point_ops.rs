@@ -1,10 +1,14 @@
 //! What does an operation on one document cost the server? Starts `romanesco serve` as a process of
 //! its own for each engine, loads documents of 1 KB, then lets clients find, update and insert one
 //! document at a time, each over a connection and with a thread of its own, and without a driver.
+//! `bulk` inserts the documents of iibench, 1,000 a command, into a collection with its three
+//! secondary indexes.
 //!
-//! For each operation and number of clients it prints operations per second, processor time of the
-//! server per operation (user and system, from `/proc`), voluntary changes of threads of the server
-//! per operation, and latencies. Client and server share the machine.
+//! For each operation and number of clients it prints documents per second, processor time of the
+//! server per document (user and system, from `/proc`), voluntary changes of threads of the server
+//! per document, and latencies of a command. Client and server share the machine.
+//!
+//! `--oplog off,on --repeats 3` measures what the oplog costs, with and without it in turns.
 //!
 //! `cargo bench -p romanesco --bench point_ops -- --engines betree --clients 1,8` (`--help` names
 //! the rest). `--server` compares with another build.
@@ -14,6 +18,9 @@
     clippy::cast_precision_loss,
     reason = "a benchmark ends with a panic"
 )]
+
+#[path = "../../docdb/benches/purchases/mod.rs"]
+mod purchases;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -33,6 +40,9 @@ use wire::{Decoder, Message, Parts};
 /// Before an operation is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 
+/// Documents of a bulk insert.
+const BULK: usize = 1000;
+
 /// Clock ticks per second in `/proc/PID/stat`: the same on every Linux.
 const TICKS: u64 = 100;
 
@@ -43,7 +53,8 @@ struct Options {
     /// Numbers of connections
     #[arg(long, default_value = "1,8,32", value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Operations: find, update, insert (both j:false), journaled (an insert with j:true)
+    /// Operations: find, update, insert (both j:false), journaled (an insert with j:true), bulk
+    /// (inserts of 1,000 documents, j:false)
     #[arg(
         long,
         default_value = "find,update,insert,journaled",
@@ -53,6 +64,12 @@ struct Options {
     /// Documents that are loaded before
     #[arg(long, default_value_t = 100_000)]
     documents: i64,
+    /// Whether the server keeps an oplog: on, off, or both in turns
+    #[arg(long, default_value = "on", value_delimiter = ',')]
+    oplog: Vec<Oplog>,
+    /// Starts of each server, in turns
+    #[arg(long, default_value_t = 1)]
+    repeats: usize,
     /// Seconds for each operation and number of clients
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
@@ -70,31 +87,71 @@ struct Options {
     bench: bool,
 }
 
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Oplog {
+    On,
+    Off,
+}
+
+impl Oplog {
+    fn name(self) -> &'static str {
+        match self {
+            Oplog::On => "on",
+            Oplog::Off => "off",
+        }
+    }
+
+    fn arguments(self) -> [&'static str; 2] {
+        match self {
+            Oplog::On => ["--oplogSize", "1024"],
+            Oplog::Off => ["--oplogSize", "0"],
+        }
+    }
+}
+
 fn main() {
     let options = Options::parse();
     println!(
-        "{:<8} {:<10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "engine", "operation", "clients", "ops/s", "us CPU", "switches", "p50 us", "p99 us"
+        "{:<8} {:<5} {:<10} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "engine",
+        "oplog",
+        "operation",
+        "clients",
+        "docs/s",
+        "us CPU",
+        "switches",
+        "p50 us",
+        "p99 us"
     );
-    for engine in &options.engines {
-        let folder = match &options.folder {
-            Some(parent) => tempfile::tempdir_in(parent).unwrap(),
-            None => tempfile::tempdir().unwrap(),
-        };
-        let server = Server::start(&options, engine, folder.path());
-        load(&server, options.documents);
-        let shared = Arc::new(Shared {
-            port: server.port,
-            documents: options.documents,
-            next: AtomicI64::new(options.documents),
-            counts: AtomicBool::new(false),
-            ends: AtomicBool::new(false),
-        });
-        for operation in &options.operations {
-            for clients in &options.clients {
-                let row = measure(&server, &shared, operation, *clients, options.seconds);
-                println!("{engine:<8} {operation:<10} {clients:>7} {row}");
+    for _ in 0..options.repeats {
+        for engine in &options.engines {
+            for oplog in &options.oplog {
+                run(&options, engine, *oplog);
             }
+        }
+    }
+}
+
+/// Start a server and measure its operations.
+fn run(options: &Options, engine: &str, oplog: Oplog) {
+    let folder = match &options.folder {
+        Some(parent) => tempfile::tempdir_in(parent).unwrap(),
+        None => tempfile::tempdir().unwrap(),
+    };
+    let server = Server::start(options, engine, oplog, folder.path());
+    prepare(&server, options.documents);
+    let shared = Arc::new(Shared {
+        port: server.port,
+        documents: options.documents,
+        next: AtomicI64::new(options.documents),
+        counts: AtomicBool::new(false),
+        ends: AtomicBool::new(false),
+    });
+    for operation in &options.operations {
+        for clients in &options.clients {
+            let row = measure(&server, &shared, operation, *clients, options.seconds);
+            let oplog = oplog.name();
+            println!("{engine:<8} {oplog:<5} {operation:<10} {clients:>7} {row}");
         }
     }
 }
@@ -106,7 +163,7 @@ struct Server {
 }
 
 impl Server {
-    fn start(options: &Options, engine: &str, folder: &Path) -> Server {
+    fn start(options: &Options, engine: &str, oplog: Oplog, folder: &Path) -> Server {
         let log = folder.join("log");
         let data = folder.join("data");
         fs::create_dir(&data).unwrap();
@@ -114,6 +171,7 @@ impl Server {
             .args(["serve", "--port", "0", "--storageEngine", engine])
             .args([Path::new("--dbpath"), &data, Path::new("--logpath"), &log])
             .args(["--cacheSizeGB", "1"])
+            .args(oplog.arguments())
             .args(&options.with)
             .stdout(Stdio::null())
             .spawn()
@@ -186,9 +244,7 @@ impl Link {
     }
 
     /// Send a command with a sequence of documents, and read the reply.
-    fn call(&mut self, body: &Document, name: &str, documents: &[Document]) -> Message {
-        let raw = |document: &Document| RawDocumentBuf::try_from(document).unwrap();
-        let documents: Vec<RawDocumentBuf> = documents.iter().map(raw).collect();
+    fn call(&mut self, body: &Document, name: &str, documents: &[RawDocumentBuf]) -> Message {
         let documents: Vec<&bson::RawDocument> = documents.iter().map(AsRef::as_ref).collect();
         let parts = Parts {
             request_id: 1,
@@ -215,15 +271,34 @@ impl Link {
     }
 }
 
-/// A document of 1 KB.
-fn document(id: i64) -> Document {
-    doc! {"_id": id, "n": 0, "text": "x".repeat(975)}
+fn raw(document: &Document) -> RawDocumentBuf {
+    RawDocumentBuf::try_from(document).unwrap()
 }
 
-fn load(server: &Server, documents: i64) {
+/// A document of 1 KB.
+fn document(id: i64) -> RawDocumentBuf {
+    raw(&doc! {"_id": id, "n": 0, "text": "x".repeat(975)})
+}
+
+/// Load the documents, and create the indexes of the bulk inserts.
+fn prepare(server: &Server, documents: i64) {
     let mut link = Link::to(server.port);
+    let named = |(n, mut index): (usize, Document)| {
+        index.insert("name", format!("i{n}"));
+        index
+    };
+    let indexes: Vec<Document> = purchases::indexes()
+        .into_iter()
+        .enumerate()
+        .map(named)
+        .collect();
+    let body = doc! {"createIndexes": "purchases", "indexes": indexes, "$db": "bench"};
+    let reply = link.call(&body, "", &[]);
+    let done = reply.body().get_f64("ok").is_ok_and(|ok| ok > 0.0);
+    assert!(done, "{:?}", reply.body());
     for first in (0..documents).step_by(1000) {
-        let batch: Vec<Document> = (first..documents.min(first + 1000)).map(document).collect();
+        let batch: Vec<RawDocumentBuf> =
+            (first..documents.min(first + 1000)).map(document).collect();
         let body = doc! {"insert": "c", "$db": "bench", "writeConcern": {"w": 1, "j": false}};
         expect(&link.call(&body, "documents", &batch), batch.len());
     }
@@ -263,7 +338,7 @@ impl Shared {
             "update" => {
                 let body = doc! {"update": "c", "ordered": true, "$db": "bench",
                 "writeConcern": {"w": 1, "j": false}};
-                let update = doc! {"q": {"_id": id}, "u": {"$inc": {"n": 1}}};
+                let update = raw(&doc! {"q": {"_id": id}, "u": {"$inc": {"n": 1}}});
                 expect(&link.call(&body, "updates", &[update]), 1);
             }
             "insert" | "journaled" => {
@@ -272,6 +347,13 @@ impl Shared {
                 "writeConcern": {"w": 1, "j": journal}};
                 let new = document(self.next.fetch_add(1, Ordering::Relaxed));
                 expect(&link.call(&body, "documents", &[new]), 1);
+            }
+            "bulk" => {
+                let body = doc! {"insert": "purchases", "ordered": true, "$db": "bench",
+                "writeConcern": {"w": 1, "j": false}};
+                let batch: Vec<RawDocumentBuf> =
+                    (0..BULK).map(|_| purchases::document(rng)).collect();
+                expect(&link.call(&body, "documents", &batch), BULK);
             }
             other => panic!("no operation {other}"),
         }
@@ -321,7 +403,8 @@ fn measure(
         .flat_map(|thread| thread.join().unwrap());
     let mut taken: Vec<u64> = taken.collect();
     taken.sort_unstable();
-    let count = taken.len().max(1) as f64;
+    let each = if operation == "bulk" { BULK } else { 1 };
+    let count = (taken.len() * each).max(1) as f64;
     let part = |share: usize| taken.get(taken.len() * share / 100).copied().unwrap_or(0);
     format!(
         "{:>9.0} {:>9.1} {:>9.2} {:>9} {:>9}",

@@ -37,6 +37,7 @@ mod server;
 mod signals;
 mod start;
 mod startup;
+mod startup_log;
 mod state;
 mod store_id;
 mod tls;

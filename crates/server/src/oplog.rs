@@ -1,8 +1,9 @@
 //! The oplog of a member of a replica set: how much of it is kept, and its notes.
 //!
-//! It is kept where the configuration names a size, and there is none otherwise. The store keeps
-//! the size of the first start, or that of the last `replSetResizeOplog`.
+//! It is kept unless the configuration says that its size is 0. The store keeps the size of the
+//! first start, or that of the last `replSetResizeOplog`.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use bson::doc;
@@ -11,9 +12,15 @@ use docdb::{Op, Options, Store};
 use kv::Durability;
 use query::Result;
 
-use crate::config::Config;
+use crate::config::{Config, Memory};
 
 const MIB: u64 = 1 << 20;
+
+/// The sizes that MongoDB takes by default, in bytes.
+const DISK: RangeInclusive<u64> = 990 * MIB..=50_000 * MIB;
+
+/// The same for engines that keep data in memory.
+const IN_MEMORY: RangeInclusive<u64> = 50 * MIB..=50_000 * MIB;
 
 /// Default time without an entry after which a note is put (MongoDB's).
 pub(crate) const IDLE_SECONDS: i32 = 10;
@@ -21,16 +28,32 @@ pub(crate) const IDLE_SECONDS: i32 = 10;
 /// Name of the stored size.
 const STORED: &str = "oplogSize";
 
-/// The options of the oplog: without one the store does no work for it.
-pub(crate) fn options(config: &Config, options: Options) -> Options {
-    let Some(bytes) = config.oplog_bytes.filter(|_| config.replica_set.is_some()) else {
+/// The options of the oplog: without one the store does no work for it. `persistent` engines have
+/// their data on disk.
+pub(crate) fn options(config: &Config, persistent: bool, options: Options) -> Options {
+    let bytes = config.oplog_bytes.unwrap_or_else(|| {
+        if persistent {
+            // Without knowing the disk, a small oplog.
+            share(vfs::free_bytes(&config.db_path).unwrap_or(0), DISK)
+        } else {
+            share(Memory::read().limit, IN_MEMORY)
+        }
+    });
+    if bytes == 0 || config.replica_set.is_none() {
         return options;
-    };
+    }
     Options {
         oplog: true,
         oplog_limits: limits(bytes, config.oplog_age),
         ..options
     }
+}
+
+/// The default size of an oplog: 5 % of the free space, within `sizes`, but no more than a quarter
+/// of it, and at least 1 MiB.
+fn share(free: u64, sizes: RangeInclusive<u64>) -> u64 {
+    let (least, most) = sizes.into_inner();
+    (free / 20).clamp(least, most).min(free / 4).max(MIB)
 }
 
 /// The limits of an oplog of this size: it is removed in pieces of an eighth, or less.
@@ -110,6 +133,22 @@ pub(crate) fn status(store: &Store) -> Option<bson::Document> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_default_size_is_a_share_of_the_free_space() {
+        for (free, size) in [
+            (0, MIB),
+            (160 * MIB, 40 * MIB),
+            (3_000 * MIB, 750 * MIB),
+            (10_000 * MIB, 990 * MIB),
+            (100_000 * MIB, 5_000 * MIB),
+            (10_000_000 * MIB, 50_000 * MIB),
+            (u64::MAX, 50_000 * MIB),
+        ] {
+            assert_eq!(share(free, DISK), size, "{free} bytes are free");
+        }
+        assert_eq!(share(400 * MIB, IN_MEMORY), 50 * MIB);
+    }
 
     #[test]
     fn an_oplog_is_removed_in_eighths_or_pieces_of_256_mib() {

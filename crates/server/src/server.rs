@@ -20,9 +20,11 @@ use crate::config::{Config, Memory};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
 use crate::metrics::Metrics;
 use crate::oplog;
+use crate::startup_log;
 use crate::state::Client;
 use crate::state::clients::Clients;
 use crate::state::clock::{self, Clock};
+use crate::state::cluster_parameters::ClusterParameters;
 use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
 use crate::state::freeze::Freeze;
@@ -79,6 +81,8 @@ pub(crate) struct Server {
     pub(crate) usages: Usages,
     /// Default read and write concerns.
     pub(crate) concerns: Concerns,
+    /// The parameters of the replica set.
+    pub(crate) cluster_parameters: ClusterParameters,
     /// Blocks writes while `fsync` holds a lock.
     pub(crate) freeze: Freeze,
     /// Held while a backup is taken: there is one at a time.
@@ -158,6 +162,7 @@ impl Server {
             commands,
             usages: Usages::default(),
             concerns: Concerns::load(&store)?,
+            cluster_parameters: ClusterParameters::load(&store)?,
             freeze: Freeze::default(),
             backing_up: Mutex::default(),
             keys_rotated: Mutex::default(),
@@ -190,6 +195,7 @@ impl Server {
         };
         server.tune();
         oplog::begin(&server.store);
+        server.note_start();
         server.describe_store();
         Ok(server)
     }
@@ -247,6 +253,16 @@ impl Server {
                  users and roles until a restart succeeds in it";
             self.log
                 .warn_of_start("STORAGE", 9_000_003, message, attributes);
+        }
+    }
+
+    /// Add this start to the log of starts. A failure must not keep the server from starting.
+    fn note_start(&self) {
+        if let Err(error) = startup_log::note(&self.store, &self.config, &hostname()) {
+            let attributes = doc! {"error": error.message};
+            let message = "Failed to write local.startup_log";
+            self.log
+                .warn_of_start("STORAGE", 9_000_012, message, attributes);
         }
     }
 

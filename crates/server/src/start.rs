@@ -205,7 +205,8 @@ impl Start {
             None => Sockets::bind(&config).map_err(unbound)?,
         };
         let port = sockets.port().unwrap_or(config.port);
-        let options = oplog::options(&config, store_options(&config));
+        let persistent = engine.capabilities().persistent;
+        let options = oplog::options(&config, persistent, store_options(&config));
         let data = |error: query::Error| Failure::new(DATA, error.message);
         clear_temporary(&options.temp_dir).map_err(|error| {
             let place = options.temp_dir.display();

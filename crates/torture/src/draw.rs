@@ -21,7 +21,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("filter", &["auto", "none", "all"]),
     ("filter_bits", &["4", "10"]),
     ("group_delay", &["0us", "200us"]),
-    ("interval", &["metasync", "nosync"]),
+    ("interval", &["metasync", "background", "nosync"]),
     ("kcap", &["1", "3", "16"]),
     ("l0_trigger", &["2", "4"]),
     ("log_max", &["256K", "1M", "8M"]),

@@ -9,6 +9,7 @@ mod device;
 mod directory;
 mod extents;
 mod lock;
+mod page_cache;
 mod real;
 mod storage;
 
@@ -20,5 +21,6 @@ pub use directory::{
 };
 pub use extents::{FileExtent, extents_of};
 pub use lock::DirLock;
+pub use page_cache::PageCacheId;
 pub use real::RealVfs;
 pub use storage::{File, Held, Open, Site, Vfs};

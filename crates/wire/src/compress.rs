@@ -6,11 +6,13 @@
 
 use std::io::{Read as _, Write as _};
 
+use zeroize::Zeroize as _;
+
 pub use crate::compressor::Compressor;
 use crate::decoder::Frame;
 use crate::error::{Error, Result};
 use crate::header::{Header, OpCode, read_i32};
-use crate::limits::{HEADER, Limits, MAX_MESSAGE};
+use crate::limits::{HEADER, Limits, MAX_MESSAGE, SECRET_MESSAGE};
 
 /// Bytes between header and payload.
 const HEAD: usize = 9;
@@ -64,19 +66,34 @@ impl Compressor {
                         "the size in the snappy data differs".to_owned(),
                     ));
                 }
-                let plain = snap::raw::Decoder::new().decompress_vec(payload);
-                out.extend_from_slice(&plain.map_err(broken)?);
+                let mut decoder = snap::raw::Decoder::new();
+                decoder
+                    .decompress(payload, space(out, size))
+                    .map_err(broken)?;
             }
-            Compressor::Zlib => read_all(flate2::read::ZlibDecoder::new(payload), size, out)?,
+            Compressor::Zlib => {
+                // A short message is not copied while it grows.
+                out.reserve(size.saturating_add(1).min(SECRET_MESSAGE));
+                read_all(flate2::read::ZlibDecoder::new(payload), size, out)?;
+            }
             Compressor::Zstd => {
                 // Decompressed by one call: a stream decoder would allocate the window that the
                 // frame declares, up to 128 MB for a message of a few bytes.
-                let plain = zstd::bulk::decompress(payload, size).map_err(broken)?;
-                out.extend_from_slice(&plain);
+                let space = space(out, size);
+                let read = zstd::bulk::decompress_to_buffer(payload, space).map_err(broken)?;
+                let unused = size.saturating_sub(read);
+                out.truncate(out.len() - unused);
             }
         }
         Ok(())
     }
+}
+
+/// `size` bytes of zeros at the end of `out`.
+fn space(out: &mut Vec<u8>, size: usize) -> &mut [u8] {
+    let begin = out.len();
+    out.resize(begin.saturating_add(size), 0);
+    out.get_mut(begin..).unwrap_or_default()
 }
 
 /// Read to the end, but at most one byte more than `size`: this detects a payload that is larger,
@@ -115,10 +132,19 @@ pub fn claimed(frame: &Frame) -> usize {
 /// # Errors
 /// [`Error::Compression`], also if the compressor is not enabled or the decompressed message would
 /// exceed the limit; [`Error::Malformed`], [`Error::OpCode`].
-pub fn expand_within(frame: Frame, limits: &Limits<'_>) -> Result<(Frame, Option<Compressor>)> {
+pub fn expand_within(mut frame: Frame, limits: &Limits<'_>) -> Result<(Frame, Option<Compressor>)> {
     if frame.header.op_code != OpCode::Compressed {
         return Ok((frame, None));
     }
+    let expanded = expand_bytes(&frame, limits);
+    // Short texts, such as passwords, are readable in compressed bytes, too.
+    if frame.bytes.len() <= SECRET_MESSAGE {
+        frame.bytes.zeroize();
+    }
+    expanded
+}
+
+fn expand_bytes(frame: &Frame, limits: &Limits<'_>) -> Result<(Frame, Option<Compressor>)> {
     let Some((head, payload)) = frame
         .bytes
         .get(HEADER..)

@@ -2,10 +2,17 @@
 //!
 //! The usual case, a client that sends one message and waits, needs no copy: the read buffer
 //! becomes the frame.
+//!
+//! Received bytes may have a password. Where they are copied, the original is overwritten if it is
+//! as short as messages with passwords are; a test of the program reads its memory.
+
+use std::mem;
+
+use zeroize::Zeroize as _;
 
 use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::limits::{HEADER, MAX_MESSAGE};
+use crate::limits::{HEADER, MAX_MESSAGE, SECRET_MESSAGE};
 
 /// Maximum space that is allocated in advance of received bytes. The buffer grows as bytes arrive,
 /// so a peer that announces a long message and does not send it (W2) occupies little memory.
@@ -47,9 +54,20 @@ impl Decoder {
             Some(Ok(header)) => header.length.saturating_sub(self.buffer.len()),
             _ => FIRST,
         };
-        self.buffer
-            .reserve(missing.clamp(FIRST / 4, ahead.max(FIRST / 4)));
+        self.reserve(missing.clamp(FIRST / 4, ahead.max(FIRST / 4)));
         &mut self.buffer
+    }
+
+    /// Makes space for `more` bytes; short bytes that move are overwritten.
+    fn reserve(&mut self, more: usize) {
+        let (length, capacity) = (self.buffer.len(), self.buffer.capacity());
+        if capacity - length < more && 0 < length && capacity <= SECRET_MESSAGE {
+            let mut grown = Vec::with_capacity((length + more).max(2 * capacity));
+            grown.extend_from_slice(&self.buffer);
+            mem::replace(&mut self.buffer, grown).zeroize();
+        } else {
+            self.buffer.reserve(more);
+        }
     }
 
     /// The buffer for received bytes, without allocating space; call [`Decoder::room`] before.
@@ -59,6 +77,7 @@ impl Decoder {
 
     /// Append received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
+        self.reserve(bytes.len());
         self.buffer.extend_from_slice(bytes);
     }
 
@@ -108,13 +127,26 @@ impl Decoder {
         if self.buffer.len() < header.length {
             return Ok(None);
         }
-        let rest = self.buffer.split_off(header.length);
-        let bytes = std::mem::replace(&mut self.buffer, rest);
+        let rest = self.buffer.get(header.length..).unwrap_or_default();
+        let rest = rest.to_vec();
+        if let Some(copied) = self.buffer.get_mut(header.length..) {
+            copied.zeroize();
+        }
+        self.buffer.truncate(header.length);
+        let bytes = mem::replace(&mut self.buffer, rest);
         Ok(Some(Frame { header, bytes }))
     }
 
     fn header(&self) -> Option<Result<Header>> {
         let bytes: &[u8; HEADER] = self.buffer.first_chunk()?;
         Some(Header::decode(bytes))
+    }
+}
+
+impl Drop for Decoder {
+    fn drop(&mut self) {
+        if self.buffer.len() <= SECRET_MESSAGE {
+            self.buffer.zeroize();
+        }
     }
 }

@@ -13,6 +13,10 @@ pub const HEADER: usize = 16;
 /// Maximum size of a user's document in bytes. `maxBsonObjectSize` in `hello`.
 pub const MAX_DOCUMENT: usize = 16 * 1024 * 1024;
 
+/// Bytes of the longest message whose bytes are overwritten where they are copied: messages with
+/// passwords are shorter.
+pub(crate) const SECRET_MESSAGE: usize = 64 * 1024;
+
 /// Maximum number of statements in one write command. `maxWriteBatchSize` in `hello`.
 pub const MAX_BATCH: usize = 100_000;
 

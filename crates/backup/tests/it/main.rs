@@ -5,6 +5,7 @@
     reason = "the whole crate is test code: a panic is how a test fails"
 )]
 
+mod chain;
 mod damage;
 mod place;
 mod restored;

@@ -16,7 +16,15 @@ use crate::store::{CODECS, Lab, engines, findings, names};
 fn try_take(lab: &Lab, place: &Place) -> kv::Result<Option<backup::Manifest>> {
     let mut watch = |_| Flow::Continue;
     let facts = Facts::default();
-    take(&*lab.engine, place, Codec::None, None, facts, &mut watch)
+    take(
+        &*lab.engine,
+        place,
+        Codec::None,
+        None,
+        facts,
+        None,
+        &mut watch,
+    )
 }
 
 fn refused(lab: &Lab, place: &Place) -> ErrorKind {
@@ -151,6 +159,7 @@ fn an_engine_without_backups_is_refused_before_anything_is_created() {
         Codec::None,
         None,
         Facts::default(),
+        None,
         &mut watch,
     );
     assert_eq!(taken.unwrap_err().kind(), ErrorKind::Unsupported);
@@ -175,7 +184,15 @@ fn a_cancelled_backup_leaves_nothing() {
             };
             let scratch = lab.directory("scratch");
             let facts = Facts::default();
-            let taken = take(&*lab.engine, &scratch, Codec::Lz4, None, facts, &mut count);
+            let taken = take(
+                &*lab.engine,
+                &scratch,
+                Codec::Lz4,
+                None,
+                facts,
+                None,
+                &mut count,
+            );
             taken.unwrap();
             fs::remove_dir_all(lab.path("scratch")).unwrap();
             for stop in 1..=calls {
@@ -189,7 +206,15 @@ fn a_cancelled_backup_leaves_nothing() {
                     }
                 };
                 let facts = Facts::default();
-                let taken = take(&*lab.engine, &place, Codec::Lz4, None, facts, &mut watch);
+                let taken = take(
+                    &*lab.engine,
+                    &place,
+                    Codec::Lz4,
+                    None,
+                    facts,
+                    None,
+                    &mut watch,
+                );
                 let ended = taken.unwrap();
                 assert!(ended.is_none(), "call {stop} of {calls}");
                 let left: Vec<_> = names(lab.folder.path());
@@ -228,7 +253,16 @@ fn what_a_killed_backup_leaves_is_refused_as_incomplete() {
     };
     let facts = Facts::default();
     let place = lab.directory("copy");
-    take(&*lab.engine, &place, Codec::None, None, facts, &mut watch).unwrap();
+    take(
+        &*lab.engine,
+        &place,
+        Codec::None,
+        None,
+        facts,
+        None,
+        &mut watch,
+    )
+    .unwrap();
     assert!(1 < seen.get());
     for n in 0..seen.get() {
         let error = Source::open(&lab.path(&format!("seen {n}")))
@@ -279,6 +313,7 @@ fn a_throttle_is_kept_within_a_tenth() {
             Codec::Zstd,
             Some(throttle),
             facts,
+            None,
             &mut watch,
         );
         let files = taken.unwrap().unwrap().files;

@@ -23,8 +23,12 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(factory: &dyn Factory) -> Lab {
+        Lab::with(factory, &EngineOptions::default())
+    }
+
+    pub(crate) fn with(factory: &dyn Factory, options: &EngineOptions) -> Lab {
         let folder = tempfile::tempdir().unwrap();
-        let engine = open(factory, &folder.path().join("db"));
+        let engine = factory.open(&folder.path().join("db"), options).unwrap();
         let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
         for n in 0..20_u32 {
             let mut batch = Batch::new();
@@ -56,7 +60,7 @@ impl Lab {
             ..Facts::default()
         };
         let mut watch = |_| Flow::Continue;
-        let taken = take(&*self.engine, place, codec, None, facts, &mut watch);
+        let taken = take(&*self.engine, place, codec, None, facts, None, &mut watch);
         taken.unwrap().expect("nothing cancelled it")
     }
 }

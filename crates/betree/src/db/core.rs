@@ -104,7 +104,8 @@ pub(crate) struct Parts {
 impl Core {
     /// A store of these parts.
     pub(crate) fn new(parts: Parts) -> Core {
-        let options = parts.options;
+        // `keys` has the master key: another copy would outlive its rotation.
+        let options = parts.options.with_encryption(None);
         let tuning = Tuning::new(&options);
         Core {
             snapshots: Snapshots::new(parts.last, options.snapshot_max_age()),

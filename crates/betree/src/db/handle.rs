@@ -18,7 +18,7 @@ use crate::keys::Encryption;
 use crate::map::StorageMap;
 use crate::options::Options;
 use crate::stats::{Report, Stats, TreeStats};
-use crate::types::{BackupPart, Batch, Durability, TreeId, TreeOptions};
+use crate::types::{BackupNext, BackupPart, Batch, Durability, TreeId, TreeOptions};
 use crate::work::Threads;
 
 /// An open store: named trees of keys and values in byte order, written atomically across trees,
@@ -288,13 +288,24 @@ impl Db {
 
     /// Copy the store as [`Db::backup`] does, and pass the copy to `receive` instead: first what
     /// follows, then the bytes of the data file (`data.betree`) in order, in pieces of at most
-    /// 1 MiB except the last. `receive` returns whether to continue. Returns false if it stopped
-    /// the copy. The receiver must make sure that an incomplete copy is not used.
+    /// 1 MiB except the last. Each run is announced before its bytes, and left out if the receiver
+    /// has it. Returns false if `receive` stopped the copy. The receiver must make sure that an
+    /// incomplete copy is not used.
     ///
     /// # Errors
     /// `Io`, `Closed`.
-    pub fn stream_backup(&self, receive: &mut dyn FnMut(BackupPart<'_>) -> bool) -> Result<bool> {
+    pub fn stream_backup(
+        &self,
+        receive: &mut dyn FnMut(BackupPart<'_>) -> BackupNext,
+    ) -> Result<bool> {
         self.core.stream_backup(receive)
+    }
+
+    /// Identifies the store: runs of copies can be compared within one store only. A copy is
+    /// another store.
+    #[must_use]
+    pub fn store_id(&self) -> u128 {
+        self.core.checkpoints.superblock().store
     }
 
     /// One unit of background work, for a store opened with no threads: false when there is none

@@ -19,8 +19,9 @@ use super::gate::Gate;
 use super::replay::Replay;
 use crate::cache::Cache;
 use crate::checkpoint::{self, BucketImage, DataFile, Image, Superblock, TreeImage};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{self, Keys};
+use crate::limits::RUN_GAP;
 use crate::log::{Log, LogOptions};
 use crate::options::{Codec, Options};
 use crate::run::{Run, RunStore};
@@ -168,7 +169,7 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
         catalog: Catalog::new(trees, superblock.next_tree.max(1)),
         sharing,
         last: superblock.last_seq,
-        next_run: superblock.next_run.0,
+        next_run: first_run(&**vfs, superblock.next_run)?.0,
         checkpoints: Checkpoints::new(superblock, vfs.now()),
         #[expect(clippy::cast_possible_truncation, reason = "any 64 bits of it serve")]
         seed: store as u64,
@@ -181,6 +182,25 @@ fn recover(vfs: &Arc<dyn Vfs>, directory: &Path, options: &Options) -> Result<Co
     core.log = open_log(&core, store, log_from)?;
     core.keep_replayed()?;
     Ok(core)
+}
+
+/// The number of the first new run, behind a random gap after those that the superblock knows.
+/// Without it, a number could be given twice: to a run that a crash lost or that an older copy of
+/// the directory lacks, and to another one. Backups tell runs apart by their numbers.
+///
+/// # Errors
+/// `Full`: all numbers are given.
+fn first_run(vfs: &dyn Vfs, next: RunId) -> Result<RunId> {
+    #[expect(clippy::cast_possible_truncation, reason = "any bits of it serve")]
+    let gap = vfs.unique() as u64 % RUN_GAP;
+    let first = next
+        .0
+        .checked_add(gap)
+        .filter(|first| *first < u64::MAX - RUN_GAP);
+    first.map(RunId).ok_or_else(|| {
+        let message = "the store has given all numbers of runs: move its data to a new one";
+        Error::new(ErrorKind::Full, message)
+    })
 }
 
 /// Open and replay the log; `None` if the options specify no log.

@@ -11,11 +11,16 @@
 //!    the superblock, synced; then the file gets its name. A copy needs no log.
 //!
 //! A copy can also be passed to the caller piece by piece, from the first byte to the last: then
-//! the superblock comes first, and the caller decides when the copy counts as complete.
+//! the superblock comes first, and the caller decides when the copy counts as complete. Runs that
+//! the caller has from an earlier copy are not read.
 //!
 //! - I1. The copy holds exactly the commits up to the cut: the newest at the call or a later one.
 //! - I2. A directory in which this did not end well holds no data file.
 //! - I3. The copy is a store of its own: another identity, so that no log of one serves the other.
+//! - I4. Runs with one id have the same bytes, in all copies of a store. A run's number is given
+//!   once: a store that is opened continues behind a random gap (`db::open`), so that the numbers
+//!   of runs that a crash lost, or that an older copy of the directory does not have, are not given
+//!   again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +37,7 @@ use crate::db::{Core, DATA_FILE, Reader};
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::{KEY_FILE, Keys};
 use crate::run::{Run, RunMeta};
-use crate::types::{BackupPart, Extent, RunId, Seq, UNIT};
+use crate::types::{BackupNext, BackupPart, Extent, RunId, Seq, UNIT};
 
 /// Bytes copied at once; the caller is asked after each piece.
 const PIECE: u64 = 1 << 20;
@@ -40,8 +45,11 @@ const PIECE: u64 = 1 << 20;
 /// Receives the bytes copied and the total, and returns whether to continue.
 type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
-/// Receives the next part of a copy, and returns whether to continue.
-type Receive<'a> = &'a mut dyn FnMut(BackupPart<'_>) -> bool;
+/// Receives the next part of a copy.
+type Receive<'a> = &'a mut dyn FnMut(BackupPart<'_>) -> BackupNext;
+
+/// Gets bytes with their offset in the copy, and returns whether to continue.
+type Take<'a> = &'a mut dyn FnMut(&[u8], u64) -> Result<bool>;
 
 /// The content of a copy.
 struct Plan {
@@ -115,18 +123,33 @@ impl Core {
             data_bytes: total,
             key_file: key_file.as_deref(),
         };
-        if !receive(begin) || !receive(BackupPart::Data(&plan.slots()?)) {
-            return Ok(false);
+        let slots = plan.slots()?;
+        for part in [begin, BackupPart::Data(&slots)] {
+            if receive(part) == BackupNext::Stop {
+                return Ok(false);
+            }
         }
-        let mut passed = |bytes: &[u8], _| Ok(receive(BackupPart::Data(bytes)));
-        if !self.read_runs(&plan, &mut passed)? {
-            return Ok(false);
+        let mut done = DATA_START;
+        for run in &plan.runs {
+            let (id, bytes) = (run.meta().fingerprint(), run.meta().allocated());
+            match receive(BackupPart::Run { id, bytes }) {
+                BackupNext::Stop => return Ok(false),
+                BackupNext::Skip => done += bytes,
+                BackupNext::Continue => {
+                    let mut pass =
+                        |bytes: &[u8], _| Ok(receive(BackupPart::Data(bytes)) != BackupNext::Stop);
+                    if !self.read_run(run, &mut done, &mut pass)? {
+                        return Ok(false);
+                    }
+                }
+            }
         }
+        assert_eq!(done, plan.place.offset, "the image follows the runs");
         // The file ends with the extent of its image, as that of `copy` does.
         let mut image = plan.image;
         let length = usize::try_from(total - plan.place.offset);
         image.resize(length.expect("the image and its padding are in memory"), 0);
-        Ok(receive(BackupPart::Data(&image)))
+        Ok(receive(BackupPart::Data(&image)) != BackupNext::Stop)
     }
 
     fn plan_backup(self: &Arc<Self>) -> Result<Plan> {
@@ -261,17 +284,23 @@ impl Core {
         })
     }
 
-    /// Read the runs in pieces. `take` gets each with its offset in the copy, and returns whether
-    /// to continue.
-    fn read_runs(
-        &self,
-        plan: &Plan,
-        take: &mut dyn FnMut(&[u8], u64) -> Result<bool>,
-    ) -> Result<bool> {
+    /// Read the runs in pieces.
+    fn read_runs(&self, plan: &Plan, take: Take<'_>) -> Result<bool> {
+        let mut done = DATA_START;
+        for run in &plan.runs {
+            if !self.read_run(run, &mut done, take)? {
+                return Ok(false);
+            }
+        }
+        assert_eq!(done, plan.place.offset, "the image follows the runs");
+        Ok(true)
+    }
+
+    /// Read a run in pieces; `done` is its offset in the copy, and then its end.
+    fn read_run(&self, run: &Run, done: &mut u64, take: Take<'_>) -> Result<bool> {
         let from = self.data_path();
         let mut buffer = Vec::new();
-        let mut done = DATA_START;
-        for extent in plan.runs.iter().flat_map(|run| &run.meta().extents) {
+        for extent in &run.meta().extents {
             let mut at = extent.offset;
             while at < extent.end() {
                 self.health.check_open()?;
@@ -282,14 +311,13 @@ impl Core {
                     .map_err(|e| Error::io("copy a run", &from, e))?;
                 self.counters.copied.add(len);
                 self.counters.copy_reads.add(1);
-                if !take(&buffer, done)? {
+                if !take(&buffer, *done)? {
                     return Ok(false);
                 }
                 at += len;
-                done += len;
+                *done += len;
             }
         }
-        assert_eq!(done, plan.place.offset, "the image follows the runs");
         Ok(true)
     }
 

@@ -10,6 +10,7 @@
 //! - I3: a run has an entry, so at least one page, and `min_key <= max_key`.
 
 use crypt::Seal;
+use stdx::hash::hash64;
 
 use crate::error::{Error, Result};
 use crate::types::{Extent, RunId, Seq, TreeId, UNIT};
@@ -48,6 +49,34 @@ pub(crate) struct RunMeta {
 }
 
 impl RunMeta {
+    /// Identifies the run and its bytes in all copies of the store, wherever they are: its number,
+    /// and a hash of what else describes it.
+    pub(crate) fn fingerprint(&self) -> [u8; 16] {
+        let mut about = Vec::with_capacity(128);
+        for number in [
+            u64::from(self.tree.0),
+            self.bytes,
+            self.raw_bytes,
+            self.entries,
+            self.tombstones,
+            u64::from(self.pages),
+            self.max_seq.0,
+            self.fence_offset,
+            self.filter_offset,
+            self.min_key.len() as u64,
+        ] {
+            about.extend(number.to_le_bytes());
+        }
+        about.extend(&*self.min_key);
+        about.extend(&*self.max_key);
+        about.extend(self.seal.iter().flat_map(|seal| seal.encode()));
+        let mut id = [0; 16];
+        let (number, hash) = id.split_at_mut(8);
+        number.copy_from_slice(&self.id.0.to_le_bytes());
+        hash.copy_from_slice(&hash64(&about).to_le_bytes());
+        id
+    }
+
     /// Allocated bytes of the data file.
     pub(crate) fn allocated(&self) -> u64 {
         self.extents.iter().map(|extent| extent.len).sum()

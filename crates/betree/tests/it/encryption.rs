@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use betree::{
-    BackupPart, Batch, Codec, Db, Durability, Error, ErrorKind, MasterKey, Options, Transaction,
-    TreeOptions,
+    BackupNext, BackupPart, Batch, Codec, Db, Durability, Error, ErrorKind, MasterKey, Options,
+    Transaction, TreeOptions,
 };
 use sim::{SimOptions, SimVfs};
 
@@ -374,8 +374,9 @@ fn stream(db: &Db, directory: &Path) {
                 keys.extend_from_slice(key_file.expect("the store is encrypted"));
             }
             BackupPart::Data(bytes) => data.extend_from_slice(bytes),
+            BackupPart::Run { .. } => {}
         }
-        true
+        BackupNext::Continue
     });
     assert!(complete.unwrap());
     assert_eq!(data.len() as u64, length);

@@ -37,7 +37,7 @@ const fn crash(test: &'static str, settings: &'static [(&'static str, &'static s
 /// The random lane with few seeds.
 const fn random() -> Lane {
     let test = "random::random_crashes_lose_nothing_promised";
-    crash(test, &[("BETREE_SIM_RUNS", "120")])
+    crash(test, &[("BETREE_SIM_RUNS", "360")])
 }
 
 /// A script that is crashed at every call.
@@ -91,7 +91,10 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("tree-number-reused", random()),
     (
         "full-frees-nothing",
-        crash("full::what_merges_replaced_is_freed_on_a_full_disk", &[]),
+        crash(
+            "full::a_transaction_spills_where_a_checkpoint_frees_space",
+            &[],
+        ),
     ),
     ("commits-need-no-room", crash(LIVES, FEW)),
     ("merges-take-kept-room", crash(LIVES, FEW)),

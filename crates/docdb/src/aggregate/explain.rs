@@ -42,7 +42,7 @@ impl Store {
             verbosity,
         };
         if let Some(options) = watch::options_of(request)? {
-            self.check_watch(op, ns, request, options)?;
+            return self.explain_watch(op, ns, (request, options), verbosity);
         }
         let (found, pipeline, _) = with_view(self, op, &mut |view| {
             let pipeline = parse(ns, request, view)?;
@@ -168,7 +168,7 @@ fn without_writer(pipeline: Pipeline) -> Pipeline {
     Pipeline::from_stages(stages, &settings)
 }
 
-fn add_figures(stage: &mut Document, rows: u64, time: Duration) {
+pub(super) fn add_figures(stage: &mut Document, rows: u64, time: Duration) {
     let long = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
     stage.insert("nReturned", long(rows));
     let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -1,7 +1,7 @@
 //! The request of an `aggregate` command, and its pipeline when it is parsed before the command
 //! runs.
 
-use bson::{Bson, Document, RawArrayBuf, RawDocumentBuf};
+use bson::{Bson, RawArrayBuf, RawDocumentBuf};
 use query::expr::refuse_failing;
 use query::pipeline::{Access, Pipeline};
 use query::settings::Settings;
@@ -10,6 +10,7 @@ use query::{Code, Error, Namespace, Result};
 use super::host::settings_of;
 use crate::store::Store;
 use crate::txn::Op;
+use crate::variables::Let;
 
 /// The arguments of `aggregate`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]
@@ -25,7 +26,7 @@ pub struct AggregateRequest {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions (`let`).
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
     /// Whether `$out` and `$merge` write documents that a validator rejects (default: false).
     pub bypass_validation: bool,
     /// The parsed pipeline, after [`Store::parse_aggregate`].

@@ -10,17 +10,12 @@
 //! | `token` | positions, as clients keep them |
 //!
 //! Two traits reach the store: `stream::Entries` reads the oplog, `event::Documents` reads current
-//! documents and those before a change. `aggregate` implements both for its cursors. The store
-//! keeps no documents from before a change: `whenAvailable` gives null, and `required` fails with
-//! `NoMatchingDocument`.
+//! documents and those before a change. `aggregate` implements both for its cursors. Documents
+//! from before a change are kept where the collection asks for it (see `oplog::image`); for others
+//! `whenAvailable` gives null, and `required` fails with `NoMatchingDocument`.
 //!
-//! The server opens its store without an oplog, and so refuses the stage (40573). With an oplog it
-//! needs to:
-//!
-//! - Give errors of `getMore` on a stream the label `ResumableChangeStreamError` (see `stream` for
-//!   the codes).
-//! - Wait for events outside of its pool of threads: `getMore` waits on the thread that runs it.
-//! - Read what a majority has committed, once a set has several members.
+//! A stream reads what is committed on this member; with several members it must read what a
+//! majority has committed.
 
 pub mod event;
 pub mod large;

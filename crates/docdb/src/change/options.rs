@@ -15,7 +15,7 @@
 
 use bson::{RawBsonRef, RawDocument, Timestamp};
 use query::value::type_name_raw;
-use query::{Code, Error, Namespace, Result};
+use query::{Code, Error, Namespace, Result, stage_name};
 
 use super::event::{Before, FullDocument, Shown};
 use super::scope::{Scope, Watched};
@@ -34,7 +34,7 @@ const FOLLOWERS: [&str; 9] = [
     SPLIT,
 ];
 /// The stage that splits large events; the last one.
-const SPLIT: &str = "$changeStreamSplitLargeEvent";
+pub(crate) const SPLIT: &str = "$changeStreamSplitLargeEvent";
 
 /// Where a stream starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,11 +193,14 @@ impl<'s> Fields<'s> {
 /// Whether the stages behind `$changeStream` include `$changeStreamSplitLargeEvent`.
 ///
 /// # Errors
-/// `IllegalOperation` for a stage that may not follow; 7182802 for a stage behind
-/// `$changeStreamSplitLargeEvent`.
+/// 40324 for an unknown stage; `IllegalOperation` for one that may not follow; 7182802 for a stage
+/// behind `$changeStreamSplitLargeEvent`.
 pub fn check_stages<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<bool> {
     let mut splits = false;
     for name in names {
+        if !stage_name::is_known(name) {
+            return Err(stage_name::unknown(name));
+        }
         if !FOLLOWERS.contains(&name) {
             let message = format!("{name} is not permitted in a $changeStream pipeline");
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
@@ -405,6 +408,7 @@ mod tests {
         assert_eq!(check(&["$match", "$project"]), Ok(false));
         assert_eq!(check(&["$match", SPLIT]), Ok(true));
         assert_eq!(check(&["$group"]), Err(20));
+        assert_eq!(check(&["$unsupported"]), Err(40_324));
         assert_eq!(check(&["$changeStream"]), Err(20));
         assert_eq!(check(&[SPLIT, "$match"]), Err(7_182_802));
         assert_eq!(check(&[SPLIT, SPLIT]), Err(7_182_802));

@@ -31,8 +31,8 @@ pub(crate) use counts::{
 };
 pub(crate) use duplicate::{duplicate, duplicate_values};
 pub(crate) use latch::{Alone, Latch, Shared};
-pub(crate) use options::capped_size;
 pub use options::{Action, Capped, CollectionOptions, Level};
+pub(crate) use options::{DEFINITIONS, capped_size};
 pub use view::View;
 
 /// The tree of the oplog's records, which no engine has: engines count their trees from zero.

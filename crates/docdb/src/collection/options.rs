@@ -5,7 +5,7 @@ use query::value::type_name;
 use query::{Code, Error, Result};
 
 use super::View;
-use crate::definition::with_definitions;
+use crate::definition::{options as given, with_definitions};
 use crate::index::number;
 
 /// The options that a collection or view was created with.
@@ -69,6 +69,9 @@ pub enum Action {
     Warn,
 }
 
+/// The options that are kept as bytes.
+pub(crate) const DEFINITIONS: [&str; 2] = ["validator", "pipeline"];
+
 /// The largest size of a capped collection: 1 PiB (MongoDB's limit).
 const CAPPED_MAX: i64 = 1 << 50;
 
@@ -100,10 +103,7 @@ impl CollectionOptions {
                 "clusteredIndex" => options.clustered = clustered(value)?,
                 "expireAfterSeconds" => options.expire_after = Some(value.clone()),
                 "changeStreamPreAndPostImages" => {
-                    let images = document(name, value)?;
-                    options.pre_images = images.get_bool("enabled").map_err(|_| {
-                        Error::type_mismatch("changeStreamPreAndPostImages.enabled must be a bool")
-                    })?;
+                    options.pre_images = images(name, &document(name, value)?)?;
                 }
                 "storageEngine" => options.storage_engine = Some(document(name, value)?),
                 "indexOptionDefaults" => options.index_defaults = Some(document(name, value)?),
@@ -138,7 +138,7 @@ impl CollectionOptions {
     /// # Errors
     /// As [`CollectionOptions::parse`].
     pub fn parse_raw(fields: &RawDocument) -> Result<CollectionOptions> {
-        let mut options = CollectionOptions::parse(&Document::try_from(fields)?)?;
+        let mut options = CollectionOptions::parse(&given("create", fields, &DEFINITIONS)?)?;
         if let Some(RawBsonRef::Document(validator)) = fields.get("validator")? {
             options.validator = Some(validator.to_owned());
         }
@@ -350,6 +350,25 @@ fn clustered(value: &Bson) -> Result<Option<String>> {
 
 fn simple(collation: Document) -> Option<Document> {
     (collation.get_str("locale").ok() != Some("simple")).then_some(collation)
+}
+
+/// Whether `changeStreamPreAndPostImages` enables them.
+fn images(name: &str, fields: &Document) -> Result<bool> {
+    let mut enabled = None;
+    for (field, value) in fields {
+        match (field.as_str(), value) {
+            ("enabled", Bson::Boolean(on)) => enabled = Some(*on),
+            ("enabled", other) => return Err(wrong(&format!("{name}.enabled"), "bool", other)),
+            (other, _) => {
+                let message = format!("BSON field 'create.{name}.{other}' is an unknown field.");
+                return Err(Error::new(Code::IDL_UNKNOWN_FIELD, message));
+            }
+        }
+    }
+    enabled.ok_or_else(|| {
+        let message = format!("BSON field 'create.{name}.enabled' is missing but a required field");
+        Error::location(40_414, message)
+    })
 }
 
 /// An integer as the shell shows it: an int32 where it fits.

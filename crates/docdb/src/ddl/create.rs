@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kv::{ErrorKind, TreeOptions};
 use query::{Code, Error, Namespace, Result};
 
+use super::images::check_images;
 use crate::catalog::{Named, Stored, StoredIndex, stored_key};
 use crate::collection::{Collection, CollectionOptions, Counts};
 use crate::error;
@@ -30,6 +31,7 @@ impl Store {
             options.collation = crate::collate::in_full(collation)?;
         }
         check_new(ns)?;
+        check_images(ns, &options)?;
         let _changes = self.changes(op)?;
         let catalog = self.catalog();
         if let Some(found) = catalog.get(ns) {
@@ -43,10 +45,11 @@ impl Store {
             let message = format!("a collection with the UUID {uuid} exists already");
             return Err(Error::new(Code::INVALID_UUID, message));
         }
+        self.ensure_images(&options)?;
         let Created { stored, collection } = self.make(ns, options, uuid)?;
         self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(collection);
-        self.set_catalog(catalog.with(ns.clone(), named));
+        self.set_catalog(self.catalog().with(ns.clone(), named));
         Ok(())
     }
 
@@ -65,6 +68,7 @@ impl Store {
             options.collation = crate::collate::in_full(collation)?;
         }
         check_new(ns)?;
+        check_images(ns, &options)?;
         if options.auto_index_id == Some(false) && ns.db != "local" {
             let message = format!(
                 "autoIndexId:false is not allowed for collection {ns} because it can be replicated"
@@ -100,6 +104,7 @@ impl Store {
         if self.lookup(ns).is_some() {
             return Err(exists(ns));
         }
+        self.ensure_images(&options)?;
         let Created {
             mut stored,
             collection,
@@ -162,6 +167,7 @@ impl Store {
             self.set_catalog(self.catalog().with(ns.clone(), view));
             return Ok(None);
         }
+        self.ensure_images(&options)?;
         let Created { stored, collection } = self.make(ns, options, bson::Uuid::new())?;
         self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(Arc::clone(&collection));
@@ -317,7 +323,7 @@ pub(super) fn check_new(ns: &Namespace) -> Result<()> {
 fn is_known(db: &str, rest: &str) -> bool {
     let here: &[&str] = match db {
         "admin" => &["roles", "version", "keys", "backup_users", "new_users"],
-        "config" => &["sessions", "indexBuilds", "preimages"],
+        "config" => &["sessions", "indexBuilds"],
         "local" => &["replset", "healthlog"],
         _ => &[],
     };

@@ -60,9 +60,9 @@ impl Store {
         let named = self.named(op, ns)?;
         let created_collection = named.is_none();
         if let Some(Named::Collection(found)) = &named
-            && found.is_oplog()
+            && (found.is_oplog() || found.is_images())
         {
-            let message = "cannot create an index on the oplog";
+            let message = format!("cannot create an index on {ns}");
             return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
         }
         // Reject invalid specifications before anything is created.

@@ -8,7 +8,8 @@ use query::{Code, Error, Namespace, Result};
 use super::change::Change;
 use super::unique;
 use crate::catalog::{Named, Stored};
-use crate::collection::{Action, Capped, CollectionOptions, Level, View, capped_size};
+use crate::collection::{Action, Capped, CollectionOptions, DEFINITIONS, Level, View, capped_size};
+use crate::definition;
 use crate::document::shell;
 use crate::entries::Writer;
 use crate::index::{Index, IndexSpec, number, same_pattern};
@@ -52,7 +53,7 @@ impl Store {
         ns: &Namespace,
         given: &RawDocument,
     ) -> Result<Document> {
-        let fields = &Document::try_from(given)?;
+        let fields = &definition::options("collMod", given, &DEFINITIONS)?;
         let mut change = self.begin_change(op, ns)?;
         change.check_no_build()?;
         let mut reply = Document::new();
@@ -75,8 +76,8 @@ impl Store {
                 ("expireAfterSeconds", Bson::String(text)) if text == "off" => {
                     options.remove(name);
                 }
-                ("validator" | "changeStreamPreAndPostImages", Bson::Document(_))
-                | ("expireAfterSeconds", _) => {
+                ("validator", Bson::Document(_))
+                | ("changeStreamPreAndPostImages" | "expireAfterSeconds", _) => {
                     options.insert(name, value.clone());
                 }
                 ("cappedSize", _) => {
@@ -99,6 +100,7 @@ impl Store {
         if fields.get_bool("dryRun").unwrap_or(false) {
             return Ok(reply);
         }
+        self.ensure_images_of(ns, &parsed)?;
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
@@ -118,6 +120,11 @@ impl Store {
             let (name, value) = field?;
             match name.as_str() {
                 "viewOn" | "pipeline" => next = replaced(&next, name.as_str(), value)?,
+                "changeStreamPreAndPostImages" => {
+                    return Err(invalid(
+                        "option not supported on a view: changeStreamPreAndPostImages",
+                    ));
+                }
                 other => return Err(unknown(other)),
             }
         }

@@ -37,8 +37,11 @@ impl Store {
         }
         super::create::check_new(to)?;
         for ns in [from, to] {
-            if self.collection(ns).is_some_and(|found| found.is_oplog()) {
-                return Err(fixed("rename"));
+            if let Some(found) = self.collection(ns) {
+                if found.is_oplog() {
+                    return Err(fixed("rename"));
+                }
+                found.check_changeable()?;
             }
         }
         self.check_members(from, to)?;

@@ -50,6 +50,7 @@ impl Store {
         options: CollectionOptions,
     ) -> Result<Arc<Collection>> {
         self.check_trees_can_be_made(seen, ns)?;
+        self.ensure_images_in(op, seen, &options)?;
         let _turn = self.turn(op)?;
         let created = self.make(ns, options, bson::Uuid::new())?;
         let collection = Arc::clone(&created.collection);

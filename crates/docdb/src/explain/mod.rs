@@ -277,17 +277,17 @@ impl Store {
                 .filter(|at| *at != planned.chosen)
                 .filter_map(|at| tree(at).map(Bson::Document))
                 .collect();
-            // The plans have their own room.
-            let parsed = shown(&query.purpose.filter, &Room::new());
+            let parsed = shown(&query.purpose.filter, &room);
             let parsed = parsed.unwrap_or_else(|| doc! { "warning": NO_ROOM });
             let mut all = doc! {
                 "explainVersion": "1",
                 "queryPlanner": planner(subject.ns, parsed, winner, rejected),
             };
             if Verbosity::QueryPlanner < subject.verbosity {
-                let mut stats = executed(collection, query, &planned, subject, (view, run))?;
+                let mut stats =
+                    executed(collection, (query, &planned), (subject, &room), (view, run))?;
                 if subject.verbosity == Verbosity::AllPlansExecution {
-                    let all = all_plans(collection, query, &planned, view)?;
+                    let all = all_plans(collection, (query, &planned), view, &room)?;
                     stats.insert("allPlansExecution", Bson::Array(all));
                 }
                 all.insert("executionStats", stats);
@@ -322,14 +322,13 @@ fn planner(ns: &Namespace, parsed: Document, winner: Document, rejected: Vec<Bso
 /// The trial statistics of each plan, if there are several plans.
 fn all_plans(
     collection: &Arc<Collection>,
-    query: &Query,
-    planned: &Planned,
+    (query, planned): (&Query, &Planned),
     view: &View<'_>,
+    room: &Room,
 ) -> Result<Vec<Bson>> {
     if planned.candidates.len() < 2 {
         return Ok(Vec::new());
     }
-    let room = Room::new();
     let runs = try_all(collection, &planned.candidates, &query.purpose, view)?;
     let shown = runs
         .iter()
@@ -341,7 +340,7 @@ fn all_plans(
                 purpose: &query.purpose,
                 used_for: Use::Find,
                 executor: Some(&run.0),
-                room: &room,
+                room,
             };
             Bson::Document(doc! {
                 "nReturned": number(counts.returned),
@@ -360,9 +359,8 @@ pub(crate) type Run<'r> = dyn FnMut(Executor, &mut View<'_>) -> Result<(Executor
 /// Run the plan and return its execution statistics.
 fn executed(
     collection: &Arc<Collection>,
-    query: &Query,
-    planned: &Planned,
-    subject: &Subject<'_>,
+    (query, planned): (&Query, &Planned),
+    (subject, room): (&Subject<'_>, &Room),
     (view, run): (&mut View<'_>, &mut Run<'_>),
 ) -> Result<Document> {
     let candidate = planned.candidate();
@@ -373,7 +371,7 @@ fn executed(
         purpose: &query.purpose,
         used_for: used(subject.used_for),
         executor: Some(&executor),
-        room: &Room::new(),
+        room,
     };
     let counted = subject.used_for == UsedFor::Count;
     Ok(doc! {

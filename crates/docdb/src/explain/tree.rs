@@ -1,11 +1,11 @@
 //! A plan as a tree of stages with MongoDB's names.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 
 use bson::{Bson, Document, doc};
 use query::filter::Filter;
-use query::meter;
+use query::meter::{self, Held};
 
 use crate::exec::{Counts, Executor, Input};
 use crate::find::{Express, Purpose};
@@ -20,30 +20,40 @@ pub(crate) enum Use {
     Count,
 }
 
-/// Maximum bytes that the plans of an explanation take in memory (MongoDB's limit for their BSON).
-/// The filter is repeated in each stage that evaluates it.
+/// Maximum bytes that the filters, projections and bounds of an explanation take in memory
+/// (MongoDB's limit for the BSON of the plans). The filter is repeated in each stage that evaluates
+/// it, and the plan in the statistics; with the command the explanation must fit a reply.
 const SHOWN_BYTES: usize = 10 << 20;
 
 /// Estimated bytes of a stage without filter and bounds.
 const STAGE: usize = 1024;
 
-/// The bytes that are left for the plans of an explanation.
+/// The bytes that are left for an explanation, in its limit and in the common budget.
 pub(crate) struct Room {
     left: Cell<usize>,
+    held: RefCell<Held>,
 }
 
 impl Room {
     pub(crate) fn new() -> Room {
         Room {
             left: Cell::new(SHOWN_BYTES),
+            held: RefCell::new(Held::new()),
         }
     }
 
     /// Takes bytes; false if fewer are left, and then none are.
     fn take(&self, bytes: usize) -> bool {
         let left = self.left.get().checked_sub(bytes);
+        let left = left.filter(|_| self.held.borrow_mut().add(bytes));
         self.left.set(left.unwrap_or(0));
         left.is_some()
+    }
+
+    /// A copy of a document; `None` if there is no room for it.
+    fn copy(&self, document: &Document) -> Option<Document> {
+        let fits = self.take(meter::document_size(document));
+        fits.then(|| document.clone())
     }
 }
 
@@ -87,7 +97,7 @@ impl Tree<'_> {
                 "PROJECTION_DEFAULT"
             };
             let mut outer = self.stage(name, returned);
-            outer.insert("transformBy", projection.clone());
+            self.add_projection(&mut outer, "transformBy", projection);
             outer.insert("inputStage", stage);
             stage = outer;
         }
@@ -126,7 +136,7 @@ impl Tree<'_> {
             stage.insert("indexName", "_id_");
         }
         if let Some(projection) = &self.purpose.projection {
-            stage.insert("projection", projection.clone());
+            self.add_projection(&mut stage, "projection", projection);
             stage.insert("projectionCovered", false);
         }
         if let Some(counts) = self.executor.map(Executor::counts) {
@@ -135,6 +145,13 @@ impl Tree<'_> {
             stage.insert("nReturned", number(counts.returned));
         }
         stage
+    }
+
+    fn add_projection(&self, stage: &mut Document, name: &str, projection: &Document) {
+        match self.room.copy(projection) {
+            Some(projection) => stage.insert(name, projection),
+            None => stage.insert("warning", NO_PROJECTION),
+        };
     }
 
     fn sort(&self, pattern: Document, input: Document) -> Document {
@@ -328,14 +345,19 @@ impl Tree<'_> {
 /// Shown in the place of a filter that does not fit.
 pub(crate) const NO_ROOM: &str = "filter omitted due to BSON size limit for explain";
 
-/// A filter as a document; `None` if there is no room for it.
+/// Shown in the place of a projection that does not fit.
+const NO_PROJECTION: &str = "projection omitted due to BSON size limit for explain";
+
+/// A filter as a document; `None` if there is no room for it, and then it is not made.
 pub(crate) fn shown(filter: &Filter, room: &Room) -> Option<Document> {
-    let filter = Bson::Document(filter.to_document());
-    let fits = room.take(meter::size(&filter));
-    match filter {
-        Bson::Document(filter) if fits => Some(filter),
-        _ => None,
-    }
+    let mut left = room.left.get();
+    let shown = filter.to_document_within(&mut left);
+    // More than is left, if it does not fit.
+    let bytes = shown
+        .as_ref()
+        .map_or(usize::MAX, |_| room.left.get() - left);
+    let fits = room.take(bytes);
+    shown.filter(|_| fits)
 }
 
 /// The bounds of each field; for several scans combined into one, those of each scan in turn.

@@ -1,6 +1,6 @@
 //! `count`.
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, RawDocumentBuf};
 use query::{Namespace, Result};
 
 use super::prepare::Query;
@@ -10,6 +10,7 @@ use crate::cursor::{check_alive, or_killed_if};
 use crate::exec::{Cx, Executor, Item, Step};
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
+use crate::variables::Let;
 
 /// The arguments of `count`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +27,7 @@ pub struct CountRequest {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
 }
 
 impl CountRequest {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{Bson, RawBsonRef, RawDocument, RawDocumentBuf};
 use query::collation::Collator;
 use query::meter::Held;
 use query::path::{Leaves, Path, walk_leaves};
@@ -22,6 +22,7 @@ use crate::exec::Item;
 use crate::limits::element_around;
 use crate::store::Store;
 use crate::txn::{Op, View, with_view};
+use crate::variables::Let;
 
 /// The arguments of `distinct`, with MongoDB's names and defaults.
 #[derive(Debug, Clone, Default)]
@@ -35,7 +36,7 @@ pub struct DistinctRequest {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
 }
 
 /// Collects distinct values.

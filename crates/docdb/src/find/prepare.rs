@@ -19,6 +19,7 @@ use crate::collection::Collection;
 use crate::exec::{Executor, Order, SpillPlace, Tail};
 use crate::plan::{Access, Candidate, Hint, Plans, Request, Space, candidates};
 use crate::txn::{Op, View};
+use crate::variables::Let;
 
 /// A query of one collection, parsed.
 pub(crate) struct Query {
@@ -71,7 +72,7 @@ impl Query {
         collection: &Collection,
         filter: &RawDocument,
         collation: Option<&RawDocument>,
-        variables: Option<&Document>,
+        variables: Option<&Let>,
     ) -> Result<Query> {
         let space = collection.space()?;
         let collated = Collated::of(collation, Some(&space))?;
@@ -161,6 +162,10 @@ impl Query {
         if let Some(direction) = sort.get("$natural")? {
             let direction = Bson::try_from(direction)?;
             let backward = natural(&direction)?;
+            if 1 < sort.iter_elements().count() {
+                let message = "Cannot include '$natural' in compound sort";
+                return Err(Error::bad_value(message));
+            }
             self.hint = Some(Hint::Natural { backward });
             return Ok(());
         }

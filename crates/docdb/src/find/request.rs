@@ -2,6 +2,8 @@
 
 use bson::{Bson, Document, RawDocumentBuf};
 
+use crate::variables::Let;
+
 /// The arguments of `find`, with MongoDB's names and defaults.
 #[derive(Debug, Clone)]
 pub struct FindRequest {
@@ -41,7 +43,7 @@ pub struct FindRequest {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
 }
 
 impl Default for FindRequest {

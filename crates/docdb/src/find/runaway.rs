@@ -164,6 +164,41 @@ fn disjunctive() -> Vec<Case> {
     ]
 }
 
+/// Many sets for one field, whose intersection is its bounds.
+fn intersections() -> Vec<Case> {
+    let a = doc! { "a": 1 };
+    vec![
+        case(
+            "a list within ranges",
+            std::slice::from_ref(&a),
+            within_ranges(doc! { "$in": numbers(COUNT) }),
+            (8 * COUNT, 80 * COUNT),
+        ),
+        case(
+            "a list within ranges of one element",
+            std::slice::from_ref(&a),
+            doc! { "a": { "$elemMatch": { "$in": numbers(COUNT), "$nin": numbers(COUNT) } } },
+            (6 * COUNT, 80 * COUNT),
+        ),
+        case(
+            "excluded values",
+            std::slice::from_ref(&a),
+            all(COUNT, |at| doc! { "a": { "$ne": at } }),
+            (2 * COUNT, 80 * COUNT),
+        ),
+    ]
+}
+
+/// A test of `a`, and as many ranges that contain all its values, in any order of their edges.
+fn within_ranges(test: Document) -> Document {
+    let mut tests = vec![doc! { "a": test }];
+    for at in 0..COUNT {
+        tests.push(doc! { "a": { "$gt": -1 - at } });
+        tests.push(doc! { "a": { "$lt": 2 * COUNT - at } });
+    }
+    doc! { "$and": tests }
+}
+
 impl Case {
     fn fixture(&self) -> Fixture {
         let fixture = Fixture::new();
@@ -222,6 +257,14 @@ fn planning_of_lists_looks_at_the_clock() {
 #[test]
 fn planning_of_disjunctions_looks_at_the_clock() {
     check(&disjunctive());
+}
+
+/// The work is not in proportion to the product of the sizes.
+///
+/// `plan::effort`: E1.
+#[test]
+fn intersections_take_little_more_than_their_sets() {
+    check(&intersections());
 }
 
 /// `plan::effort`: E1.

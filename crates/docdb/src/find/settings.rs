@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use bson::{Document, RawDocument};
 use query::collation::{Collation, Collator};
-use query::expr::Variables;
 use query::settings::Settings;
 use query::{Error, Result};
 
 use crate::plan::Space;
 use crate::txn::Op;
+use crate::variables::Let;
 
 /// The collation of a query.
 #[derive(Clone, Default)]
@@ -54,12 +54,11 @@ impl Collated {
     ///
     /// # Errors
     /// Invalid variables.
-    pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Document>) -> Result<Settings> {
+    pub(crate) fn settings(&self, op: &Op<'_>, variables: Option<&Let>) -> Result<Settings> {
         let mut settings = op.settings();
         settings.collator.clone_from(&self.collator);
         if let Some(variables) = variables {
-            let raw = bson::RawDocumentBuf::try_from(variables)?;
-            settings.variables = Variables::from_let(&raw, &settings.variables)?;
+            settings.variables = variables.over(&settings.variables)?;
         }
         Ok(settings)
     }
@@ -78,6 +77,10 @@ pub(crate) fn hint(value: Option<&bson::Bson>) -> Result<Option<crate::plan::Hin
         Some(Bson::String(name)) => Ok(Some(Hint::Name(name.clone()))),
         Some(Bson::Document(pattern)) if pattern.is_empty() => Ok(None),
         Some(Bson::Document(pattern)) => match pattern.get("$natural") {
+            Some(_) if 1 < pattern.len() => {
+                let message = "Cannot include '$natural' in compound hint";
+                Err(Error::bad_value(message))
+            }
             None => Ok(Some(Hint::Pattern(pattern.clone()))),
             Some(direction) => Ok(Some(Hint::Natural {
                 backward: natural(direction)?,

@@ -3,14 +3,19 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use bson::Timestamp;
-use kv::ErrorKind;
+use kv::{Durability, ErrorKind};
 use query::Result;
 
 use crate::oplog::segment::{self, Segment};
 use crate::oplog::{Limits, Log};
 use crate::store::Store;
+use crate::txn::Op;
+
+/// Interval of the passes that remove expired pre-images.
+const IMAGES: Duration = Duration::from_secs(1);
 
 impl Store {
     /// Make the next segment if the current one is half full, and remove those beyond the limits.
@@ -131,6 +136,7 @@ pub(crate) fn start(store: &Arc<Store>) {
 
 fn run(store: &Weak<Store>) {
     let (mut seen, mut since) = (None, stdx::time::now());
+    let mut looked = stdx::time::now();
     loop {
         let Some(store) = store.upgrade() else {
             return;
@@ -144,6 +150,14 @@ fn run(store: &Weak<Store>) {
         if !store.is_paused() {
             // The next pass tries again.
             drop(store.tend_oplog());
+            if IMAGES <= looked.elapsed() {
+                looked = stdx::time::now();
+                let mut op = Op::new(Durability::Interval);
+                // The oplog must not wait for it while others are the engine's one writer.
+                op.deadline = looked.checked_add(IMAGES / 4);
+                // The same.
+                drop(store.expire_images(&op));
+            }
             let last = store.oplog_last();
             if last != seen {
                 (seen, since) = (last, stdx::time::now());

@@ -5,20 +5,25 @@
 //! and nothing after the visible time is in it.
 
 use std::ops::Bound;
+use std::time::Duration;
 
 use bson::Timestamp;
 use kv::{Cursor, Direction, KeyRange, Snapshot, TreeId};
 
 use crate::collection::OPLOG;
 use crate::error;
-use crate::oplog::segment;
 use crate::oplog::segments::Placed;
+use crate::oplog::{Log, note_read, segment};
 use crate::store::Store;
 
 const ZERO: Timestamp = Timestamp {
     time: 0,
     increment: 0,
 };
+
+/// How long new commits wait at a time for those that are under way, when a snapshot between them
+/// is wanted: most take less, and writers hardly notice it.
+const GATE: Duration = Duration::from_millis(50);
 
 /// A snapshot in which the oplog is one tree.
 pub(crate) struct Seen<'s> {
@@ -38,6 +43,24 @@ impl Seen<'_> {
     }
 }
 
+impl Log {
+    /// A snapshot that has all entries up to a visible time, as readers see it.
+    fn seen<'s>(
+        &self,
+        snapshot: Box<dyn Snapshot + 's>,
+        until: Timestamp,
+    ) -> Box<dyn Snapshot + 's> {
+        // After the snapshot was opened: the tree of a segment that is listed now was not dropped
+        // before it. One without entries up to `until` may be newer.
+        let segments = self.segments().between(ZERO, until);
+        Box::new(Seen {
+            snapshot,
+            until,
+            segments,
+        })
+    }
+}
+
 impl Store {
     /// A snapshot of now, in which the oplog, if there is one, is the tree [`OPLOG`].
     ///
@@ -49,16 +72,39 @@ impl Store {
         Ok(match seen {
             None => snapshot,
             Some((log, until)) => {
-                // After the snapshot was opened: the tree of a segment that is listed now was not
-                // dropped before it. One without entries up to `until` may be newer.
-                let segments = log.segments().between(ZERO, until);
-                Box::new(Seen {
-                    snapshot,
-                    until,
-                    segments,
-                })
+                note_read(until);
+                log.seen(snapshot, until)
             }
         })
+    }
+
+    /// As [`Store::see`], with exactly the changes of the entries up to the returned time: a
+    /// snapshot of another moment may have later ones. The time is `least` or later. `None` without
+    /// an oplog.
+    ///
+    /// # Errors
+    /// Errors of the engine; those of `check`, which is called while it waits for commits.
+    pub(crate) fn see_exactly(
+        &self,
+        least: Timestamp,
+        check: &dyn Fn() -> query::Result<()>,
+    ) -> query::Result<(Box<dyn Snapshot + '_>, Option<Timestamp>)> {
+        let Some(log) = self.oplog() else {
+            return Ok((self.see()?, None));
+        };
+        loop {
+            let deadline = stdx::time::now() + GATE;
+            let open = |time| (self.engine().begin_read(), time);
+            let opened = log.between(deadline, least, open);
+            if let Some((snapshot, until)) = opened {
+                note_read(until);
+                let snapshot = snapshot.map_err(error::engine)?;
+                return Ok((log.seen(snapshot, until), Some(until)));
+            }
+            check()?;
+            // Others write meanwhile.
+            stdx::time::sleep(GATE);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! Messages and codes follow MongoDB's.
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
-use query::repeated::{check_paths, distinct, repeated};
+use query::repeated::{check_paths, distinct, distinct_within, repeated};
 use query::value::type_name;
 use query::{Code, Error, Result};
 
@@ -192,10 +192,8 @@ impl IndexSpec {
             match name.as_str() {
                 "key" => check_key(value)?,
                 "wildcardProjection" => check_paths(value)?,
-                name @ ("collation" | "storageEngine") => {
-                    distinct(&format!("{PLACE}.{name}"), value)?;
-                }
-                _ => {}
+                PARTIAL => {}
+                name => distinct_within(&format!("{PLACE}.{name}"), value)?,
             }
         }
         Ok(())

@@ -45,9 +45,9 @@ impl Collection {
     /// Check that documents of the collection may be written.
     ///
     /// # Errors
-    /// `InvalidNamespace` for the oplog.
+    /// `InvalidNamespace` for the oplog and the pre-images.
     pub(crate) fn check_written(&self) -> Result<()> {
-        if self.is_oplog() {
+        if self.is_oplog() || self.is_images() {
             let message = format!("cannot write to {}", self.ns());
             return Err(Error::new(Code::INVALID_NAMESPACE, message));
         }
@@ -57,12 +57,16 @@ impl Collection {
     /// Check that the collection may be changed, renamed or dropped.
     ///
     /// # Errors
-    /// `IllegalOperation` for the oplog.
+    /// `IllegalOperation` for the oplog and the pre-images.
     pub(crate) fn check_changeable(&self) -> Result<()> {
-        match self.is_oplog() {
-            true => Err(fixed("change")),
-            false => Ok(()),
+        if self.is_oplog() {
+            return Err(fixed("change"));
         }
+        if self.is_images() {
+            let message = format!("cannot change {}: only the server writes it", self.ns());
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
+        Ok(())
     }
 }
 

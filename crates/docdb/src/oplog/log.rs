@@ -112,20 +112,22 @@ impl Log {
         for command in pending.commands() {
             let at = put.next(pending.holder());
             let operation = Operation::parse(command)?;
-            put.entry(at, |at| Entry::new(at, wall(), operation))?;
+            put.entry((at, wall()), |at, wall| Entry::new(at, wall, operation))?;
         }
         let operations = pending.operations();
         match operations.get(0) {
             None => {}
             Some(one) if operations.len() == 1 && !pending.is_transaction() => {
                 let at = put.next(pending.holder());
+                let (time, wall) = (at.0.ts, wall());
                 let operation = Operation::parse(one)?;
-                put.entry(at, |at| {
-                    let mut entry = Entry::new(at, wall(), operation);
+                put.entry((at, wall), |at, wall| {
+                    let mut entry = Entry::new(at, wall, operation);
                     entry.session = pending.session();
                     entry.statements = operations.statement_of(0).into_iter().collect();
                     entry
                 })?;
+                pending.images().put(put.txn, (time, wall), &(0..1))?;
             }
             Some(_) => put.chain(pending, operations)?,
         }
@@ -138,6 +140,21 @@ impl Log {
     /// The time up to which the oplog has no holes.
     pub(crate) fn visible(&self) -> Timestamp {
         self.slots.visible()
+    }
+
+    /// Call `body` with the last time while no entry is being put, and none is put meanwhile (see
+    /// [`Slots::between`]); `None` if one still is at `deadline`. No entry gets a time up to
+    /// `least` later.
+    pub(crate) fn between<R>(
+        &self,
+        deadline: std::time::Instant,
+        least: Timestamp,
+        body: impl FnOnce(Timestamp) -> R,
+    ) -> Option<R> {
+        self.slots.between(deadline, least, |time| {
+            self.segments.lock().skip(time);
+            body(time)
+        })
     }
 
     /// What of it survives a power loss.
@@ -183,7 +200,7 @@ impl Log {
         };
         let at = put.next("note");
         let operation = Operation::Nothing { ns: "", note };
-        put.entry(at, |at| Entry::new(at, wall(), operation))?;
+        put.entry((at, wall()), |at, wall| Entry::new(at, wall, operation))?;
         Ok(put.reserved)
     }
 
@@ -318,9 +335,12 @@ impl Put<'_, '_> {
         (OpTime { ts, term: TERM }, segment)
     }
 
-    fn entry<'e>(&mut self, at: At, entry: impl FnOnce(OpTime) -> Entry<'e>) -> Result<()> {
-        let (at, segment) = at;
-        let bytes = entry(at).to_raw()?;
+    fn entry<'e>(
+        &mut self,
+        ((at, segment), wall): (At, DateTime),
+        entry: impl FnOnce(OpTime, DateTime) -> Entry<'e>,
+    ) -> Result<()> {
+        let bytes = entry(at, wall).to_raw()?;
         let bytes = bytes.as_bytes();
         let put = self
             .txn
@@ -337,24 +357,26 @@ impl Put<'_, '_> {
             true => usize::MAX,
             false => GROUP_MAX,
         };
-        let commands = chain(operations, most)?;
-        let linked = pending.is_transaction() || 1 < commands.len();
+        let links = chain(operations, most)?;
+        let linked = pending.is_transaction() || 1 < links.len();
         let mut previous = OpTime::NONE;
-        for command in &commands {
+        for link in &links {
             let at = self.next(pending.holder());
-            let time = at.0;
+            let (time, wall) = (at.0, wall());
             let operation = Operation::Command {
                 database: GROUPS,
                 uuid: None,
-                command,
+                command: &link.command,
                 replaced: None,
             };
-            self.entry(at, |at| {
-                let mut entry = Entry::new(at, wall(), operation);
+            self.entry((at, wall), |at, wall| {
+                let mut entry = Entry::new(at, wall, operation);
                 entry.session = pending.session();
                 entry.previous = linked.then_some(previous);
                 entry
             })?;
+            let images = pending.images();
+            images.put(self.txn, (time.ts, wall), &link.operations)?;
             previous = time;
         }
         Ok(())

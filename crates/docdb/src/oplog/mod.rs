@@ -3,6 +3,7 @@
 
 mod collection;
 pub mod entry;
+pub(crate) mod image;
 mod log;
 mod noted;
 mod pending;
@@ -19,10 +20,11 @@ pub(crate) use log::Log;
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::Pending;
 pub use segments::Limits;
-pub(crate) use written::note_written;
-pub use written::take_written;
+pub(crate) use written::{note_read, note_written};
+pub use written::{take_read, take_written};
 
-/// Whether changes of a collection have entries: what belongs to one member has none.
+/// Whether changes of a collection have entries: what belongs to one member, or is made from the
+/// entries of others, has none.
 pub(crate) fn is_replicated(ns: &Namespace) -> bool {
-    ns.db != "local" && ns.coll != "system.profile"
+    ns.db != "local" && ns.coll != "system.profile" && !image::is_namespace(ns)
 }

@@ -1,8 +1,10 @@
 //! The changes of an engine transaction that its oplog entries will have, in order.
 
-use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf, Uuid};
+use kv::TreeId;
 
 use super::entry::{Operation, Operations};
+use super::image::Images;
 use crate::writes::Touched;
 
 /// The changes of an engine transaction.
@@ -12,6 +14,8 @@ pub(crate) struct Pending {
     commands: Vec<RawDocumentBuf>,
     /// Changes of documents: one entry, or a chain of entries.
     operations: Operations,
+    /// The documents before some of those changes.
+    images: Images,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
     /// What the changes touch, for the waits of change streams.
@@ -23,6 +27,13 @@ impl Pending {
     pub(crate) fn operation(&mut self, operation: &Operation<'_>) {
         self.touch(operation);
         self.operations.push(operation);
+    }
+
+    /// Add the document before the last change to the pre-images in a tree; `uuid` is the UUID of
+    /// its collection.
+    pub(crate) fn image(&mut self, tree: TreeId, uuid: Uuid, old: &RawDocument) {
+        let last = self.operations.len().saturating_sub(1);
+        self.images.push(tree, last, (uuid, old));
     }
 
     /// Add a change of the catalog.
@@ -80,6 +91,10 @@ impl Pending {
 
     pub(super) fn operations(&self) -> &Operations {
         &self.operations
+    }
+
+    pub(super) fn images(&self) -> &Images {
+        &self.images
     }
 
     pub(super) fn is_transaction(&self) -> bool {

@@ -150,6 +150,11 @@ impl Segments {
         }
     }
 
+    /// Issue no time up to `time`.
+    pub(crate) fn skip(&mut self, time: Timestamp) {
+        self.last = self.last.max(time);
+    }
+
     /// A time at or after all entries that were removed.
     pub(crate) fn lost(&self) -> Timestamp {
         self.lost

@@ -17,20 +17,28 @@
 //! - S3. The visible time does not go back.
 //! - S4. A slot ends when its guard is dropped: after a commit, a failure or a panic. A slot of a
 //!   failed commit leaves a gap in the times, which is no hole.
+//! - S5. [`Slots::between`] runs while no slot is open, and none is reserved meanwhile: what is
+//!   committed then are exactly the entries up to the last time.
 //!
-//! All methods take one lock for a few instructions; `tick` runs under it and must not block.
+//! All methods take one lock for a few instructions; `tick` runs under it and must not block. Who
+//! waits for a moment between commits (S5) closes the gate: slots are reserved after it, and those
+//! that are open end. A holder reserves nothing that waits, so it never waits for the gate.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use bson::Timestamp;
-use stdx::sync::Mutex;
+use stdx::sync::{Condvar, Mutex};
 use stdx::time::now;
 
 /// The slots of an oplog.
 #[derive(Debug)]
 pub struct Slots {
     state: Mutex<State>,
+    /// Notified when the last open slot has ended, while the gate is closed.
+    ended: Condvar,
+    /// Notified when the gate is opened.
+    opened: Condvar,
 }
 
 #[derive(Debug)]
@@ -39,6 +47,8 @@ struct State {
     last: Timestamp,
     /// The open slots, by their first times.
     open: BTreeMap<Timestamp, Holder>,
+    /// How many have closed the gate.
+    closed: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +87,10 @@ impl Slots {
             state: Mutex::new(State {
                 last,
                 open: BTreeMap::new(),
+                closed: 0,
             }),
+            ended: Condvar::new(),
+            opened: Condvar::new(),
         }
     }
 
@@ -87,6 +100,9 @@ impl Slots {
     /// S1: `tick` must return a later time than any before.
     pub fn reserve(&self, holder: &'static str, tick: impl FnOnce() -> Timestamp) -> Slot<'_> {
         let mut state = self.state.lock();
+        while 0 < state.closed {
+            self.opened.wait(&mut state);
+        }
         let time = state.advance(tick);
         let holder = Holder {
             name: holder,
@@ -108,6 +124,32 @@ impl Slots {
             Some((first, _)) => before(*first),
             None => state.last,
         }
+    }
+
+    /// Call `body` with the last time while no slot is open (S5); `None` if one is open at
+    /// `deadline`. No time up to `least` is issued later: the caller makes the clock skip them.
+    /// `body` must reserve no slot, and not block.
+    pub fn between<R>(
+        &self,
+        deadline: Instant,
+        least: Timestamp,
+        body: impl FnOnce(Timestamp) -> R,
+    ) -> Option<R> {
+        let mut state = self.state.lock();
+        state.closed += 1;
+        let mut late = false;
+        while !state.open.is_empty() && !late {
+            late = self.ended.wait_until(&mut state, deadline).timed_out();
+        }
+        // Those who wait for the gate continue once this lock is released, also if `body` panics.
+        state.closed -= 1;
+        if state.closed == 0 {
+            self.opened.notify_all();
+        }
+        state.open.is_empty().then(|| {
+            state.last = state.last.max(least);
+            body(state.last)
+        })
     }
 
     /// The oldest open slot: all readers wait for it.
@@ -152,7 +194,11 @@ impl Slot<'_> {
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        let ended = self.slots.state.lock().open.remove(&self.first);
+        let mut state = self.slots.state.lock();
+        let ended = state.open.remove(&self.first);
+        if 0 < state.closed && state.open.is_empty() {
+            self.slots.ended.notify_all();
+        }
         debug_assert!(ended.is_some(), "S4: a slot ends once");
     }
 }
@@ -335,6 +381,96 @@ mod tests {
         };
         let _slot = slots.reserve("first", || first);
         assert_eq!(slots.visible(), at(u32::MAX));
+    }
+
+    /// S5: exactly the entries up to the time are committed, and none is open.
+    #[test]
+    fn a_moment_between_commits_has_exactly_the_entries_up_to_it() {
+        let slots = Arc::new(Slots::new(at(0)));
+        let clock = Arc::new(AtomicU32::new(0));
+        let committed: Arc<Mutex<BTreeSet<Timestamp>>> = Arc::default();
+        let writer = |_| {
+            let (slots, clock) = (Arc::clone(&slots), Arc::clone(&clock));
+            let committed = Arc::clone(&committed);
+            let body = move || {
+                for round in 0..2_000 {
+                    let tick = || at(clock.fetch_add(1, Ordering::Relaxed) + 1);
+                    let mut slot = slots.reserve("thread", tick);
+                    let mut times = vec![slot.time()];
+                    if round % 3 == 0 {
+                        times.push(slot.extend(tick));
+                    }
+                    committed.lock().extend(times);
+                }
+            };
+            stdx::sync::spawn("writer", body).unwrap()
+        };
+        let threads: Vec<_> = (0..4).map(writer).collect();
+        let mut last = at(0);
+        for _ in 0..500 {
+            let deadline = now() + std::time::Duration::from_secs(60);
+            let look = |time| (time, committed.lock().clone());
+            let (time, found) = slots.between(deadline, at(0), look).unwrap();
+            assert!(last <= time, "S3");
+            let expected: BTreeSet<_> = (1..=time.increment).map(at).collect();
+            assert!(found == expected, "S5: at {time:?}");
+            last = time;
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+
+    /// S5: who waits in vain leaves the gate open.
+    #[test]
+    fn a_slot_that_stays_open_ends_the_wait_at_its_deadline() {
+        let slots = Slots::new(at(0));
+        let slot = slots.reserve("slow", || at(1));
+        let look = |least| slots.between(now(), at(least), |time| time);
+        assert_eq!(look(0), None);
+        let other = slots.reserve("other", || at(2));
+        drop(slot);
+        assert_eq!(look(9), None);
+        drop(other);
+        assert_eq!(look(1), Some(at(2)));
+        assert_eq!(look(5), Some(at(5)));
+        assert_eq!(slots.visible(), at(5));
+    }
+
+    /// S5: those who come after the gate is closed are waited for by none.
+    #[test]
+    fn writers_that_come_later_do_not_keep_the_moment_away() {
+        let slots = Arc::new(Slots::new(at(0)));
+        let open = slots.reserve("open", || at(1));
+        let (looker, ready) = (Arc::clone(&slots), Arc::new(AtomicU32::new(0)));
+        let deadline = now() + std::time::Duration::from_secs(5);
+        let look = move || looker.between(deadline, at(0), |time| time);
+        let look = stdx::sync::spawn("looker", look).unwrap();
+        while slots.state.lock().closed == 0 {
+            std::hint::spin_loop();
+        }
+        let (writer, reserved) = (Arc::clone(&slots), Arc::clone(&ready));
+        let late = move || {
+            let slot = writer.reserve("late", || at(2));
+            reserved.store(1, Ordering::Release);
+            // It ends after the look.
+            while reserved.load(Ordering::Acquire) != 2 {
+                std::hint::spin_loop();
+            }
+            drop(slot);
+        };
+        let late = stdx::sync::spawn("late", late).unwrap();
+        // If the gate were open, it would have its slot by now.
+        stdx::time::sleep(std::time::Duration::from_millis(50));
+        drop(open);
+        let found = look.join().unwrap();
+        ready.store(2, Ordering::Release);
+        while slots.visible() < at(2) {
+            // The late one may have stored 1 after the 2.
+            ready.store(2, Ordering::Release);
+        }
+        late.join().unwrap();
+        assert_eq!(found, Some(at(1)), "S5: a later writer was waited for");
     }
 
     /// S1 to S3 with threads.

@@ -230,24 +230,17 @@ fn choose(
     effort: &mut Effort,
 ) -> Result<Option<(Intervals, Option<Scope>)>> {
     offers.sort_by_key(|offer| offer.breadth);
-    let mut offers = offers.into_iter();
-    let Some(first) = offers.next() else {
+    let Some(scope) = offers.first().map(|first| first.scope) else {
         return Ok(None);
     };
-    let scope = first.scope;
-    mark(&first, used);
-    let (mut set, mut bytes) = (first.bounded.set, 0);
-    for offer in offers {
-        let together = field.arrays == 0 || within_scope(field.arrays, offer.scope, scope);
-        if together {
-            let before = effort.bytes();
-            set = set.intersect(&offer.bounded.set, place.collator, effort)?;
-            let held = effort.bytes() - before;
-            effort.release(bytes)?;
-            bytes = held;
+    let mut sets = Vec::with_capacity(offers.len());
+    for (at, offer) in offers.into_iter().enumerate() {
+        if at == 0 || field.arrays == 0 || within_scope(field.arrays, offer.scope, scope) {
             mark(&offer, used);
+            sets.push(offer.bounded.set);
         }
     }
+    let set = Intervals::common(sets, place.collator, effort)?;
     Ok(Some((set, scope)))
 }
 

@@ -110,15 +110,18 @@ fn any_of(list: &In, place: Place<'_>, effort: &mut Effort) -> Result<Option<Bou
 
 /// The values that pass all `tests`, which apply to the same value.
 fn conjunction(tests: &[Test], place: Place<'_>, effort: &mut Effort) -> Result<Option<Bounded>> {
-    let mut all = Bounded::exact(Intervals::all());
+    let (mut sets, mut exact) = (Vec::with_capacity(tests.len()), true);
     for test in tests {
         let Some(one) = bounds(test, place, effort)? else {
             return Ok(None);
         };
-        all.set = all.set.intersect(&one.set, place.collator, effort)?;
-        all.exact &= one.exact;
+        exact &= one.exact;
+        sets.push(one.set);
     }
-    Ok(Some(all))
+    Ok(Some(Bounded {
+        set: Intervals::common(sets, place.collator, effort)?,
+        exact,
+    }))
 }
 
 /// The values that fail `tests`. A document that fails them has no key in the exact set, so the

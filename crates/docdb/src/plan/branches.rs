@@ -15,11 +15,13 @@ use super::space::Space;
 
 impl Planning<'_> {
     /// The plan that reads each branch of a disjunction by an index, if all have one, and if their
-    /// plans do not take too much memory.
+    /// plans do not take too much work or memory. `depth` is [`OR_DEPTH`] for one that is not
+    /// nested.
     pub(super) fn by_branches(
         &mut self,
         space: &Space,
         (all, at): (&Conjunction<'_>, usize),
+        depth: usize,
     ) -> Result<Option<Candidate>> {
         let Some(branches) = all.ors.get(at) else {
             return Ok(None);
@@ -27,19 +29,25 @@ impl Planning<'_> {
         let (before, own) = (self.effort.bytes(), all.bytes());
         let mut parts = Vec::with_capacity(branches.len());
         for branch in *branches {
+            if depth < OR_DEPTH && self.effort.is_spent() {
+                self.effort.set(before)?;
+                return Ok(None);
+            }
             self.effort.hold(own)?;
             let conjunction = all.with_branch(at, branch);
             if conjunction.never {
                 self.effort.release(own)?;
                 continue;
             }
-            let part = self.best_branch(space, (&conjunction, OR_DEPTH))?;
+            let part = self.best_branch(space, (&conjunction, depth))?;
             self.effort.release(own)?;
             let Some(part) = part.filter(|_| !self.effort.is_full()) else {
                 self.effort.set(before)?;
                 return Ok(None);
             };
-            parts.push(part);
+            if !matches!(part.access, Access::Nothing) {
+                parts.push(part);
+            }
         }
         if parts.is_empty() {
             return Ok(Some(Candidate::nothing()));
@@ -74,38 +82,13 @@ impl Planning<'_> {
         if let Some((_, best)) = best {
             return Ok(Some(best));
         }
-        if depth == 0 {
-            return Ok(None);
-        }
-        self.nested(space, (all, depth))
-    }
-
-    /// The plan by the branches of a disjunction within a branch.
-    fn nested(
-        &mut self,
-        space: &Space,
-        (all, depth): (&Conjunction<'_>, usize),
-    ) -> Result<Option<Candidate>> {
-        let (before, own) = (self.effort.bytes(), all.bytes());
-        for (at, branches) in all.ors.iter().enumerate() {
-            let mut parts = Vec::new();
-            for branch in *branches {
-                if self.effort.is_spent() {
-                    return Ok(None);
-                }
-                self.effort.hold(own)?;
-                let all = all.with_branch(at, branch);
-                let part = self.best_branch(space, (&all, depth - 1))?;
-                self.effort.release(own)?;
-                match part {
-                    Some(part) => parts.push(part),
-                    None => break,
-                }
+        // The disjunctions within the branch.
+        let inner = if depth == 0 { 0 } else { all.ors.len() };
+        for at in 0..inner {
+            let found = self.by_branches(space, (all, at), depth - 1)?;
+            if found.is_some() || self.effort.is_spent() {
+                return Ok(found);
             }
-            if parts.len() == branches.len() && !parts.is_empty() {
-                return self.joined(parts).map(Some);
-            }
-            self.effort.set(before)?;
         }
         Ok(None)
     }

@@ -18,7 +18,7 @@ use super::assign::{Assigned, assign};
 use super::bounds::{is_collated, is_nullish};
 use super::cover::{covers, reads};
 use super::edges::min_max;
-use super::effort::Effort;
+use super::effort::{Effort, OR_DEPTH};
 use super::index::{IndexKind, IndexView};
 use super::interval::Intervals;
 use super::order::{Order, order};
@@ -142,7 +142,7 @@ impl Planning<'_> {
                 break;
             }
             let before = self.effort.bytes();
-            let candidate = self.by_branches(space, (all, at))?;
+            let candidate = self.by_branches(space, (all, at), OR_DEPTH)?;
             self.add(candidate, before, &mut found)?;
         }
         if request.sort.is_some() && !found.iter().any(|candidate| candidate.sorted) {
@@ -360,7 +360,7 @@ impl Planning<'_> {
             collator: None,
         };
         for at in 0..all.ors.len() {
-            if let Some(candidate) = self.by_branches(&only, (all, at))? {
+            if let Some(candidate) = self.by_branches(&only, (all, at), OR_DEPTH)? {
                 return Ok(vec![candidate]);
             }
         }

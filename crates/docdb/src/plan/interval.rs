@@ -5,6 +5,7 @@
 //! set was made with), do not overlap and are not empty.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::{fmt, mem};
 
 use bson::Bson;
@@ -258,6 +259,34 @@ impl Intervals {
             }
         }
         Ok(Intervals { list })
+    }
+
+    /// The intersection of several sets; of none, all values. The two smallest sets are intersected
+    /// first, so that an interval is looked at in proportion to the logarithm of their number.
+    ///
+    /// # Errors
+    /// As [`Intervals::from_list`].
+    pub(crate) fn common(
+        sets: Vec<Intervals>,
+        collator: Option<&Collator>,
+        effort: &mut Effort,
+    ) -> Result<Intervals> {
+        let mut parts: BTreeMap<(usize, usize), (Intervals, usize)> = BTreeMap::new();
+        for (at, set) in sets.into_iter().enumerate() {
+            meter::step()?;
+            parts.insert((set.list.len(), at), (set, 0));
+        }
+        while let Some(((_, at), (one, one_held))) = parts.pop_first() {
+            let Some((_, (other, other_held))) = parts.pop_first() else {
+                return Ok(one);
+            };
+            let before = effort.bytes();
+            let both = one.intersect(&other, collator, effort)?;
+            let held = effort.bytes() - before;
+            effort.release(one_held + other_held)?;
+            parts.insert((both.list.len(), at), (both, held));
+        }
+        Ok(Intervals::all())
     }
 
     /// The values that are not in the set.

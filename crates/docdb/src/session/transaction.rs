@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+use bson::Timestamp;
 use kv::Durability;
 use query::{Code, Error, Result};
 use stdx::sync::Mutex;
@@ -26,7 +27,7 @@ use super::registry::State;
 use super::stored::{committed, key};
 use super::too_old;
 use crate::error;
-use crate::oplog::{note_written, take_written};
+use crate::oplog::{note_read, note_written, take_read, take_written};
 use crate::patience::LOOK;
 use crate::store::Store;
 use crate::txn::{InTransaction, Op, Outrun, SeenCatalog, SessionId, SessionRef, Work};
@@ -95,10 +96,18 @@ impl Store {
         let parts = op.into_parts();
         let task: Task = Box::new(move |own| {
             let op = parts.within(Some(own), None);
+            // What this thread read before was for another statement.
+            let _: Option<Timestamp> = take_read();
+            let done = body(&op).map(|result| (result, take_read()));
             // The caller waits for this reply until it returns the session.
-            drop(reply.send(body(&op)));
+            drop(reply.send(done));
         });
-        let done = run(&sender, task, &result, number);
+        let done = run(&sender, task, &result, number).map(|(result, read)| {
+            if let Some(time) = read {
+                note_read(time);
+            }
+            result
+        });
         if done.is_err() {
             give_up(&sender);
             session.with(|state| state.phase = Phase::Aborted);

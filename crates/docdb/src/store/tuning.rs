@@ -19,6 +19,8 @@ pub struct Tuning {
     no_table_scan: AtomicBool,
     /// `u64::MAX` for none.
     oplog_idle_ms: AtomicU64,
+    /// `u64::MAX` for none.
+    image_age_ms: AtomicU64,
 }
 
 /// Time after which an idle cursor is closed, unless it was opened with `noCursorTimeout`.
@@ -43,6 +45,7 @@ impl Tuning {
             index_bytes: AtomicUsize::new(INDEX_MEMORY),
             no_table_scan: AtomicBool::new(false),
             oplog_idle_ms: AtomicU64::new(options.oplog_noop.map_or(u64::MAX, millis)),
+            image_age_ms: AtomicU64::new(u64::MAX),
         }
     }
 
@@ -94,6 +97,17 @@ impl Tuning {
 
     pub(crate) fn oplog_idle(&self) -> Option<Duration> {
         let limit = self.oplog_idle_ms.load(Ordering::Relaxed);
+        (limit != u64::MAX).then(|| Duration::from_millis(limit))
+    }
+
+    /// Set the age at which pre-images expire (default `None`: with their entries of the oplog).
+    pub fn set_image_age(&self, limit: Option<Duration>) {
+        let limit = limit.map_or(u64::MAX, millis);
+        self.image_age_ms.store(limit, Ordering::Relaxed);
+    }
+
+    pub(crate) fn image_age(&self) -> Option<Duration> {
+        let limit = self.image_age_ms.load(Ordering::Relaxed);
         (limit != u64::MAX).then(|| Duration::from_millis(limit))
     }
 

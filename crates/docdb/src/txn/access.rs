@@ -14,6 +14,7 @@ use super::op::{InTransaction, Op};
 use super::work::Work;
 use crate::catalog::Named;
 use crate::collection::Collection;
+use crate::oplog::note_read;
 use crate::patience::LOOK;
 use crate::pause::between_portions;
 use crate::store::Store;
@@ -233,6 +234,9 @@ fn in_transaction<R>(
     transaction.with(&mut |work| {
         work.set_ends(op.ends());
         result = Some(body(work)?);
+        if let Some(time) = work.time() {
+            note_read(time);
+        }
         Ok(())
     })?;
     result.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "a transaction did not do its work"))

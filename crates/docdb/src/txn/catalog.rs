@@ -29,6 +29,12 @@ pub struct Held<'s> {
 }
 
 impl Held<'_> {
+    /// The catalog just before the snapshot.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     /// The time of the snapshot.
     #[must_use]
     pub fn time(&self) -> Timestamp {

@@ -15,7 +15,7 @@ use super::work::Work;
 use crate::collection::Collection;
 use crate::limits::DOCUMENT_MAX;
 use crate::oplog::entry::{Operation, Place};
-use crate::oplog::is_replicated;
+use crate::oplog::{image, is_replicated};
 
 /// Bytes of a document and its key that an entry of an insert has beside its other fields. The key
 /// is left out beyond that.
@@ -69,7 +69,7 @@ impl Work<'_> {
             key: &key(new)?,
         };
         self.pending.operation(&operation);
-        Ok(())
+        self.log_image(collection, old)
     }
 
     /// Add the removal of a document.
@@ -87,6 +87,18 @@ impl Work<'_> {
             key: &key(document)?,
         };
         self.pending.operation(&operation);
+        self.log_image(collection, document)
+    }
+
+    /// Add the document before the last change, if its collection keeps pre-images.
+    fn log_image(&mut self, collection: &Collection, old: &RawDocument) -> Result<()> {
+        if collection.options().pre_images
+            && let Some(images) = self.images()?
+        {
+            self.count(&images, 1, image::size(old), 0);
+            let uuid = collection.uuid();
+            self.pending.image(images.records(), uuid, old);
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod work;
 pub(crate) use access::Changes;
 pub(crate) use catalog::Created;
 pub use catalog::{Held, SeenCatalog};
+pub(crate) use ends::Ends;
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub(crate) use view::{View, with_view};
 pub(crate) use work::Outrun;

@@ -15,6 +15,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bson::Timestamp;
 use kv::{Durability, Snapshot, Transaction, TreeId};
 use query::meter::{self, Watch};
 use query::{Namespace, Result};
@@ -28,7 +29,8 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
-use crate::oplog::{Noted, Pending};
+use crate::oplog::{Noted, Pending, image};
+use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
 
@@ -59,6 +61,8 @@ pub struct Work<'s> {
     claims: Option<Claims<'s>>,
     /// The transaction that must end before this work can be done.
     blocked: Option<Arc<Holder>>,
+    /// Of a multi-document transaction: its snapshot has all oplog entries up to this time.
+    time: Option<Timestamp>,
     /// The changes that the oplog entries of this work will have.
     pub(super) pending: Pending,
 }
@@ -148,6 +152,7 @@ impl<'s> Work<'s> {
             blocked: None,
             after_commit: None,
             alone: None,
+            time: None,
             pending: Pending::default(),
         }
     }
@@ -170,6 +175,7 @@ impl<'s> Work<'s> {
             if let Some(seen) = &self.seen {
                 seen.begin(self.store.catalog());
             }
+            self.see_time();
             // Some engines allow one transaction per thread.
             self.reading = None;
             let txn = self.store.engine().begin_write().map_err(error::engine)?;
@@ -216,6 +222,7 @@ impl<'s> Work<'s> {
             // Read before opening the snapshot: a commit in between then counts as later, which is
             // safe.
             let commits = self.store.commits();
+            self.see_time();
             let snapshot = self.store.engine().begin_read().map_err(error::engine)?;
             self.reading = Some(Reading {
                 snapshot,
@@ -232,6 +239,19 @@ impl<'s> Work<'s> {
             Some(ref reading) => Ok(reading.snapshot.as_ref()),
             None => Ok(self.txn()?),
         }
+    }
+
+    /// Note the time before the snapshot of a multi-document transaction is opened.
+    fn see_time(&mut self) {
+        if self.is_multi_document() && self.time.is_none() {
+            self.time = self.store.oplog_visible();
+        }
+    }
+
+    /// The time up to which a multi-document transaction has all oplog entries; `None` before it
+    /// reads, and without an oplog.
+    pub(super) fn time(&self) -> Option<Timestamp> {
+        self.time
     }
 
     fn may_read_apart(&self) -> bool {
@@ -272,6 +292,20 @@ impl<'s> Work<'s> {
                 _ => {}
             }
         }
+    }
+
+    /// The collection of pre-images, whose latch is held as by [`Work::collection`]. `None` if it
+    /// does not exist.
+    ///
+    /// # Errors
+    /// As [`Work::collection`].
+    pub(crate) fn images(&mut self) -> Result<Option<Arc<Collection>>> {
+        let found = self.lookup(&image::namespace())?;
+        if let Some(found) = &found {
+            // Nothing replaces it while the store is open.
+            self.touch(found)?;
+        }
+        Ok(found)
     }
 
     fn lookup(&self, ns: &Namespace) -> Result<Option<Arc<Collection>>> {
@@ -439,6 +473,7 @@ impl<'s> Work<'s> {
             Some(oplog) => oplog.put(txn.as_mut(), &self.pending)?,
             None => None,
         };
+        reach(Point::Reserved);
         // It may wait for the log, for other commits, or for merges.
         meter::rest();
         let done = txn.commit(durability).map_err(error::engine);

@@ -1,6 +1,6 @@
 //! Deleting documents.
 
-use bson::{Bson, Document, RawDocumentBuf};
+use bson::{Bson, RawDocumentBuf};
 use query::{Code, Error, Namespace, Result};
 
 use super::insert::WriteError;
@@ -13,6 +13,7 @@ use crate::find::DELETE;
 use crate::session::Done;
 use crate::store::Store;
 use crate::txn::Op;
+use crate::variables::Let;
 
 /// One statement of a `delete` command.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub struct DeleteStatement {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
 }
 
 impl DeleteStatement {

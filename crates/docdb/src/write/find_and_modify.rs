@@ -1,6 +1,6 @@
 //! `findAndModify`: change or delete one document and return it, before or after the change.
 
-use bson::{Bson, Document, RawBson, RawDocumentBuf};
+use bson::{Bson, RawBson, RawDocumentBuf};
 use query::projection::Projection;
 use query::update::Update;
 use query::{Code, Error, Namespace, Result};
@@ -13,6 +13,7 @@ use crate::find::{DELETE, UPDATE};
 use crate::session::Done;
 use crate::store::Store;
 use crate::txn::{Op, Work};
+use crate::variables::Let;
 
 /// The arguments of `findAndModify`, with MongoDB's names and defaults.
 #[derive(Clone, Debug, Default)]
@@ -36,7 +37,7 @@ pub struct FindAndModify {
     /// Collation of string comparisons (default: that of the collection).
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
     /// Skip the collection's validator.
     pub bypass_validation: bool,
 }

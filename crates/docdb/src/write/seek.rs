@@ -6,7 +6,6 @@ use std::sync::Arc;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 use query::Result;
 use query::collation::Collator;
-use query::expr::Variables;
 use query::filter::{Details, Filter};
 use query::settings::Settings;
 use query::sort::Sort;
@@ -16,6 +15,7 @@ use crate::collection::Collection;
 use crate::find::Write;
 use crate::record::RecordId;
 use crate::txn::{Op, Work};
+use crate::variables::Let;
 use crate::{Matched, Matching};
 
 /// The parsed selection of a statement.
@@ -35,7 +35,7 @@ pub(crate) struct Selection<'s> {
     pub(crate) sort: Option<&'s RawDocument>,
     pub(crate) hint: Option<&'s Bson>,
     pub(crate) collation: Option<&'s RawDocument>,
-    pub(crate) variables: Option<&'s Document>,
+    pub(crate) variables: Option<&'s Let>,
     /// MongoDB's express write stage for a filter on one `_id`, if it has one.
     pub(crate) write: Option<Write>,
 }
@@ -56,8 +56,7 @@ impl Seek {
         let mut settings = op.settings();
         settings.collator = collator(selection.collation, collection)?;
         if let Some(variables) = selection.variables {
-            let raw = RawDocumentBuf::try_from(variables)?;
-            settings.variables = Variables::from_let(&raw, &settings.variables)?;
+            settings.variables = variables.over(&settings.variables)?;
         }
         let sort = selection.sort.filter(|sort| !sort.is_empty());
         Ok(Seek {

@@ -23,6 +23,7 @@ use crate::find::UPDATE;
 use crate::session::Done;
 use crate::store::Store;
 use crate::txn::{Op, Work};
+use crate::variables::Let;
 
 /// One statement of an `update` command.
 #[derive(Clone, Debug)]
@@ -44,7 +45,7 @@ pub struct UpdateStatement {
     /// The sort order that determines the first document.
     pub sort: Option<RawDocumentBuf>,
     /// Variables for expressions (`let`, `c`).
-    pub variables: Option<Document>,
+    pub variables: Option<Let>,
 }
 
 impl UpdateStatement {
@@ -166,6 +167,11 @@ impl One<'_> {
             &statement.array_filters,
             &seek.settings,
         )?;
+        let has_constants = statement.variables.as_ref().is_some_and(Let::has_constants);
+        if has_constants && !update.is_pipeline() {
+            let message = "Constant values may only be specified for pipeline updates";
+            return Err(Error::location(51_198, message));
+        }
         if statement.multi && update.is_replacement() {
             return Err(Error::parse(
                 "multi update is not supported for replacement-style update",

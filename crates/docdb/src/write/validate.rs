@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-use bson::{Bson, RawDocument, doc};
+use bson::{Bson, Document, RawDocument, doc};
 use query::expr::Variables;
 use query::filter::Filter;
-use query::{Code, Error, Result};
+use query::{Code, Error, Result, meter};
 
 use crate::collection::{Action, Collection, Level};
 use crate::txn::Op;
@@ -61,13 +61,29 @@ impl<'v> Validator<'v> {
             Some(variables) => Cow::Owned(filter.with_variables(variables)),
             None => Cow::Borrowed(filter),
         };
-        let details = filter.explain_failure(new)?;
+        let details = details(&filter, new)?;
         let info = doc! { "failingDocumentId": id.unwrap_or(Bson::Null), "details": details };
         Err(Error::new(
             Code::DOCUMENT_VALIDATION_FAILURE,
             "Document failed validation",
         )
         .with_details(doc! { "errInfo": info }))
+    }
+}
+
+/// Why a document is not valid. The reasons of all documents of an operation share half of its
+/// memory; those that do not fit are left out.
+fn details(filter: &Filter, document: &RawDocument) -> Result<Document> {
+    let explained = filter.explain_failure(document).and_then(|details| {
+        let bytes = meter::document_size(&details);
+        meter::charge_reply("Document validation", bytes)?;
+        Ok(details)
+    });
+    match explained {
+        Err(error) if error.code == Code::EXCEEDED_MEMORY_LIMIT => Ok(doc! {
+            "reason": "the reasons are left out, because they need too much memory",
+        }),
+        explained => explained,
     }
 }
 

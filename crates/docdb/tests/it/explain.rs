@@ -57,6 +57,34 @@ fn check(lab: &Lab, request: &FindRequest, stages: &str, counts: [i64; 3]) {
     assert_eq!(found, counts, "{} {stages}: {stats}", lab.engine());
 }
 
+/// All parts of an explanation share one limit, so that it fits a reply.
+#[test]
+fn an_explanation_fits_a_reply() {
+    on_each(|lab| {
+        setup(lab);
+        for at in 0..8 {
+            let key = doc! { "a": 1, format!("f{at}"): 1 };
+            lab.index("c", doc! { "key": key, "name": format!("f{at}") });
+        }
+        let long = "x".repeat(3 << 20);
+        let request = FindRequest {
+            projection: Some(raw(&doc! { "p": { "$literal": &long } })),
+            ..find(doc! { "a": 1, "s": { "$ne": long } })
+        };
+        let plan = lab
+            .store
+            .explain_find(&op(), &ns("c"), &request, Verbosity::AllPlansExecution)
+            .unwrap();
+        let size = raw(&plan).as_bytes().len();
+        assert!(size < 11 << 20, "{}: {size} bytes", lab.engine());
+        let shown = plan.to_string();
+        for part in ["filter", "projection"] {
+            let omitted = format!("{part} omitted due to BSON size limit for explain");
+            assert!(shown.contains(&omitted), "{}", lab.engine());
+        }
+    });
+}
+
 /// A filter of many bytes is not repeated in the reply.
 #[test]
 fn a_filter_that_is_too_large_is_left_out() {

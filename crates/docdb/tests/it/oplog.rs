@@ -494,3 +494,45 @@ fn a_standalone_store_has_no_oplog() {
         );
     }
 }
+
+/// Trap 10 of replication: that an index has several keys of a document is in no entry. Who applies
+/// them learns it from the documents, in whatever order those of different documents come.
+#[test]
+fn an_index_of_arrays_is_known_as_such_after_applying_in_any_order() {
+    on_each(|lab| {
+        let changes = [
+            Applied::Insert(raw(&doc! { "_id": 1, "a": [1, 9] })),
+            Applied::Insert(raw(&doc! { "_id": 2, "a": 5 })),
+            Applied::Update {
+                filter: raw(&doc! { "_id": 2 }),
+                update: AppliedUpdate::Delta(raw(&doc! { "u": { "a": [0, 8] } })),
+                upsert: false,
+            },
+            Applied::Delete(raw(&doc! { "_id": 1 })),
+        ];
+        for (coll, order) in [
+            ("x", [0, 1, 2, 3]),
+            ("y", [1, 0, 3, 2]),
+            ("z", [1, 2, 0, 3]),
+        ] {
+            lab.store
+                .create(&op(), &ns(coll), CollectionOptions::default())
+                .unwrap();
+            lab.index(coll, doc! { "key": { "a": 1 }, "name": "a_1" });
+            for at in order {
+                let entry = AppliedEntry {
+                    ns: ns(coll),
+                    change: changes[at].clone(),
+                };
+                lab.store.apply(&op(), &[entry], false).unwrap();
+            }
+            // No element is between both bounds: an index that is taken for one without arrays
+            // would find nothing.
+            let mut between = crate::lab::find(doc! { "a": { "$gt": 1, "$lt": 7 } });
+            between.hint = Some("a_1".into());
+            let found = lab.store.find(&op(), &ns(coll), &between).unwrap();
+            let found = crate::lab::documents(&found);
+            assert_eq!(found, [doc! { "_id": 2, "a": [0, 8] }], "{coll}");
+        }
+    });
+}

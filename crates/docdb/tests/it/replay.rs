@@ -199,7 +199,9 @@ struct State {
 
 fn content(store: &Store) -> BTreeMap<String, State> {
     let mut all = BTreeMap::new();
-    for (ns, named) in store.catalog().iter().filter(|(ns, _)| ns.db != "local") {
+    // Pre-images have no entries.
+    let replicated = |ns: &Namespace| ns.db != "local" && ns.coll != "system.preimages";
+    for (ns, named) in store.catalog().iter().filter(|(ns, _)| replicated(ns)) {
         let mut state = State {
             options: named.options().to_raw().unwrap(),
             uuid: None,

@@ -407,3 +407,28 @@ fn a_change_of_two_collections_gives_way_to_a_transaction_that_writes_both() {
         }
     });
 }
+
+/// `oplog::written`: W1.
+#[test]
+fn the_time_of_its_reads_is_that_of_its_snapshot() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        let before = lab.store.oplog_visible();
+        let _ = docdb::oplog::take_read();
+        for start in [true, false] {
+            let store = Arc::clone(&lab.store);
+            let body = move |op: &Op<'_>| {
+                let found = store.find(op, &ns("c"), &find(doc! {}))?;
+                Ok(found.documents.len())
+            };
+            let found = lab.store.in_transaction(session(1, 1), start, body);
+            assert_eq!(found, Ok(1));
+            assert_eq!(docdb::oplog::take_read(), before, "{}", lab.engine());
+            if start {
+                lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
+                let _ = docdb::oplog::take_read();
+            }
+        }
+        lab.store.abort_transaction(&session(1, 1)).unwrap();
+    });
+}

@@ -8,8 +8,8 @@
 use std::fs;
 use std::path::Path;
 
-use betree::{BackupPart, KEY_FILE};
-use kv::{BackupSink, Compaction, Error, ErrorKind, Flow, Progress, Result, identity};
+use betree::{BackupNext, BackupPart, KEY_FILE};
+use kv::{BackupSink, Compaction, Error, ErrorKind, Flow, Piece, Progress, Result, identity};
 
 use super::stats::DATA;
 use super::{Betree, ended, named, watching};
@@ -43,8 +43,17 @@ pub(super) fn backup_to(engine: &Betree, sink: &mut dyn BackupSink) -> Result<Co
     let own = engine.directory.join(identity::FILE);
     let fail = |e| Error::io("backup", &own, e).with_engine(NAME);
     let text = fs::read(&own).map_err(fail)?;
+    let next = |flow| match flow {
+        Flow::Continue => BackupNext::Continue,
+        Flow::Cancel => BackupNext::Stop,
+    };
     let copied = engine.db.stream_backup(&mut |part| match part {
-        BackupPart::Data(bytes) => sink.write(bytes) == Flow::Continue,
+        BackupPart::Data(bytes) => next(sink.write(bytes)),
+        BackupPart::Run { id, bytes } => match sink.piece(id, bytes) {
+            Piece::Send => BackupNext::Continue,
+            Piece::Skip => BackupNext::Skip,
+            Piece::Cancel => BackupNext::Stop,
+        },
         BackupPart::Begin {
             data_bytes,
             key_file,
@@ -55,7 +64,10 @@ pub(super) fn backup_to(engine: &Betree, sink: &mut dyn BackupSink) -> Result<Co
                 Some(keys) => sink.file(KEY_FILE, keys),
                 None => Flow::Continue,
             };
-            flow == Flow::Continue && sink.begin(DATA, data_bytes) == Flow::Continue
+            next(match flow {
+                Flow::Continue => sink.begin(DATA, data_bytes),
+                Flow::Cancel => Flow::Cancel,
+            })
         }
     });
     let complete = copied.map_err(named)?

@@ -150,6 +150,10 @@ impl Engine for Betree {
         backup::backup_to(self, sink)
     }
 
+    fn lineage(&self) -> Option<[u8; 16]> {
+        Some(self.db.store_id().to_be_bytes())
+    }
+
     fn stats(&self) -> Result<EngineStats> {
         self.db.stats().map(|s| stats::engine(&s)).map_err(named)
     }

@@ -11,6 +11,7 @@ pub(crate) mod cursor;
 pub(crate) mod durability;
 pub(crate) mod error;
 pub(crate) mod identity;
+pub(crate) mod increment;
 pub(crate) mod insert;
 pub(crate) mod many;
 pub(crate) mod point;

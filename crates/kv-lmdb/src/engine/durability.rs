@@ -14,10 +14,19 @@
 //! before the next sync may leave a store that does not open. The end of the process alone loses no
 //! commit at any level: all commits are in the page cache.
 //!
+//! The mode `interval=background` does away with this danger, by the rounds of `super::rounds`,
+//! and has other costs:
+//!
+//! | level | flags | synced in the commit | a power loss may take |
+//! | --- | --- | --- | --- |
+//! | `sync`, `group` | `NOSYNC` | a round, shared by concurrent commits | nothing |
+//! | `interval`, `none` | `NOSYNC` | nothing | about `interval` |
+//!
 //! - I1. The flags are changed only by the holder of the writer's turn, right before its commit.
 //! - I2. After a failed sync the store refuses writes, because it is unknown which pages the kernel
 //!   dropped.
-//! - I3. Every commit at `interval` is followed by a background sync about `interval` later.
+//! - I3. Every commit at `interval` is followed by a background sync about `interval` later; in the
+//!   mode `background` also every commit at `none`, because pages are reused only after a round.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -29,6 +38,8 @@ use kv::{Durability, Error, ErrorKind, Result};
 use stdx::sync::{Condvar, Mutex};
 
 use super::errors::Place;
+use super::rounds::Rounds;
+use super::synced;
 use super::turn::TurnGuard;
 use crate::settings::{IntervalMode, Settings};
 use crate::support::NAME;
@@ -49,6 +60,8 @@ pub(super) enum Level {
     Pages,
     /// It syncs nothing.
     Nothing,
+    /// It syncs nothing, and waits for a round afterwards.
+    Round,
 }
 
 impl Level {
@@ -56,9 +69,19 @@ impl Level {
         match self {
             Level::Full => EnvFlags::empty(),
             Level::Pages => EnvFlags::NO_META_SYNC,
-            Level::Nothing => EnvFlags::NO_SYNC,
+            Level::Nothing | Level::Round => EnvFlags::NO_SYNC,
         }
     }
+}
+
+/// What must still be done before a commit may be acknowledged.
+#[must_use]
+pub(super) enum Then {
+    /// Nothing.
+    Done,
+    /// Wait until this transaction is synced, best without the writer's turn, so that other
+    /// commits can share the sync.
+    Wait(usize),
 }
 
 /// The environment and the durability of its commits. Shared by the engine and the thread that
@@ -68,6 +91,8 @@ pub(super) struct Store {
     pub(super) directory: PathBuf,
     pub(super) settings: Settings,
     map_bytes: u64,
+    /// The rounds of the mode `background`.
+    rounds: Option<Rounds>,
     /// The option `log`: false allows `Durability::None` only.
     log: bool,
     /// The reason why writes are refused (I2).
@@ -80,6 +105,8 @@ pub(super) struct Store {
     syncing: AtomicBool,
     /// A background sync was requested (I3).
     due: AtomicBool,
+    /// A change found no room in the map.
+    full: AtomicBool,
     stop: Mutex<bool>,
     wake: Condvar,
 }
@@ -90,6 +117,7 @@ impl Store {
         directory: PathBuf,
         settings: Settings,
         log: bool,
+        rounds: Option<Rounds>,
     ) -> Store {
         let map_bytes = env.info().map_size as u64;
         Store {
@@ -97,12 +125,14 @@ impl Store {
             directory,
             settings,
             map_bytes,
+            rounds,
             log,
             poison: OnceLock::new(),
             unsynced: AtomicBool::new(false),
             unsynced_pages: AtomicBool::new(false),
             syncing: AtomicBool::new(false),
             due: AtomicBool::new(false),
+            full: AtomicBool::new(false),
             stop: Mutex::new(false),
             wake: Condvar::new(),
         }
@@ -132,6 +162,10 @@ impl Store {
 
     /// What a commit at `durability` syncs.
     pub(super) fn level(&self, durability: Durability) -> Result<Level> {
+        let full = match self.rounds {
+            None => Level::Full,
+            Some(_) => Level::Round,
+        };
         match durability {
             Durability::None => Ok(Level::Nothing),
             stronger if !self.log => {
@@ -140,9 +174,9 @@ impl Store {
             }
             Durability::Interval => Ok(match self.settings.interval {
                 IntervalMode::MetaSync => Level::Pages,
-                IntervalMode::NoSync => Level::Nothing,
+                IntervalMode::NoSync | IntervalMode::Background => Level::Nothing,
             }),
-            Durability::Group | Durability::Sync => Ok(Level::Full),
+            Durability::Group | Durability::Sync => Ok(full),
         }
     }
 
@@ -173,32 +207,67 @@ impl Store {
         txn: RwTxn<'_>,
         durability: Durability,
         turn: &TurnGuard<'_>,
-    ) -> Result<()> {
+    ) -> Result<Then> {
         let level = self.level(durability)?;
         self.check_writable()?;
         self.set_level(level, turn)?;
         let id = txn.id();
+        let _between_rounds = self.rounds.as_ref().map(Rounds::keep_out);
         if let Err(error) = txn.commit() {
             return Err(self.commit_failed(error, level));
         }
         if self.env.info().last_txn_id != id {
             // The transaction changed nothing, so LMDB wrote nothing, and did not sync earlier
             // commits.
-            return Ok(());
+            return Ok(Then::Done);
         }
         self.unsynced_pages
-            .store(level == Level::Nothing, Ordering::Release);
+            .store(level.flags() == EnvFlags::NO_SYNC, Ordering::Release);
         if level == Level::Full {
             self.unsynced.store(false, Ordering::Release);
-            return Ok(());
+            return Ok(Then::Done);
         }
         self.unsynced.store(true, Ordering::Release);
-        if durability == Durability::Interval && !self.due.swap(true, Ordering::AcqRel) {
+        if level == Level::Round {
+            return Ok(Then::Wait(id));
+        }
+        if durability == Durability::Interval || self.rounds.is_some() {
+            self.request_sync();
+        }
+        Ok(Then::Done)
+    }
+
+    /// Do what a commit left to do.
+    pub(super) fn finish(&self, then: &Then) -> Result<()> {
+        match then {
+            Then::Done => Ok(()),
+            Then::Wait(id) => self.round(Some(*id)),
+        }
+    }
+
+    /// Have the thread sync about `interval` later.
+    fn request_sync(&self) {
+        if !self.due.swap(true, Ordering::AcqRel) {
             // The lock ensures that the thread either sees `due` set or receives the notification.
             let _stop = self.stop.lock();
             self.wake.notify_one();
         }
+    }
+
+    /// Before a transaction begins: if the map was found full, run a round, because LMDB reuses no
+    /// page that was freed after the last one.
+    pub(super) fn make_room(&self) -> Result<()> {
+        if self.full.swap(false, Ordering::AcqRel) && self.rounds.is_some() && self.owes() {
+            return self.round(None);
+        }
         Ok(())
+    }
+
+    /// Remember that a change or commit failed with `error`, for [`Store::make_room`].
+    pub(super) fn note_full(&self, error: &Error) {
+        if error.kind() == ErrorKind::Full {
+            self.full.store(true, Ordering::Release);
+        }
     }
 
     /// The error of a failed commit. If later commits would not be safe, it closes the store for
@@ -210,7 +279,8 @@ impl Store {
     fn commit_failed(&self, error: heed::Error, level: Level) -> Error {
         let by_system = matches!(error, heed::Error::Io(_));
         let error = self.error(error, "commit");
-        let sync_may_have_failed = by_system && level != Level::Nothing;
+        self.note_full(&error);
+        let sync_may_have_failed = by_system && level.flags() != EnvFlags::NO_SYNC;
         let harmless = match error.kind() {
             ErrorKind::Full => {
                 !(sync_may_have_failed && self.unsynced_pages.load(Ordering::Acquire))
@@ -228,7 +298,8 @@ impl Store {
         vfs::free_bytes(&self.directory).is_ok_and(|free| free < DISK_FULL)
     }
 
-    fn poison(&self, error: &Error) {
+    /// Refuse later writes because of `error` (I2).
+    pub(super) fn poison(&self, error: &Error) {
         // Only the first reason is kept; it is the cause of the others.
         let _ = self.poison.set(error.to_string());
     }
@@ -262,12 +333,45 @@ impl Store {
     /// Sync everything committed so far.
     pub(super) fn sync(&self) -> Result<()> {
         self.check_writable()?;
+        if self.rounds.is_some() {
+            return self.round(None);
+        }
         self.unsynced.store(false, Ordering::Release);
         self.env.force_sync().map_err(|e| {
             let error = self.error(e, "sync");
             self.poison(&error);
             error
         })
+    }
+
+    /// Sync and record everything committed so far, or at least the transaction `through`; another
+    /// thread may have done it meanwhile.
+    fn round(&self, through: Option<usize>) -> Result<()> {
+        let Some(rounds) = &self.rounds else {
+            return Ok(());
+        };
+        let sync = || {
+            self.check_writable()?;
+            self.env.force_sync().map_err(|e| self.error(e, "sync"))
+        };
+        let result = rounds.run(self, through, sync);
+        if result.is_err() {
+            self.unsynced.store(true, Ordering::Release);
+        }
+        result
+    }
+
+    /// Everything committed so far is about to be synced.
+    pub(super) fn begin_round(&self) {
+        self.unsynced.store(false, Ordering::Release);
+    }
+
+    /// After the last sync, before the store is closed.
+    pub(super) fn forget_rounds(&self) -> Result<()> {
+        match self.rounds {
+            None => Ok(()),
+            Some(_) => synced::remove(&self.directory),
+        }
     }
 
     /// Whether a power loss may lose commits that were acknowledged.
@@ -296,8 +400,11 @@ impl Store {
             drop(stop);
             self.due.store(false, Ordering::Release);
             self.syncing.store(true, Ordering::Relaxed);
-            // A failure is recorded as the reason why later writes are refused.
-            let _ = self.sync();
+            // A failed sync is recorded as the reason why later writes are refused. A round that
+            // could not begin is tried again.
+            if self.sync().is_err() && self.poison.get().is_none() {
+                self.due.store(true, Ordering::Release);
+            }
             self.syncing.store(false, Ordering::Relaxed);
             stop = self.stop.lock();
         }
@@ -332,10 +439,13 @@ mod tests {
         };
         let settings = Settings::read(&options).unwrap();
         let env = map(directory.path(), options.size_max, settings).unwrap();
-        let store = Store::new(env, directory.path().to_owned(), settings, true);
+        let store = Store::new(env, directory.path().to_owned(), settings, true, None);
         let turn = Turn::default();
         let guard = turn.take().unwrap();
-        let commit = |level| store.commit(store.env.write_txn().unwrap(), level, &guard);
+        let commit = |level| {
+            let txn = store.env.write_txn().unwrap();
+            store.commit(txn, level, &guard).map(|_| ())
+        };
         commit(Durability::Sync).unwrap();
         let failed = heed::Error::Io(std::io::Error::from_raw_os_error(28));
         store.commit_failed(failed, Level::Nothing);

@@ -9,8 +9,10 @@ mod cursor;
 mod durability;
 mod errors;
 mod open;
+mod rounds;
 mod snapshot;
 mod stats;
+mod synced;
 mod transaction;
 mod turn;
 
@@ -28,7 +30,7 @@ use kv::{
 
 use crate::support::NAME;
 use catalog::Catalog;
-use durability::Store;
+use durability::{Store, Then};
 use snapshot::Reader;
 use transaction::Writer;
 use turn::{Turn, TurnGuard};
@@ -63,16 +65,23 @@ impl Lmdb {
         Reader::begin(self)
     }
 
-    /// Commit `txn`; the caller holds the turn.
-    fn commit(&self, txn: RwTxn<'_>, level: Durability, turn: &TurnGuard<'_>) -> Result<()> {
-        self.store.commit(txn, level, turn)?;
+    /// Commit `txn`; the caller holds the turn, and lets the store finish the commit.
+    fn commit(&self, txn: RwTxn<'_>, level: Durability, turn: &TurnGuard<'_>) -> Result<Then> {
+        let then = self.store.commit(txn, level, turn)?;
         self.commits.fetch_add(1, Ordering::Relaxed);
-        Ok(())
+        Ok(then)
+    }
+
+    /// Commit a change of the catalog; the caller holds the turn until it is published.
+    fn commit_catalog(&self, txn: RwTxn<'_>, turn: &TurnGuard<'_>) -> Result<()> {
+        let then = self.commit(txn, self.store.strongest(), turn)?;
+        self.store.finish(&then)
     }
 
     fn take_turn(&self) -> Result<TurnGuard<'_>> {
         let turn = self.turn.take()?;
         self.store.check_writable()?;
+        self.store.make_room()?;
         Ok(turn)
     }
 
@@ -84,6 +93,7 @@ impl Lmdb {
         self.store.stop();
         let ended = syncer.join();
         self.store.sync()?;
+        self.store.forget_rounds()?;
         ended.map_err(|_| {
             let message = "the syncing thread panicked; its commits were synced now";
             Error::new(kv::ErrorKind::Io, message).with_engine(NAME)
@@ -110,8 +120,7 @@ impl Engine for Lmdb {
     fn create_tree(&self, name: &str, _: &TreeOptions) -> Result<TreeId> {
         kv::check_name(name).map_err(|e| Error::invalid(e).with_engine(NAME))?;
         let turn = self.take_turn()?;
-        let level = self.store.strongest();
-        let commit = |txn: RwTxn<'_>| self.commit(txn, level, &turn);
+        let commit = |txn: RwTxn<'_>| self.commit_catalog(txn, &turn);
         self.catalog
             .create(&self.store.env, name, &self.store.place(), commit)
     }
@@ -125,8 +134,7 @@ impl Engine for Lmdb {
 
     fn drop_tree(&self, name: &str) -> Result<()> {
         let turn = self.take_turn()?;
-        let level = self.store.strongest();
-        let commit = |txn: RwTxn<'_>| self.commit(txn, level, &turn);
+        let commit = |txn: RwTxn<'_>| self.commit_catalog(txn, &turn);
         self.catalog
             .remove(&self.store.env, name, &self.store.place(), commit)
     }

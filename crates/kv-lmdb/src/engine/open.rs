@@ -1,7 +1,8 @@
 //! Opening a store: identity, lock, map.
 //!
 //! The directory holds `romanesco-engine.json` (the engine's name), `LOCK` (ours, exclusive to this
-//! handle), and LMDB's `data.mdb` and `lock.mdb`. The lock is taken before LMDB opens the
+//! handle), LMDB's `data.mdb` and `lock.mdb`, and while it is open in the mode `background`
+//! `SYNCED`. The lock is taken before LMDB opens the
 //! directory, because opening an environment twice in one process breaks LMDB's own locks.
 
 use std::io;
@@ -12,11 +13,14 @@ use std::sync::atomic::AtomicU64;
 use heed::{Env, EnvFlags, EnvOpenOptions, WithoutTls};
 use kv::{Engine, EngineOptions, Error, Result};
 use stdx::ByteSize;
+use vfs::PageCacheId;
 
 use super::Lmdb;
 use super::catalog::Catalog;
 use super::durability::Store;
 use super::errors::Place;
+use super::rounds::Rounds;
+use super::synced::{self, Synced};
 use super::turn::Turn;
 use crate::settings::{IntervalMode, Settings};
 use crate::support::{KEY_MAX, NAME, capabilities};
@@ -33,6 +37,10 @@ const MAP_MAX: u64 = 1 << 62;
 /// Map sizes are multiples of this, in bytes: the largest page of any system LMDB runs on.
 const MAP_STEP: u64 = 1 << 16;
 
+/// Number of reader slots in addition to those of snapshots: two pins of `super::synced`, and a
+/// backup.
+const OWN_READERS: u32 = 3;
+
 /// Number of databases in addition to the slots of trees: the catalog.
 const OWN_DATABASES: u32 = 1;
 
@@ -44,12 +52,15 @@ pub(crate) fn open(
     let interval = match settings.interval {
         IntervalMode::MetaSync => "metasync",
         IntervalMode::NoSync => "nosync",
+        IntervalMode::Background => "background",
     };
     let recorded = format!("layout=slots key_max={KEY_MAX} created-with:interval={interval}");
     kv::identity::claim(directory, NAME, FORMAT, &recorded)?;
     let lock = lock(directory)?;
+    synced::recover(directory, PageCacheId::of(directory).ok())?;
     let env = map(directory, options.size_max, settings)?;
-    let store = Store::new(env, directory.to_owned(), settings, options.log);
+    let rounds = rounds(&env, directory, settings)?;
+    let store = Store::new(env, directory.to_owned(), settings, options.log, rounds);
     let key_max = store.env.max_key_size();
     if key_max < KEY_MAX {
         let message = format!(
@@ -78,6 +89,25 @@ pub(crate) fn open(
         syncer: Some(syncer),
         _lock: lock,
     }))
+}
+
+/// Prepare for the mode `background`, or end it.
+fn rounds(env: &Env<WithoutTls>, directory: &Path, settings: Settings) -> Result<Option<Rounds>> {
+    if settings.interval == IntervalMode::Background {
+        return Ok(Some(Rounds::new(Synced::begin(env, directory)?)));
+    }
+    if synced::exists(directory) {
+        let synced = env.force_sync();
+        let place = Place {
+            directory,
+            map_bytes: env.info().map_size as u64,
+            readers: settings.readers,
+            trees: settings.trees,
+        };
+        synced.map_err(|e| place.error(e, "open"))?;
+        synced::remove(directory)?;
+    }
+    Ok(None)
 }
 
 fn lock(directory: &Path) -> Result<vfs::DirLock> {
@@ -132,6 +162,14 @@ fn no_room(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::OutOfMemory
 }
 
+/// The reader slots that the mode takes.
+pub(super) fn own_readers(settings: Settings) -> u32 {
+    match settings.interval {
+        IntervalMode::Background => OWN_READERS,
+        IntervalMode::MetaSync | IntervalMode::NoSync => 0,
+    }
+}
+
 fn open_env(directory: &Path, size: u64, settings: Settings) -> heed::Result<Env<WithoutTls>> {
     let Ok(size) = usize::try_from(size) else {
         return Err(io::Error::from(io::ErrorKind::OutOfMemory).into());
@@ -139,8 +177,12 @@ fn open_env(directory: &Path, size: u64, settings: Settings) -> heed::Result<Env
     let mut options = EnvOpenOptions::new().read_txn_without_tls();
     options
         .map_size(size)
-        .max_readers(settings.readers)
+        .max_readers(settings.readers + own_readers(settings))
         .max_dbs(settings.trees + OWN_DATABASES);
+    if settings.interval == IntervalMode::Background {
+        // SAFETY: unsynced commits are undone after a power loss (see `super::synced`).
+        unsafe { options.flags(EnvFlags::NO_SYNC) };
+    }
     if !settings.readahead {
         // SAFETY: this flag only changes how the kernel reads ahead.
         unsafe { options.flags(EnvFlags::NO_READ_AHEAD) };

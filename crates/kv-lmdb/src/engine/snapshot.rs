@@ -32,9 +32,18 @@ impl<'e> Reader<'e> {
             let txn = store.env.read_txn();
             txn.map_err(|e| store.error(e, "begin_read"))
         };
-        let (trees, txn) = engine.catalog.with(begin)?;
-        engine.snapshots.fetch_add(1, Ordering::Relaxed);
-        Ok(Reader { txn, trees, engine })
+        // LMDB has more slots than the option, for the pins of `super::synced`.
+        let begun = match engine.snapshots.fetch_add(1, Ordering::Relaxed) {
+            open if open < u64::from(store.settings.readers) => engine.catalog.with(begin),
+            _ => Err(store.error(heed::MdbError::ReadersFull.into(), "begin_read")),
+        };
+        match begun {
+            Ok((trees, txn)) => Ok(Reader { txn, trees, engine }),
+            Err(error) => {
+                engine.snapshots.fetch_sub(1, Ordering::Relaxed);
+                Err(error)
+            }
+        }
     }
 
     pub(super) fn view(&self) -> View<'_> {

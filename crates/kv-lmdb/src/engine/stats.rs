@@ -117,7 +117,7 @@ pub(super) fn engine(engine: &Lmdb) -> Result<EngineStats> {
         ("page_bytes", page_bytes),
         ("empty_slots", engine.catalog.free_slots() as u64),
         ("snapshots_open", engine.snapshots.load(Ordering::Relaxed)),
-        ("reader_slots", u64::from(info.maximum_number_of_readers)),
+        ("reader_slots", u64::from(store.settings.readers)),
         ("commits", engine.commits.load(Ordering::Relaxed)),
         ("last_transaction", info.last_txn_id as u64),
     ];

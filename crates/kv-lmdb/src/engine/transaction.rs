@@ -117,7 +117,9 @@ impl<'e> Writer<'e> {
                 let error = Error::new(ErrorKind::Exists, "the key exists");
                 error.with_engine(NAME).with_operation(operation)
             } else {
-                self.engine.store.error(e, operation)
+                let error = self.engine.store.error(e, operation);
+                self.engine.store.note_full(&error);
+                error
             };
             if !exists {
                 self.failed = Some(error.kind());
@@ -210,7 +212,9 @@ impl Transaction for Writer<'_> {
         let Writer {
             txn, turn, engine, ..
         } = *self;
-        engine.commit(txn, durability, &turn)
+        let then = engine.commit(txn, durability, &turn)?;
+        drop(turn);
+        engine.store.finish(&then)
     }
 
     fn rollback(self: Box<Self>) {

@@ -282,18 +282,20 @@ fn a_map_larger_than_the_address_space_is_halved_until_it_fits() {
 
 #[test]
 fn more_snapshots_than_slots_are_full() {
-    let dir = tempfile::tempdir().unwrap();
-    let engine = open_with(dir.path(), &[("readers", "2")]).unwrap();
-    let held: Vec<_> = (0..2).map(|_| engine.begin_read().unwrap()).collect();
-    // Statistics continue to work, except for those that need a snapshot.
-    let counters = engine.stats().unwrap().counters;
-    assert_eq!(counters["snapshots_open"], 2);
-    assert!(!counters.contains_key("free_bytes"), "{counters:?}");
-    let error = refused(engine.begin_read());
-    assert_eq!(error.kind(), ErrorKind::Full);
-    assert!(error.to_string().contains("readers"), "{error}");
-    drop(held);
-    engine.begin_read().unwrap();
+    for mode in ["metasync", "background"] {
+        let dir = tempfile::tempdir().unwrap();
+        let engine = open_with(dir.path(), &[("readers", "2"), ("interval", mode)]).unwrap();
+        let held: Vec<_> = (0..2).map(|_| engine.begin_read().unwrap()).collect();
+        // Statistics continue to work, except for those that need a snapshot.
+        let counters = engine.stats().unwrap().counters;
+        assert_eq!(counters["snapshots_open"], 2);
+        assert!(!counters.contains_key("free_bytes"), "{counters:?}");
+        let error = refused(engine.begin_read());
+        assert_eq!(error.kind(), ErrorKind::Full);
+        assert!(error.to_string().contains("readers"), "{error}");
+        drop(held);
+        engine.begin_read().unwrap();
+    }
 }
 
 #[test]

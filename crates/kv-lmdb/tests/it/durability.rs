@@ -23,7 +23,7 @@ fn owes(engine: &dyn Engine, level: Durability) -> bool {
 
 #[test]
 fn strong_levels_owe_nothing_and_weak_ones_do_until_a_sync() {
-    for mode in ["metasync", "nosync"] {
+    for mode in ["metasync", "background", "nosync"] {
         let dir = tempfile::tempdir().unwrap();
         let mut options = EngineOptions {
             interval: Duration::from_secs(3600),
@@ -110,10 +110,14 @@ fn without_a_log_only_none_is_left() {
 /// Environment variable with the directory, for the process that ends without closing the store.
 const VICTIM: &str = "KV_LMDB_TEST_VICTIM";
 
+/// Environment variable with the mode of `interval` durability of that process.
+const MODE: &str = "KV_LMDB_TEST_MODE";
+
 #[test]
 fn commits_at_every_level_survive_the_end_of_the_process() {
     if let Some(directory) = env::var_os(VICTIM) {
-        let engine = open(Path::new(&directory));
+        let mode = env::var(MODE).unwrap();
+        let engine = open_with(Path::new(&directory), &[("interval", &mode)]).unwrap();
         for level in Durability::ALL {
             owes(&*engine, level);
         }
@@ -122,19 +126,48 @@ fn commits_at_every_level_survive_the_end_of_the_process() {
             .unwrap();
         process::abort();
     }
-    let dir = tempfile::tempdir().unwrap();
     let test = "durability::commits_at_every_level_survive_the_end_of_the_process";
-    let ended = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test])
-        .env(VICTIM, dir.path())
-        .output()
-        .unwrap();
-    assert_eq!(ended.status.code(), None, "it ends by a signal: {ended:?}");
-    let engine = open(dir.path());
-    let tree = engine.open_tree("t").unwrap();
-    let found = keys(&*engine.begin_read().unwrap(), tree);
-    assert_eq!(found, [&b"group"[..], b"interval", b"none", b"sync"]);
-    engine.verify().unwrap();
-    // The writer that died does not block later ones.
-    assert!(!owes(&*engine, Durability::Sync));
+    for mode in ["metasync", "background", "nosync"] {
+        let dir = tempfile::tempdir().unwrap();
+        let ended = Command::new(env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env(VICTIM, dir.path())
+            .env(MODE, mode)
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.code(), None, "it ends by a signal: {ended:?}");
+        let engine = open_with(dir.path(), &[("interval", mode)]).unwrap();
+        let tree = engine.open_tree("t").unwrap();
+        let found = keys(&*engine.begin_read().unwrap(), tree);
+        assert_eq!(found, [&b"group"[..], b"interval", b"none", b"sync"]);
+        engine.verify().unwrap();
+        // The writer that died does not block later ones.
+        assert!(!owes(&*engine, Durability::Sync));
+    }
+}
+
+#[test]
+fn concurrent_synced_commits_in_the_background_mode_owe_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = open_with(dir.path(), &[("interval", "background")]).unwrap();
+    let tree = engine.create_tree("t", &TreeOptions::default()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let engine = &*engine;
+            scope.spawn(move || {
+                for n in 0..50_u32 {
+                    let mut batch = Batch::new();
+                    batch.put(
+                        tree,
+                        &[thread.to_be_bytes(), n.to_be_bytes()].concat(),
+                        b"v",
+                    );
+                    let written = engine.write(&batch, Durability::Sync);
+                    written.expect("R1: no commit runs while the meta page is copied");
+                }
+            });
+        }
+    });
+    assert_eq!(engine.stats().unwrap().debt_bytes, Some(0));
+    assert_eq!(keys(&*engine.begin_read().unwrap(), tree).len(), 200);
 }

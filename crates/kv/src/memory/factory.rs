@@ -93,6 +93,7 @@ impl Factory for MemoryFactory {
             drop_with_readers: true,
             compaction: true,
             backup: false,
+            increments: false,
             storage_map: false,
             io_by_reason: false,
             direct_io: false,

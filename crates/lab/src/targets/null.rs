@@ -31,6 +31,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     drop_with_readers: true,
     compaction: false,
     backup: false,
+    increments: false,
     storage_map: false,
     io_by_reason: false,
     direct_io: false,

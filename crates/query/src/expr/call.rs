@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use bson::Bson;
+
 use super::args::Args;
 use super::env::{Env, Value};
 use super::function::Function;
@@ -38,6 +40,8 @@ pub(super) enum Prepared {
     Regex(Arc<Regex>),
     /// The order of `$sortArray`.
     Order(Arc<sort_array::Order>),
+    /// The boundaries of `$bucket`, ascending.
+    Boundaries(Arc<[Bson]>),
 }
 
 impl Call {

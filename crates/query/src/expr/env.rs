@@ -11,6 +11,7 @@ use std::sync::Arc;
 use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument};
 
 use super::{Expr, Scope};
+use crate::keyed::Keyed;
 use crate::{Code, Error, Result};
 
 /// The value of an expression during evaluation: borrowed where possible, `None` when missing.
@@ -105,7 +106,7 @@ impl System {
 /// Cloning shares the values.
 #[derive(Clone, Debug, Default)]
 pub struct Variables {
-    values: Arc<Vec<(Box<str>, Option<Bson>)>>,
+    values: Arc<Keyed<Option<Bson>>>,
     system: Option<Arc<System>>,
 }
 
@@ -146,11 +147,7 @@ impl Variables {
 
     /// Sets a variable, named without dollars; `None` is a missing value.
     pub fn set(&mut self, name: &str, value: Option<Bson>) {
-        let values = Arc::make_mut(&mut self.values);
-        match values.iter_mut().find(|(known, _)| &**known == name) {
-            Some((_, held)) => *held = value,
-            None => values.push((name.into(), value)),
-        }
+        Arc::make_mut(&mut self.values).set(name, value);
     }
 
     /// Sets the system variables other than `NOW`.
@@ -161,14 +158,14 @@ impl Variables {
     /// Whether the variable `name` exists.
     #[must_use]
     pub fn contains(&self, name: &str) -> bool {
-        self.values.iter().any(|(known, _)| &**known == name)
+        self.values.get(name).is_some()
     }
 
     /// The value of the variable; `None` when it is missing or no such variable exists.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Bson> {
-        match self.values.iter().find(|(known, _)| &**known == name) {
-            Some((_, value)) => value.as_ref(),
+        match self.values.get(name) {
+            Some(value) => value.as_ref(),
             None => self.system.as_ref()?.get(name),
         }
     }
@@ -189,7 +186,7 @@ impl Variables {
 
     /// The names of the variables, in the order in which they were set.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.values.iter().map(|(name, _)| &**name)
+        self.values.iter().map(|(name, _)| name)
     }
 }
 

@@ -11,6 +11,7 @@ mod args;
 mod arithmetic;
 mod array;
 mod bits;
+mod boundaries;
 mod bytes;
 mod call;
 mod civil;

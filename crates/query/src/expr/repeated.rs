@@ -177,7 +177,7 @@ fn check_operand(operator: &str, operand: RawBsonRef<'_>) -> Result<()> {
 /// Check a named argument of an operator.
 fn check_argument(operator: &str, name: &str, value: RawBsonRef<'_>) -> Result<()> {
     match (operator, name, value) {
-        // A pattern as of `$sort`.
+        (_, "sortBy", RawBsonRef::Document(order)) => repeated::check_order(order),
         (_, "sortBy", _) => Ok(()),
         ("$let", "vars", RawBsonRef::Document(variables)) => check_each(variables),
         ("$switch", "branches", RawBsonRef::Array(branches)) => {
@@ -279,10 +279,11 @@ mod tests {
                 ]),
             ),
             one("$literal", literal()),
-            rawdoc! {"$sortArray": {"input": "$a", "sortBy": literal()}},
         ] {
             assert_eq!(code(&accepted), None, "{accepted:?}");
         }
+        let sorted = rawdoc! {"$sortArray": {"input": "$a", "sortBy": literal()}};
+        assert_eq!(code(&sorted), Some(7_472_500));
     }
 
     #[test]

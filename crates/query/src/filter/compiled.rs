@@ -159,6 +159,12 @@ impl Filter {
         render::node(&self.root)
     }
 
+    /// As [`Filter::to_document`], if the document takes at most `left` bytes in memory, which are
+    /// taken from `left`; otherwise nothing is made that does not fit.
+    pub fn to_document_within(&self, left: &mut usize) -> Option<Document> {
+        render::within(&self.root, left)
+    }
+
     pub(super) fn on<'a>(&'a self, document: &'a RawDocument) -> Match<'a> {
         self.with(document, &self.variables)
     }

@@ -10,6 +10,7 @@ use bson::{Bson, Document, RawBsonRef, RawDocument, doc};
 use super::matches::Match;
 use super::{Filter, Node, Test, render};
 use crate::Result;
+use crate::meter::{self, VALIDATION};
 use crate::path::{Leaves, Path, walk_leaves};
 use crate::value::type_name;
 
@@ -17,8 +18,10 @@ impl Filter {
     /// The conditions of the filter that `document` does not match.
     ///
     /// # Errors
-    /// As [`Filter::matches`].
+    /// As [`Filter::matches`]; `ExceededMemoryLimit` for conditions that repeat too much of the
+    /// document.
     pub fn explain_failure(&self, document: &RawDocument) -> Result<Document> {
+        let _scope = meter::scope();
         let on = self.on(document);
         on.explain(self.root(), document, false)
     }
@@ -64,6 +67,7 @@ impl Match<'_> {
                 details.insert("reason", reason);
                 details.insert("expressionResult", matched);
             }
+            // It charges its parts itself.
             Node::Schema(schema) if !matched => return schema.explain(document),
             Node::Schema(schema) => {
                 details.insert(
@@ -76,6 +80,9 @@ impl Match<'_> {
                 details.insert("specifiedAs", render::node(node));
                 details.insert("reason", "expression always evaluates to false");
             }
+        }
+        if !matches!(node, Node::And(_) | Node::Or(_) | Node::Nor(_)) {
+            meter::charge(VALIDATION, meter::document_size(&details))?;
         }
         Ok(details)
     }
@@ -149,8 +156,13 @@ fn values(path: &Path, test: &Test, document: &RawDocument) -> Result<Vec<Bson>>
         ControlFlow::Continue(())
     })?;
     debug_assert!(end.is_continue(), "the visit never stops the walk");
-    let owned = values.into_iter().map(|value| Ok(Bson::try_from(value)?));
-    owned.collect()
+    let mut owned = Vec::new();
+    for value in values {
+        let value = Bson::try_from(value)?;
+        meter::charge(VALIDATION, meter::size(&value))?;
+        owned.push(value);
+    }
+    Ok(owned)
 }
 
 fn name(node: &Node) -> &'static str {

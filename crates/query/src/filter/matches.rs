@@ -174,7 +174,7 @@ impl Match<'_> {
             (Test::Type(types), value) => types.matches(value),
             (Test::Regex(regex), value) => return test::regex(regex, value),
             (Test::Mod { divisor, remainder }, value) => test::modulo(*divisor, *remainder, value),
-            (Test::Bits(bits), value) => bits.matches(value),
+            (Test::Bits(bits), value) => return bits.matches(value),
             (Test::Size(size), RawBsonRef::Array(array)) => has_size(array, *size)?,
             (Test::ElemMatchObject(_) | Test::ElemMatchValue(_), RawBsonRef::Array(array)) => {
                 self.element(test, array)?.is_some()

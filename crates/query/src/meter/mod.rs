@@ -26,8 +26,8 @@ use std::time::Duration;
 
 pub use budget::{Budget, Held, Usage};
 pub use processors::{Processors, Slots};
-pub(crate) use size::{NEW_DOCUMENT, document_size, entry};
-pub use size::{decoded_size, size};
+pub(crate) use size::{NEW_DOCUMENT, entry};
+pub use size::{decoded_size, document_size, size};
 pub use sort::sort_by;
 
 use bson::{Bson, Document};
@@ -42,6 +42,8 @@ pub const MEMORY_LIMIT: usize = 100 << 20;
 pub const LOOK_EVERY: usize = 1024;
 /// Number of bytes whose reading counts as one step.
 pub const STEP_BYTES: usize = 4096;
+/// The name, in errors about memory, of the reasons why a document is not valid.
+pub(crate) const VALIDATION: &str = "Document validation";
 /// Bytes that an operation may use without a reservation, so that small operations need none.
 pub(crate) const FREE: usize = 64 << 10;
 /// The unit of reservations in the budget.
@@ -285,6 +287,19 @@ pub fn charge_operation(name: &str, bytes: usize) -> Result<()> {
     } else {
         Ok(())
     }
+}
+
+/// As [`charge_operation`], but leaves at least half of the operation's memory to its expressions.
+///
+/// # Errors
+/// As [`charge_operation`].
+pub fn charge_reply(name: &str, bytes: usize) -> Result<()> {
+    let counters = COUNTERS.get();
+    let half = counters.limit / 2;
+    if counters.entered && half < counters.bytes.saturating_add(bytes) {
+        return Err(exceeded(name, bytes, half));
+    }
+    charge_operation(name, bytes)
 }
 
 #[cold]

@@ -36,7 +36,8 @@ pub(crate) fn entry(name: &str) -> usize {
 }
 
 /// Estimated bytes of the entries of a document, without the document's own struct.
-pub(crate) fn document_size(document: &Document) -> usize {
+#[must_use]
+pub fn document_size(document: &Document) -> usize {
     document
         .iter()
         .map(|(name, value)| entry(name) + size(value))

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::{Budget, CHUNK, Held, LOOK_EVERY, Meter, Watch, charge, scope, sort_by, step, steps};
+use super::{
+    Budget, CHUNK, Held, LOOK_EVERY, Meter, Watch, charge, charge_reply, scope, sort_by, step,
+    steps,
+};
 use crate::{Code, Error, Result};
 
 /// Ends the operation at the check with this number and at all later ones.
@@ -54,6 +57,16 @@ fn scopes_release_what_was_charged_in_them() {
     assert_eq!(outer.charged(), 700);
     drop(outer);
     assert!(charge("a", 1000).is_ok());
+}
+
+#[test]
+fn a_reply_leaves_half_of_the_memory() {
+    let _entered = Meter::default().with_limit(1000).enter();
+    charge_reply("a", 400).unwrap();
+    let error = charge_reply("a", 200).unwrap_err();
+    assert_eq!(error.code, Code::EXCEEDED_MEMORY_LIMIT);
+    charge_reply("a", 100).unwrap();
+    charge("$op", 500).unwrap();
 }
 
 #[test]

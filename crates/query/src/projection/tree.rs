@@ -4,6 +4,7 @@
 //! specification, which is the order in which computed fields are appended.
 
 use crate::expr::Expr;
+use crate::keyed::Keyed;
 use crate::{Error, Result};
 
 use super::extra::{ElemMatch, Slice};
@@ -26,7 +27,7 @@ pub(super) enum Child {
 /// Children by name.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
-    children: Vec<(Box<str>, Child)>,
+    children: Keyed<Child>,
     /// Whether a field at any depth is computed.
     pub(super) computes: bool,
     /// Whether a child at any depth is something else than `Listed`.
@@ -35,12 +36,11 @@ pub(super) struct Fields {
 
 impl Fields {
     pub(super) fn get(&self, name: &str) -> Option<&Child> {
-        let mut children = self.children.iter();
-        children.find(|(known, _)| **known == *name).map(|(_, c)| c)
+        self.children.get(name)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Child)> {
-        self.children.iter().map(|(name, child)| (&**name, child))
+        self.children.iter()
     }
 
     pub(super) fn len(&self) -> usize {
@@ -69,22 +69,19 @@ impl Fields {
             Some((head, below)) => (head, Some(below)),
             None => (rest, None),
         };
-        let known = self.children.iter_mut().find(|(name, _)| **name == *head);
-        match (known, below) {
+        match (self.children.get_mut(head), below) {
             (None, None) => {
-                self.children.push((head.into(), child));
+                self.children.set(head, child);
                 Ok(())
             }
             (None, Some(below)) => {
                 let mut fields = Fields::default();
                 fields.insert_at(whole, below, child)?;
-                self.children.push((head.into(), Child::Fields(fields)));
+                self.children.set(head, Child::Fields(fields));
                 Ok(())
             }
-            (Some((_, Child::Fields(fields))), Some(below)) => {
-                fields.insert_at(whole, below, child)
-            }
-            (Some((_, Child::Fields(_))), None) => Err(Error::location(
+            (Some(Child::Fields(fields)), Some(below)) => fields.insert_at(whole, below, child),
+            (Some(Child::Fields(_)), None) => Err(Error::location(
                 31_250,
                 format!("Path collision at {whole}"),
             )),
@@ -106,12 +103,12 @@ impl Fields {
 
     /// Removes a child, for `_id: 0`.
     pub(super) fn remove(&mut self, name: &str) {
-        self.children.retain(|(known, _)| **known != *name);
+        self.children.remove(name);
     }
 
     /// Puts a child before all others.
     pub(super) fn prepend(&mut self, name: &str, child: Child) {
-        self.children.insert(0, (name.into(), child));
+        self.children.prepend(name, child);
     }
 
     /// Calls `visit` with every path of the projection and the child at its end.

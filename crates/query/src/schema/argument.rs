@@ -1,5 +1,7 @@
 //! Arguments of keywords, checked.
 
+use std::collections::HashSet;
+
 use bson::{Bson, Document};
 
 use crate::number::Number;
@@ -63,6 +65,7 @@ pub(super) fn count(name: &str, value: &Bson) -> Result<usize> {
 /// Names of properties, each once; at least one.
 pub(super) fn names(name: &str, value: &Bson) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
+    let mut seen = HashSet::new();
     for item in nonempty(name, value)? {
         let Bson::String(item) = item else {
             return Err(Error::type_mismatch(format!(
@@ -71,7 +74,7 @@ pub(super) fn names(name: &str, value: &Bson) -> Result<Vec<String>> {
                 type_name(item)
             )));
         };
-        if names.contains(item) {
+        if !seen.insert(item) {
             return Err(Error::parse(format!(
                 "$jsonSchema keyword '{name}' array cannot contain duplicate values"
             )));

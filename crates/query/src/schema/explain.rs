@@ -8,8 +8,12 @@ use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument, doc};
 use super::rule::{Additional, Check, Dependency, Rule, Schema};
 use super::validate::{bad_item, duplicate, missing, passed};
 use crate::Result;
+use crate::meter::{self, VALIDATION};
 use crate::path::find;
 use crate::value::type_name;
+
+/// Estimated bytes of the details of a rule without those that it repeats.
+const DETAILS: usize = 1024;
 
 impl Schema {
     /// The rules that `document` breaks, as the field `details` of an error shows `$jsonSchema`.
@@ -67,6 +71,7 @@ impl Rule {
             (_, RawBsonRef::Array(array)) => self.of_array(array, &mut details)?,
             (_, value) => self.of_value(value, &mut details)?,
         }
+        meter::charge(VALIDATION, meter::document_size(&self.spec) + DETAILS)?;
         Ok(details)
     }
 
@@ -110,7 +115,9 @@ impl Rule {
             Check::AdditionalItems { from, .. } => {
                 let mut others = Vec::new();
                 for item in array.into_iter().skip(*from) {
-                    others.push(Bson::try_from(item?)?);
+                    let item = Bson::try_from(item?)?;
+                    meter::charge(VALIDATION, meter::size(&item))?;
+                    others.push(item);
                 }
                 details.insert("specifiedAs", self.spec.clone());
                 details.insert("reason", "found additional items");
@@ -270,7 +277,9 @@ fn item(
 }
 
 fn consider(details: &mut Document, value: RawBsonRef<'_>) -> Result<()> {
-    details.insert("consideredValue", Bson::try_from(value)?);
+    let value = Bson::try_from(value)?;
+    meter::charge(VALIDATION, meter::size(&value))?;
+    details.insert("consideredValue", value);
     Ok(())
 }
 

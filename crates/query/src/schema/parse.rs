@@ -1,5 +1,7 @@
 //! Parses a schema.
 
+use std::collections::HashSet;
+
 use bson::{Bson, Document};
 
 use super::argument::{array, boolean, count, document, names, nonempty, number, text, wrong_type};
@@ -7,6 +9,7 @@ use super::rule::{Additional, Bound, Check, Rule, Schema};
 use super::unordered::unordered;
 use crate::regex::Regex;
 use crate::types::Types;
+use crate::value::equivalence_key;
 use crate::{Error, Result, meter};
 
 /// Maximum nesting of schemas: documents are not nested deeper.
@@ -272,12 +275,10 @@ fn enumeration(value: &Bson) -> Result<Vec<Bson>> {
         ));
     }
     let items: Vec<Bson> = items.iter().cloned().map(unordered).collect();
-    for (at, item) in items.iter().enumerate() {
-        let earlier = items.iter().take(at);
-        if earlier
-            .clone()
-            .any(|other| crate::value::compare(item, other).is_eq())
-        {
+    let mut seen = HashSet::new();
+    for item in &items {
+        meter::read(meter::size(item))?;
+        if !seen.insert(equivalence_key(item, None)) {
             return Err(Error::parse(
                 "$jsonSchema keyword 'enum' array cannot contain duplicate values.",
             ));

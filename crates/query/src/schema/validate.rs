@@ -35,6 +35,7 @@ impl Rule {
         match &self.check {
             Check::Types(types) => return Ok(types.matches(value)),
             Check::Enum(list) => {
+                meter::steps(list.len())?;
                 let sorted = nested(value).transpose()?;
                 let is = |item| match &sorted {
                     Some(sorted) => compare_values(sorted, item).is_eq(),
@@ -114,6 +115,8 @@ impl Rule {
             Check::PropertyCount(bound) => Ok(bound.holds(document.iter_elements().count())),
             Check::Properties(list) => {
                 for (name, schema) in list {
+                    // A field is found by a walk.
+                    meter::read(document.as_bytes().len())?;
                     if let Some(value) = find(document, name)?
                         && !schema.allows(value)?
                     {
@@ -148,6 +151,7 @@ impl Rule {
             }
             Check::Dependencies(list) => {
                 for (name, dependency) in list {
+                    meter::read(document.as_bytes().len())?;
                     if find(document, name)?.is_some() && !dependency.holds(document)? {
                         return Ok(false);
                     }
@@ -172,6 +176,7 @@ impl Rule {
         let mut others = Vec::new();
         for field in document {
             let (name, value) = field?;
+            meter::steps(names.len())?;
             let mut known = names.iter().any(|known| known == name.as_str());
             for pattern in patterns {
                 known = known || pattern.is_match(name.as_str())?;
@@ -208,6 +213,7 @@ pub(super) fn passed(schemas: &[Schema], value: RawBsonRef<'_>) -> Result<Vec<us
 pub(super) fn missing(document: &RawDocument, names: &[String]) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     for name in names {
+        meter::read(document.as_bytes().len())?;
         if find(document, name)?.is_none() {
             missing.push(name.clone());
         }

@@ -8,6 +8,7 @@ use super::SortKey;
 use crate::collation::Collator;
 use crate::number::Number;
 use crate::path::Path;
+use crate::repeated::check_order;
 use crate::{Code, Error, Result, show};
 
 /// Maximum number of fields, the same as for an index key.
@@ -53,24 +54,21 @@ impl Sort {
     /// Parses a specification; an empty one leaves documents in their order.
     ///
     /// # Errors
-    /// `BadValue`, 15974, 15975 and others, as MongoDB.
+    /// `BadValue`, 15974, 15975, 7472500 for a path that is given twice, and others, as MongoDB.
     pub fn parse(spec: &RawDocument) -> Result<Sort> {
         let mut fields: Vec<(Path, Direction)> = Vec::new();
         for element in spec {
             let (name, value) = element?;
             let path = sort_path(name.as_str())?;
-            let direction = direction(name.as_str(), value)?;
-            // If a field is named twice, only its first place counts.
-            if !fields.iter().any(|(known, _)| *known == path) {
-                fields.push((path, direction));
+            fields.push((path, direction(name.as_str(), value)?));
+            if fields.len() > MAX_FIELDS {
+                return Err(Error::new(
+                    Code(13103),
+                    format!("too many compound keys: at most {MAX_FIELDS}"),
+                ));
             }
         }
-        if fields.len() > MAX_FIELDS {
-            return Err(Error::new(
-                Code(13103),
-                format!("too many compound keys: at most {MAX_FIELDS}"),
-            ));
-        }
+        check_order(spec)?;
         Ok(Sort::by(fields))
     }
 

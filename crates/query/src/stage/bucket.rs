@@ -146,31 +146,24 @@ pub(super) fn bucket(spec: &Bson, settings: &Settings) -> Result<Vec<Stage>> {
     if let Some(default) = &default {
         check_default(default, &boundaries, settings)?;
     }
-    let mut switch = doc! { "branches": branches(group_by, &boundaries) };
-    if let Some(default) = default {
-        switch.insert("default", doc! { "$literal": default });
+    let scope = settings.scope();
+    let group_by = Expr::parse(group_by, &scope)?;
+    // The key is replaced: a copy of its expression for each boundary would take too much memory.
+    let mut group = doc! { "_id": null };
+    let output = group::output("$bucket", spec)?;
+    if output.contains_key("_id") {
+        let message = "a group's _id may only be specified once";
+        return Err(Error::location(15_948, message));
     }
-    let mut group = doc! { "_id": { "$switch": switch } };
-    group.extend(group::output("$bucket", spec)?);
+    group.extend(output);
+    let group = Group::parse(&Bson::Document(group), settings)?;
     Ok(vec![
-        Stage::Group(Group::parse(&Bson::Document(group), settings)?),
+        Stage::Group(Group {
+            id: Expr::boundary(group_by, boundaries, default, &scope),
+            ..group
+        }),
         Stage::Sort(group::sort(&doc! { "_id": 1 })?, None),
     ])
-}
-
-fn branches(group_by: &Bson, boundaries: &[Bson]) -> Vec<Bson> {
-    let pairs = boundaries.iter().zip(boundaries.iter().skip(1));
-    pairs
-        .map(|(low, high)| {
-            Bson::Document(doc! {
-                "case": { "$and": [
-                    { "$gte": [group_by.clone(), { "$literal": low.clone() }] },
-                    { "$lt": [group_by.clone(), { "$literal": high.clone() }] },
-                ] },
-                "then": { "$literal": low.clone() },
-            })
-        })
-        .collect()
 }
 
 fn constant(spec: &Bson) -> Option<Bson> {

@@ -1,40 +1,43 @@
 //! The `arrayFilters` of an update: the array elements that `$[id]` stands for.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocumentBuf};
 
+use super::tree::identifier;
 use crate::filter::Filter;
+use crate::keyed::Keyed;
 use crate::settings::Settings;
 use crate::{Code, Error, Result, show};
 
 /// Filters by identifier.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ArrayFilters {
-    filters: Vec<(Box<str>, Arc<Filter>)>,
+    filters: Keyed<Arc<Filter>>,
 }
 
 impl ArrayFilters {
     /// Parses the array; each filter must be about exactly one identifier.
     pub(super) fn parse(specs: &[RawDocumentBuf], settings: &Settings) -> Result<ArrayFilters> {
-        let mut filters: Vec<(Box<str>, Arc<Filter>)> = Vec::with_capacity(specs.len());
+        let mut filters: Keyed<Arc<Filter>> = Keyed::default();
         for spec in specs {
             let filter = Filter::parse_plain(spec, settings)
                 .map_err(|error| in_filter(error.code, &error.message))?;
             let id = identifier_of(&Document::try_from(spec)?)?;
-            if filters.iter().any(|(known, _)| **known == *id) {
+            if filters.get(&id).is_some() {
                 return Err(Error::parse(format!(
                     "Found multiple array filters with the same top-level field name {id}"
                 )));
             }
-            filters.push((id.into(), Arc::new(filter)));
+            filters.set(&id, Arc::new(filter));
         }
         Ok(ArrayFilters { filters })
     }
 
     /// Whether a filter has this identifier, or the identifier is empty (`$[]`, every element).
     pub(super) fn knows(&self, id: &str) -> bool {
-        id.is_empty() || self.filters.iter().any(|(known, _)| **known == *id)
+        id.is_empty() || self.filters.get(id).is_some()
     }
 
     /// Whether `element` matches the filter of `id`.
@@ -42,7 +45,7 @@ impl ArrayFilters {
         if id.is_empty() {
             return Ok(true);
         }
-        let Some((_, filter)) = self.filters.iter().find(|(known, _)| **known == *id) else {
+        let Some(filter) = self.filters.get(id) else {
             return Ok(false);
         };
         let mut holder = Document::new();
@@ -52,10 +55,13 @@ impl ArrayFilters {
 
     /// Checks that every filter's identifier occurs in one of `paths`.
     pub(super) fn check_used(&self, update: &Document, paths: &[String]) -> Result<()> {
-        for (id, _) in &self.filters {
-            let component = format!("$[{id}]");
-            let used = |path: &String| path.split('.').any(|name| name == component);
-            if !paths.iter().any(used) {
+        if self.filters.len() == 0 {
+            return Ok(());
+        }
+        let names = paths.iter().flat_map(|path| path.split('.'));
+        let used: HashSet<&str> = names.filter_map(identifier).collect();
+        for (id, _) in self.filters.iter() {
+            if !used.contains(id) {
                 return Err(Error::parse(format!(
                     "The array filter for identifier '{id}' was not used in the update {}",
                     show::document(update)

@@ -1,5 +1,8 @@
 //! Parses the document or array of an update.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 
 use super::array_filter::ArrayFilters;
@@ -8,6 +11,8 @@ use super::pull::Pull;
 use super::rename;
 use super::spec::Operators;
 use super::tree::{Fields, conflict, identifier};
+use crate::meter::Held;
+use crate::repeated::{check_order, repeated};
 use crate::settings::Settings;
 use crate::transform::Transform;
 use crate::value::type_name;
@@ -20,7 +25,8 @@ const MAX_NAMES: usize = 200;
 /// because an owned document keeps only the last of two fields of one name.
 ///
 /// # Errors
-/// `ConflictingUpdateOperators` when an operator has the same path twice.
+/// `ConflictingUpdateOperators` when an operator has the same path twice; `BadValue` for a clause
+/// that is given twice.
 pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     let mut merged = Document::new();
     for element in update {
@@ -35,6 +41,7 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
                 for field in operand {
                     let (path, value) = field?;
                     let path = path.as_str();
+                    check_clauses(name, value)?;
                     if paths.insert(path, Bson::try_from(value)?).is_some() {
                         return Err(conflict(path, path));
                     }
@@ -49,6 +56,36 @@ pub(super) fn merged(update: &RawDocument) -> Result<Document> {
     Ok(merged)
 }
 
+/// Checks that an operand with clauses, such as `{$each: [..], $slice: 3}`, has each of them once.
+///
+/// # Errors
+/// `BadValue`; 7472500 for a path that a `$sort` has twice.
+fn check_clauses(operator: &str, operand: RawBsonRef<'_>) -> Result<()> {
+    let RawBsonRef::Document(clauses) = operand else {
+        return Ok(());
+    };
+    let has_clauses = match operator {
+        "$push" | "$addToSet" => clauses.get("$each")?.is_some(),
+        "$bit" | "$currentDate" => true,
+        _ => false,
+    };
+    if !has_clauses {
+        return Ok(());
+    }
+    let mut names = Vec::new();
+    for clause in clauses {
+        let (name, value) = clause?;
+        names.push(name.as_str());
+        if let ("$sort", RawBsonRef::Document(order)) = (name.as_str(), value) {
+            check_order(order)?;
+        }
+    }
+    match repeated(names.into_iter()) {
+        None => Ok(()),
+        Some(name) => Err(Error::bad_value(format!("Only one {name} is supported."))),
+    }
+}
+
 /// Parses `{$set: {..}, $inc: {..}}`. Conditions of `$pull` may name a field twice, so they are
 /// parsed from `raw`, the bytes of `spec`, if given.
 pub(super) fn operators(
@@ -60,6 +97,7 @@ pub(super) fn operators(
     let filters = ArrayFilters::parse(array_filters, settings)?;
     let mut operators = Operators {
         fields: Fields::default(),
+        held: Arc::new(Held::new()),
         filters,
         paths: Vec::new(),
         names: Vec::new(),
@@ -76,9 +114,13 @@ pub(super) fn operators(
                 show::field(operator, operand)
             )));
         };
+        let pulled = match raw.filter(|_| operator == "$pull") {
+            Some(raw) => pulled(raw)?,
+            None => HashMap::new(),
+        };
         for (path, value) in operand {
-            match raw.filter(|_| operator == "$pull") {
-                Some(raw) => operators.pull(path, pulled(raw, path)?, settings)?,
+            match pulled.get(path.as_str()) {
+                Some(condition) => operators.pull(path, *condition, settings)?,
                 None => operators.add(operator, path, value, settings)?,
             }
         }
@@ -98,17 +140,20 @@ fn first_names(paths: &[String]) -> Vec<Box<str>> {
     names
 }
 
-/// The condition for `path` in a `$pull` of `update`.
-fn pulled<'u>(update: &'u RawDocument, path: &str) -> Result<RawBsonRef<'u>> {
+/// The conditions of each `$pull` of `update`, by their paths.
+fn pulled(update: &RawDocument) -> Result<HashMap<&str, RawBsonRef<'_>>> {
+    let mut pulled = HashMap::new();
     for element in update {
         if let (name, RawBsonRef::Document(conditions)) = element?
             && name.as_str() == "$pull"
-            && let Some(condition) = conditions.get(path)?
         {
-            return Ok(condition);
+            for field in conditions {
+                let (path, condition) = field?;
+                pulled.insert(path.as_str(), condition);
+            }
         }
     }
-    Ok(RawBsonRef::Null)
+    Ok(pulled)
 }
 
 const OPERATORS: &[&str] = &[
@@ -153,7 +198,8 @@ impl Operators {
     }
 
     fn put(&mut self, path: &str, modifier: Modifier) -> Result<()> {
-        self.fields.insert(path, modifier)?;
+        let held = Arc::get_mut(&mut self.held).expect("it is shared once it is parsed");
+        self.fields.insert(path, modifier, held)?;
         self.paths.push(path.to_owned());
         Ok(())
     }

@@ -1,11 +1,14 @@
 //! A parsed update, and how it is applied.
 
+use std::sync::Arc;
+
 use bson::{Bson, DateTime, Document, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp};
 
 use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
 use crate::expr::check_in_pipeline;
+use crate::meter::Held;
 use crate::path::array_index;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
@@ -34,6 +37,8 @@ pub(super) enum Kind {
 #[derive(Debug, Clone)]
 pub(super) struct Operators {
     pub(super) fields: Fields,
+    /// The memory of the tree.
+    pub(super) held: Arc<Held>,
     pub(super) filters: ArrayFilters,
     /// Every path as it is written in the update, for [`Update::touches`].
     pub(super) paths: Vec<String>,

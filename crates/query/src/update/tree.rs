@@ -7,8 +7,15 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::modifier::{Context, Modifier};
+use crate::meter::{self, Held};
 use crate::path::array_index;
 use crate::{Code, Error, Result};
+
+/// Estimated bytes of a name on a path that no other path has, with the table of those below it.
+const NODE: usize = 1024;
+
+/// Estimated bytes of the last name on a path, without its operand.
+const LEAF: usize = 192;
 
 /// The changes at one position of a document.
 #[derive(Debug, Clone)]
@@ -98,7 +105,7 @@ impl Fields {
     /// # Errors
     /// `ConflictingUpdateOperators` when another operator has this path, a part of it, or a path
     /// below it.
-    pub(super) fn insert(&mut self, path: &str, modifier: Modifier) -> Result<()> {
+    pub(super) fn insert(&mut self, path: &str, modifier: Modifier, held: &mut Held) -> Result<()> {
         let components: Vec<&str> = path.split('.').collect();
         let mut fields = self;
         let mut at = 0;
@@ -108,7 +115,12 @@ impl Fields {
             };
             let rest = components.get(at + 1..).unwrap_or_default();
             let here = || components.get(..=at).unwrap_or_default().join(".");
+            meter::step()?;
             let place = fields.place(component);
+            if let Place::Vacant(_) = &place {
+                let bytes = if rest.is_empty() { LEAF } else { NODE };
+                held.require("An update", held.bytes() + bytes)?;
+            }
             let Some(next) = rest.first() else {
                 return match place {
                     Place::Vacant(slot) => {
@@ -146,7 +158,7 @@ impl Fields {
                         }
                     });
                     let below_path = rest.get(1..).unwrap_or_default();
-                    return insert_below(below, path, below_path, modifier);
+                    return insert_below(below, path, below_path, (modifier, held));
                 }
                 _ => return Err(conflict(path, &here())),
             }
@@ -168,11 +180,21 @@ impl Fields {
 }
 
 /// Puts `modifier` at `rest`, the names of `path` below an element of an array.
-fn insert_below(node: &mut Node, path: &str, rest: &[&str], modifier: Modifier) -> Result<()> {
+fn insert_below(
+    node: &mut Node,
+    path: &str,
+    rest: &[&str],
+    (modifier, held): (Modifier, &mut Held),
+) -> Result<()> {
+    meter::step()?;
+    held.require("An update", held.bytes() + NODE)?;
     match node {
         Node::Fields(fields) if rest.first().is_some_and(|n| identifier(n).is_none()) => fields
-            .insert(&rest.join("."), modifier)
-            .map_err(|_| conflict(path, path)),
+            .insert(&rest.join("."), modifier, held)
+            .map_err(|error| match error.code {
+                Code::CONFLICTING_UPDATE_OPERATORS => conflict(path, path),
+                _ => error,
+            }),
         Node::Elements(elements) => {
             let Some((id, below)) = rest
                 .split_first()
@@ -192,7 +214,7 @@ fn insert_below(node: &mut Node, path: &str, rest: &[&str], modifier: Modifier) 
                 true => Node::Elements(BTreeMap::new()),
                 false => Node::Fields(Fields::default()),
             });
-            insert_below(child, path, below, modifier)
+            insert_below(child, path, below, (modifier, held))
         }
         _ => Err(conflict(path, path)),
     }

@@ -8,6 +8,7 @@
 
 mod expressions;
 mod host;
+mod parsing;
 mod regexes;
 mod stages;
 mod walks;

@@ -127,7 +127,8 @@ fn copy(
         flow(interrupt)
     };
     let codec = args.compression;
-    let taken = backup::take(&*engine, place, codec, throttle, facts, &mut watch);
+    let base = args.incremental.as_deref();
+    let taken = backup::take(&*engine, place, codec, throttle, facts, base, &mut watch);
     let manifest = taken.map_err(failed)?;
     drop(progress);
     let Some(manifest) = manifest else {

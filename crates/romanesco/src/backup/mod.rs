@@ -44,6 +44,9 @@ pub(crate) struct Args {
     /// Compression of the files: none, lz4 or zstd
     #[arg(long, value_name = "NAME", default_value_t)]
     compression: Codec,
+    /// Leave out what this backup of the same store has, in the same directory (betree)
+    #[arg(long, value_name = "BASE")]
+    incremental: Option<PathBuf>,
     /// Bytes per second that are copied at most, such as 100M
     #[arg(long, value_name = "SIZE")]
     throttle: Option<ByteSize>,

@@ -27,18 +27,8 @@ pub(super) fn take(
 ) -> Result<(), String> {
     let failed = |error: mongodb::error::Error| message(&error);
     let client = connect(uri).map_err(failed)?;
-    let path = place.path().to_str().ok_or("the path is not UTF-8")?;
     let name = format!("romanesco backup {}", std::process::id());
-    let mut command = doc! {"createBackup": 1};
-    match place {
-        Place::Directory(_) => command.insert("backupDir", path),
-        Place::Archive(_) => command.insert("archive", path),
-    };
-    command.insert("compression", args.compression.to_string());
-    if let Some(rate) = args.throttle {
-        command.insert("throttle", i64::try_from(rate.bytes()).unwrap_or(i64::MAX));
-    }
-    command.insert("comment", &name);
+    let command = command(args, place, &name)?;
     let admin = client.database("admin");
     let (done, ended) = channel();
     let running = admin.clone();
@@ -78,6 +68,27 @@ pub(super) fn take(
         number(&reply, "storedBytes"),
     );
     Ok(())
+}
+
+/// The command that takes the backup; `name` finds it among those that run.
+fn command(args: &Args, place: &Place, name: &str) -> Result<Document, String> {
+    let path = place.path().to_str().ok_or("the path is not UTF-8")?;
+    let mut command = doc! {"createBackup": 1};
+    match place {
+        Place::Directory(_) => command.insert("backupDir", path),
+        Place::Archive(_) => command.insert("archive", path),
+    };
+    command.insert("compression", args.compression.to_string());
+    if let Some(rate) = args.throttle {
+        command.insert("throttle", i64::try_from(rate.bytes()).unwrap_or(i64::MAX));
+    }
+    if let Some(base) = &args.incremental {
+        let base = std::path::absolute(base).map_err(|error| error.to_string())?;
+        let base = base.to_str().ok_or("the path of the base is not UTF-8")?;
+        command.insert("incremental", base);
+    }
+    command.insert("comment", name);
+    Ok(command)
 }
 
 /// Connect to the one server that the address names: the backup is written on its machine.

@@ -47,9 +47,13 @@ impl Args {
             return Err(format!("{path}: {count}; use another backup"));
         }
         let manifest = report.manifest;
+        let bases = match report.bases.as_slice() {
+            [] => String::new(),
+            names => format!(", an increment on {}", names.join(" on ")),
+        };
         say!(
             "{path}: complete and unchanged; {} files of a store of {}, begun at {} (seconds \
-             since 1970), compression {}",
+             since 1970), compression {}{bases}",
             manifest.files.len(),
             manifest.engine,
             manifest.started,

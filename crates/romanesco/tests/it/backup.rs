@@ -21,11 +21,14 @@ use crate::servers::Foreign;
 /// Documents before the first backup: some megabytes.
 pub(crate) const DOCUMENTS: i64 = 4_000;
 
-fn connect(port: u64) -> Collection<Document> {
+pub(crate) fn client(port: u64) -> Client {
     let uri = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
     let options = ClientOptions::parse(uri).run().unwrap();
-    let client = Client::with_options(options).unwrap();
-    client.database("test").collection("c")
+    Client::with_options(options).unwrap()
+}
+
+fn connect(port: u64) -> Collection<Document> {
+    client(port).database("test").collection("c")
 }
 
 fn document(id: i64) -> Document {
@@ -61,7 +64,7 @@ pub(crate) fn serve(place: &Place, engine: &str, dbpath: &str) -> Foreign {
     serve_with(place, engine, dbpath, "")
 }
 
-fn serve_with(place: &Place, engine: &str, dbpath: &str, more: &str) -> Foreign {
+pub(crate) fn serve_with(place: &Place, engine: &str, dbpath: &str, more: &str) -> Foreign {
     // A log of a server before has its port.
     let _ = fs::remove_file(place.path("server.log"));
     fs::create_dir_all(place.path(dbpath)).unwrap();
@@ -151,15 +154,20 @@ fn a_store_that_is_not_open_is_backed_up_from_its_directory() {
     assert_eq!(place.run(&["backup", "x"]).code, 64);
 }
 
-#[test]
-fn an_encrypted_store_that_is_not_open_is_backed_up_with_its_key() {
-    let place = Place::new();
+/// Write two master keys into the files `key` and `other`.
+pub(crate) fn write_keys(place: &Place) {
     for (name, key) in [("key", "QUFB"), ("other", "QkJC")] {
         let last = if name == "key" { "QUE=" } else { "QkI=" };
         fs::write(place.path(name), key.repeat(10) + last).unwrap();
         let private = fs::Permissions::from_mode(0o600);
         fs::set_permissions(place.path(name), private).unwrap();
     }
+}
+
+#[test]
+fn an_encrypted_store_that_is_not_open_is_backed_up_with_its_key() {
+    let place = Place::new();
+    write_keys(&place);
     let flags = "--enableEncryption --encryptionKeyFile key";
     let mut server = serve_with(&place, "betree", "db", flags);
     fill(server.port);

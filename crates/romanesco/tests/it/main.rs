@@ -7,17 +7,21 @@
 )]
 
 mod backup;
+mod backup_encrypted;
 mod backup_ended;
+mod backup_increment;
 mod backup_owner;
 mod damage;
 mod experiments;
 mod full;
+mod guides;
 mod install;
 mod interrupt;
 mod options;
 mod pages;
 mod program;
 mod results;
+mod secrets;
 mod serve;
 mod servers;
 mod sql;

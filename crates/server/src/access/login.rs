@@ -9,7 +9,7 @@ use bson::doc;
 use query::{Code, Error, Result};
 
 use crate::arguments::Arguments;
-use crate::auth::scram::{ClientFirst, Exchange, Mechanism, failed};
+use crate::auth::scram::{ClientFirst, Exchange, Mechanism, Secret, failed};
 use crate::auth::users::random;
 use crate::auth::{Conversation, Identity, User};
 use crate::request::Request;
@@ -23,11 +23,14 @@ pub(crate) struct Step {
     pub(crate) done: bool,
 }
 
-/// The payload: binary, or base64 from old shells.
-fn payload(arguments: &Arguments<'_>) -> Result<Vec<u8>> {
+/// The payload, which may be a proof: binary, or base64 from old shells.
+fn payload(arguments: &Arguments<'_>) -> Result<Secret> {
     match arguments.need("payload")? {
-        bson::RawBsonRef::Binary(binary) => Ok(binary.bytes.to_vec()),
-        bson::RawBsonRef::String(text) => BASE64.decode(text).map_err(|_| failed()),
+        bson::RawBsonRef::Binary(binary) => Ok(Secret::new(binary.bytes.to_vec())),
+        bson::RawBsonRef::String(text) => {
+            let decoded = BASE64.decode(text).map_err(|_| failed())?;
+            Ok(Secret::new(decoded))
+        }
         _ => Err(Error::type_mismatch("The payload must be binary data")),
     }
 }

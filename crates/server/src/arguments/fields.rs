@@ -3,8 +3,8 @@
 //! Any numeric type is accepted for a number, and a number for a switch, as in MongoDB: drivers
 //! send the types of their languages.
 
-use bson::{RawArray, RawBsonRef, RawDocument};
-use query::pipeline::{duplicate, repeated};
+use bson::{Document, RawArray, RawBsonRef, RawDocument};
+use query::repeated::{duplicate, repeated, tree};
 use query::{Code, Error, Result};
 use yoke::Yokeable;
 
@@ -229,6 +229,16 @@ impl<'a> Arguments<'a> {
     /// `TypeMismatch`, or 40414 when it is missing.
     pub(crate) fn need_document(&self, name: &str) -> Result<&'a RawDocument> {
         self.document(name)?.ok_or_else(|| self.missing(name))
+    }
+
+    /// A document as owned values.
+    ///
+    /// # Errors
+    /// `TypeMismatch`; 40413 for a field that it, or a document in it, has twice.
+    pub(crate) fn tree(&self, name: &str) -> Result<Option<Document>> {
+        let document = self.document(name)?;
+        let place = || format!("{}.{name}", self.place);
+        document.map(|given| tree(&place(), given)).transpose()
     }
 
     /// An array.

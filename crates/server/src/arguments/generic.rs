@@ -305,7 +305,7 @@ fn write_concern(document: &RawDocument) -> Result<WriteConcern> {
     let w = match arguments.get("w") {
         None => None,
         Some(RawBsonRef::String(mode)) => Some(Bson::String(mode.to_owned())),
-        Some(RawBsonRef::Document(tags)) => Some(Bson::Document(tags.try_into()?)),
+        Some(RawBsonRef::Document(_)) => arguments.tree("w")?.map(Bson::Document),
         Some(value) => match integer(value) {
             Some(n @ 0..=50) => Some(Bson::Int64(n)),
             Some(_) => {

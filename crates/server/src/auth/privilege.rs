@@ -4,6 +4,7 @@
 //! does: a user that may read a database may not read the users in it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use bson::{Bson, Document, doc};
 use query::{Error, Result};
@@ -11,7 +12,7 @@ use query::{Error, Result};
 use crate::arguments::type_name;
 
 /// The resource of a privilege.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Resource {
     /// The cluster.
     Cluster,
@@ -337,11 +338,10 @@ impl Grant {
 /// Merge privileges into one per resource, as roles store them.
 pub(crate) fn joined(grants: impl IntoIterator<Item = Grant>) -> Vec<Grant> {
     let mut all: Vec<Grant> = Vec::new();
+    let mut places: HashMap<Resource, usize> = HashMap::new();
     for grant in grants {
-        match all
-            .iter_mut()
-            .find(|known| known.resource == grant.resource)
-        {
+        let place = *places.entry(grant.resource.clone()).or_insert(all.len());
+        match all.get_mut(place) {
             None => all.push(grant),
             Some(known) => {
                 let mut actions = known.actions.to_vec();

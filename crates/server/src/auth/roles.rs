@@ -94,6 +94,7 @@ const USERS: &[&str] = &[
 
 const MONITOR: &[&str] = &[
     "connPoolStats",
+    "getClusterParameter",
     "getCmdLineOpts",
     "getDefaultRWConcern",
     "getLog",
@@ -113,6 +114,7 @@ const MONITOR: &[&str] = &[
 const MANAGER: &[&str] = &[
     "appendOplogNote",
     "applicationMessage",
+    "getClusterParameter",
     "getDefaultRWConcern",
     "listSessions",
     "replSetConfigure",
@@ -121,6 +123,7 @@ const MANAGER: &[&str] = &[
     "replSetResizeOplog",
     "replSetStateChange",
     "resync",
+    "setClusterParameter",
     "setDefaultRWConcern",
     "setFeatureCompatibilityVersion",
 ];

@@ -308,7 +308,8 @@ impl Exchange {
         let nonce = parts.next().and_then(|part| part.strip_prefix("r="));
         let as_said = binding == Some(BASE64.encode(&self.first.header).as_str())
             && nonce == Some(self.nonce.as_str());
-        let proof = BASE64.decode(proof).map_err(|_| failed())?;
+        // With the stored key, the proof gives the client's key away.
+        let proof: Secret = Zeroizing::new(BASE64.decode(proof).map_err(|_| failed())?);
         let signed = format!("{},{},{without}", self.first.bare, self.challenge);
         let mechanism = self.mechanism;
         let signature = mechanism.hmac(&self.credential.stored_key, signed.as_bytes());

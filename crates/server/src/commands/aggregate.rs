@@ -84,7 +84,7 @@ pub(super) fn asked(arguments: &Arguments<'_>, explained: bool) -> Result<Aggreg
         allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: variables(arguments.document("let")?)?,
+        variables: variables(arguments)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
         parsed: None,
     })

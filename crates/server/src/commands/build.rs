@@ -1,16 +1,16 @@
 //! The program: `buildInfo`, `ping`, `listCommands`,
 //! `getCmdLineOpts`.
 
-use bson::{Bson, doc};
+use bson::Bson;
 use query::{Code, Error, Result};
-use wire::{Builder, limits};
+use wire::Builder;
 
 use crate::access::Privilege;
 use crate::arguments::Arguments;
 use crate::command::{ADMIN, ANYWHERE, API, Command, LOOSE, Lane, OPEN};
 use crate::request::Call;
 use crate::row::Row;
-use crate::version::{MONGODB, MONGODB_ARRAY, ROMANESCO};
+use crate::version;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new("buildInfo", build_info, "Return the version of the server")
@@ -47,44 +47,9 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 fn build_info(_: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    reply.string("version", MONGODB);
-    reply.string("romanescoVersion", ROMANESCO);
-    reply.string(
-        "gitVersion",
-        concat!("romanesco-", env!("CARGO_PKG_VERSION")),
-    );
-    reply.strings("modules", []);
-    reply.string("allocator", "system");
-    reply.string("javascriptEngine", "none");
-    reply.string("sysInfo", "deprecated");
-    reply.value(
-        "versionArray",
-        &Bson::Array(MONGODB_ARRAY.map(Bson::Int32).to_vec()),
-    );
-    reply.value(
-        "openssl",
-        &Bson::Document(doc! {"running": "none", "compiled": "none"}),
-    );
-    reply.value(
-        "buildEnvironment",
-        &Bson::Document(doc! {
-            "distarch": std::env::consts::ARCH,
-            "target_arch": std::env::consts::ARCH,
-            "target_os": std::env::consts::OS,
-        }),
-    );
-    let bits = i32::try_from(usize::BITS).unwrap_or(64);
-    reply
-        .int("bits", bits)
-        .boolean("debug", cfg!(debug_assertions));
-    reply.int(
-        "maxBsonObjectSize",
-        i32::try_from(limits::MAX_DOCUMENT).unwrap_or(i32::MAX),
-    );
-    reply.strings(
-        "storageEngines",
-        ["betree", "lmdb", "rocksdb", "wiredTiger"],
-    );
+    for (name, value) in &version::build_info() {
+        reply.value(name, value);
+    }
     Ok(())
 }
 

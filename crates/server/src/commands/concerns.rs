@@ -1,10 +1,9 @@
 //! The default concerns: `getDefaultRWConcern`, `setDefaultRWConcern`.
 
-use bson::{Bson, Document, RawDocument, doc};
+use bson::{Bson, RawDocument, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use super::find::tree;
 use crate::access::Privilege;
 use crate::arguments::Arguments;
 use crate::command::{ADMIN, Lane, WRITES};
@@ -96,7 +95,10 @@ fn set(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     }
     read.map(read_concern).transpose()?;
     write.map(write_concern).transpose()?;
-    let (read, write): (Option<Document>, Option<Document>) = (tree(read)?, tree(write)?);
+    let (read, write) = (
+        arguments.tree("defaultReadConcern")?,
+        arguments.tree("defaultWriteConcern")?,
+    );
     let concerns = &call.server.concerns;
     let defaults = call.with_store(|store, op| concerns.set(store, op, read, write))?;
     show(call, reply, defaults);

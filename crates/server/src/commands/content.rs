@@ -1,12 +1,12 @@
 //! Commands that read whole collections: `dataSize`, `dbHash`.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc};
-use docdb::FindRequest;
+use docdb::{FindRequest, Op, Store};
 use md5::{Digest as _, Md5};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
-use super::find::{number, tree};
+use super::find::number;
 use crate::access::{Asked, Needed, Privilege};
 use crate::auth::privilege::Wanted;
 use crate::command::{ABANDON, Class, Lane, READS};
@@ -49,25 +49,23 @@ fn size_needs(asked: &Asked<'_>, needed: &mut Needed) -> Result<()> {
 
 /// Call `visit` with each document that a request finds, until it returns false.
 fn scan(
-    call: &Call<'_>,
+    (store, op): (&Store, &Op<'_>),
     ns: &Namespace,
     wanted: &FindRequest,
     visit: &mut dyn FnMut(&RawDocument) -> bool,
 ) -> Result<()> {
-    call.with_store(|store, op| {
-        let mut next = Some(store.find(op, ns, wanted)?);
-        while let Some(batch) = next {
-            for document in &batch.documents {
-                if !visit(document) {
-                    store.end_cursor(batch.id);
-                    return Ok(());
-                }
+    let mut next = Some(store.find(op, ns, wanted)?);
+    while let Some(batch) = next {
+        for document in &batch.documents {
+            if !visit(document) {
+                store.end_cursor(batch.id);
+                return Ok(());
             }
-            op.check()?;
-            next = store.following(op, &batch)?;
         }
-        Ok(())
-    })
+        op.check()?;
+        next = store.following(op, &batch)?;
+    }
+    Ok(())
 }
 
 fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
@@ -75,8 +73,8 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let target = call.target().as_str().unwrap_or_default();
     let ns = Namespace::parse(target)?;
     let begun = stdx::time::now();
-    let (min, max) = (arguments.document("min")?, arguments.document("max")?);
-    let pattern = arguments.document("keyPattern")?;
+    let (min, max) = (arguments.tree("min")?, arguments.tree("max")?);
+    let pattern = arguments.tree("keyPattern")?;
     if min.is_some() != max.is_some() {
         let message = "min and max must be given together";
         return Err(Error::bad_value(message));
@@ -97,16 +95,15 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         Some(collection) => {
             let mean = collection.data_size() / collection.count().max(1);
             let mean = u64::try_from(mean).unwrap_or(0);
-            let hint = pattern.map(Document::try_from).transpose()?;
             let bounded = min.is_some();
             let key = || doc! {"_id": 1};
             let wanted = FindRequest {
-                hint: bounded.then(|| Bson::Document(hint.unwrap_or_else(key))),
-                min: tree(min)?,
-                max: tree(max)?,
+                hint: bounded.then(|| Bson::Document(pattern.unwrap_or_else(key))),
+                min,
+                max,
                 ..FindRequest::default()
             };
-            scan(call, &ns, &wanted, &mut |document| {
+            let mut add = |document: &RawDocument| {
                 documents += 1;
                 size += match estimate {
                     true => mean,
@@ -116,7 +113,8 @@ fn data_size(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
                 reached = most_bytes.is_some_and(|most| most < size)
                     || most.is_some_and(|most| most < documents);
                 !reached
-            })?;
+            };
+            call.with_store(|store, op| scan((store, op), &ns, &wanted, &mut add))?;
         }
     }
     reply.boolean("estimate", estimate);
@@ -136,14 +134,14 @@ fn hex(digest: &[u8]) -> String {
 
 /// The digest of the documents of a collection, in the order of their `_id`; of a capped one in
 /// the order they were inserted.
-fn digest(call: &Call<'_>, ns: &Namespace, capped: bool) -> Result<String> {
+fn digest(place: (&Store, &Op<'_>), ns: &Namespace, capped: bool) -> Result<String> {
     let by_id = RawDocumentBuf::try_from(&doc! {"_id": 1})?;
     let wanted = FindRequest {
         sort: (!capped).then_some(by_id),
         ..FindRequest::default()
     };
     let mut hash = Md5::new();
-    scan(call, ns, &wanted, &mut |document| {
+    scan(place, ns, &wanted, &mut |document| {
         hash.update(document.as_bytes());
         true
     })?;
@@ -164,7 +162,24 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
             only.push(name.to_owned());
         }
     }
-    let catalog = call.server.store.catalog();
+    reply.string("host", &call.server.topology.me);
+    // All collections at one moment: the hashes of two members at equal times are equal.
+    call.with_store(|store, op| {
+        store.at_present(op, |op| hash_all((store, op), (database, &only), reply))
+    })?;
+    let millis = begun.elapsed().as_millis();
+    reply.int("timeMillis", i32::try_from(millis).unwrap_or(i32::MAX));
+    Ok(())
+}
+
+/// Append the hashes of the collections of a database, of those named in `only` if it has names.
+fn hash_all(
+    (store, op): (&Store, &Op<'_>),
+    (database, only): (&str, &[String]),
+    reply: &mut Builder,
+) -> Result<()> {
+    let now = store.catalog();
+    let catalog = op.held.map_or(&*now, |held| held.catalog());
     let (mut hashes, mut capped, mut uuids) = (Document::new(), Vec::new(), Document::new());
     let mut whole = Md5::new();
     for (ns, named) in catalog.in_database(database) {
@@ -176,7 +191,7 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         if own || (!only.is_empty() && !only.contains(&ns.coll)) {
             continue;
         }
-        let hash = digest(call, ns, collection.is_capped())?;
+        let hash = digest((store, op), ns, collection.is_capped())?;
         whole.update(hash.as_bytes());
         if collection.is_capped() {
             capped.push(Bson::String(ns.coll.clone()));
@@ -184,12 +199,9 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         uuids.insert(ns.coll.as_str(), collection.uuid());
         hashes.insert(ns.coll.as_str(), hash);
     }
-    reply.string("host", &call.server.topology.me);
     reply.value("collections", &Bson::Document(hashes));
     reply.value("capped", &Bson::Array(capped));
     reply.value("uuids", &Bson::Document(uuids));
     reply.string("md5", &hex(&whole.finalize()));
-    let millis = begun.elapsed().as_millis();
-    reply.int("timeMillis", i32::try_from(millis).unwrap_or(i32::MAX));
     Ok(())
 }

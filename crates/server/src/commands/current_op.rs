@@ -4,6 +4,9 @@
 //! `getMore`, and transactions that wait for their next statement. A user without the
 //! privilege to see all sees its own.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bson::{Bson, DateTime, Document, RawBson, RawBsonRef, RawDocumentBuf, doc};
 use docdb::{IdleCursor, Origin, SessionId, Stage};
 use query::filter::Filter;
@@ -14,7 +17,7 @@ use wire::Builder;
 use crate::access::{Asked, Needed};
 use crate::arguments::{Arguments, GENERIC, switch};
 use crate::auth::privilege::Wanted;
-use crate::command::{ADMIN, LOOSE};
+use crate::command::{ADMIN, LOOSE, Lane};
 use crate::long::long;
 use crate::request::{self, Call, Request};
 use crate::row::Row;
@@ -23,9 +26,13 @@ use crate::state::{Client, Operation, clock};
 pub(super) const ROWS: &[Row] =
     &[
         Row::new("currentOp", current_op, "List the operations in progress")
+            .lane(Lane::Reserved)
             .flags(ADMIN | LOOSE)
             .own(needs),
     ];
+
+/// Maximum time of the filter of `currentOp`.
+const FILTER_TIME: Duration = Duration::from_secs(1);
 
 /// Which operations to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -277,6 +284,33 @@ fn filter(request: &Request) -> Result<Filter> {
     Filter::parse(&conditions, &Settings::default())
 }
 
+/// The operations that the filter matches. Its expressions may take any time: few threads serve
+/// this command and those that others wait for.
+///
+/// # Errors
+/// `MaxTimeMSExpired` after [`FILTER_TIME`].
+fn chosen(
+    request: &Call<'_>,
+    shown: Shown,
+    filter: Option<&Filter>,
+) -> Result<Vec<RawDocumentBuf>> {
+    request.with_store(|_, op| {
+        let mut timed = op.clone();
+        let limit = stdx::time::now() + FILTER_TIME;
+        timed.deadline = Some(op.deadline.map_or(limit, |own| own.min(limit)));
+        let budget = Arc::clone(&request.server.memory);
+        let _measured = timed.meter(Some(budget)).enter();
+        let mut chosen = Vec::new();
+        for operation in list(request, shown) {
+            let operation = RawDocumentBuf::try_from(&operation)?;
+            if filter.map_or(Ok(true), |filter| filter.matches(&operation))? {
+                chosen.push(operation);
+            }
+        }
+        Ok(chosen)
+    })
+}
+
 fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let arguments = request.arguments();
     let all = arguments
@@ -294,17 +328,8 @@ fn current_op(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         false => Some(filter(request)?),
     };
     reply.open_array("inprog");
-    let mut count = 0_usize;
-    for operation in list(request, shown) {
-        let operation = RawDocumentBuf::try_from(&operation)?;
-        let is_chosen = match &filter {
-            Some(filter) => filter.matches(&operation)?,
-            None => true,
-        };
-        if is_chosen {
-            reply.document(&count.to_string(), &operation);
-            count += 1;
-        }
+    for (at, operation) in chosen(request, shown, filter.as_ref())?.iter().enumerate() {
+        reply.document(&at.to_string(), operation);
     }
     reply.close();
     if request.server.freeze.count() > 0 {

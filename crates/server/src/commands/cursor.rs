@@ -166,6 +166,10 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         if let Some(origin) = store.cursor_origin(op, id) {
             request.origin.get_or_init(|| origin);
         }
+        if let Some(code) = request.server.failpoints.hit_cursor() {
+            let message = "Hit the 'failGetMoreAfterCursorCheckout' failpoint";
+            return Err(Error::new(Code(code), message));
+        }
         if request
             .server
             .failpoints

@@ -180,7 +180,7 @@ fn check_drop(ns: &Namespace) -> Result<()> {
     };
     let again = match ns.db.as_str() {
         "admin" => rest == "keys",
-        "config" => matches!(rest, "sessions" | "preimages"),
+        "config" => rest == "sessions",
         "local" => rest == "healthlog",
         _ => false,
     };

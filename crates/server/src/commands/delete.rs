@@ -1,7 +1,7 @@
 //! `delete`.
 
 use bson::RawDocument;
-use docdb::DeleteStatement;
+use docdb::{DeleteStatement, Let};
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -39,10 +39,10 @@ pub(super) const ROWS: &[Row] = &[Row::new("delete", delete, "Delete documents")
 /// `InvalidLength` for more or none; what is no statement.
 pub(super) fn explained(arguments: &Arguments<'_>) -> Result<DeleteStatement> {
     let one = super::write::only_one(arguments, "deletes")?;
-    statement(one, arguments.document("let")?)
+    statement(one, variables(arguments)?.as_ref())
 }
 
-fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<DeleteStatement> {
+fn statement(document: &RawDocument, variables: Option<&Let>) -> Result<DeleteStatement> {
     let arguments = Arguments::of("delete.deletes", document)?;
     arguments.only(&["q", "limit", "hint", "collation", "sampleId"])?;
     arguments.need("limit")?;
@@ -60,7 +60,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
         multi,
         hint: hint(&arguments)?,
         collation: collation(&arguments)?,
-        variables: self::variables(variables)?,
+        variables: variables.cloned(),
     })
 }
 
@@ -69,10 +69,10 @@ fn delete(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     docdb::check_user_write(&ns)?;
     let arguments = request.arguments();
     let documents = statements(request, arguments, "deletes")?;
-    let variables = arguments.document("let")?;
+    let variables = variables(arguments)?;
     let parsed = documents
         .iter()
-        .map(|document| statement(document, variables));
+        .map(|document| statement(document, variables.as_ref()));
     let parsed = parsed.collect::<Result<Vec<DeleteStatement>>>()?;
     if request.generic.txn_number.is_some()
         && !request.generic.in_transaction

@@ -1,6 +1,7 @@
 //! `explain`: how a command would be executed.
 
-use bson::{Document, RawBsonRef, RawDocument, doc};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc};
+use docdb::limits::DOCUMENT_MAX;
 use docdb::{
     AggregateRequest, CountRequest, DeleteStatement, DistinctRequest, FindAndModify, FindRequest,
     UpdateStatement, Verbosity,
@@ -14,7 +15,7 @@ use crate::access::{Asked, Needed};
 use crate::arguments::Arguments;
 use crate::auth::privilege::Wanted;
 use crate::command::{ABANDON, API, Class, Lane, READS};
-use crate::request::{Call, failure};
+use crate::request::Call;
 use crate::row::Row;
 use crate::version::MONGODB;
 
@@ -27,6 +28,9 @@ pub(super) const ROWS: &[Row] =
             .fields(&["verbosity"])
             .own(needs),
     ];
+
+/// Maximum bytes of a reply besides the explanation and the command.
+const REST: usize = 16 << 10;
 
 /// A command to explain.
 struct Explained {
@@ -128,10 +132,14 @@ fn explain(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         })?,
     };
     let explained = Explained::of(request.database(), inner)?;
-    let explained = run(request, &explained, verbosity)?;
-    failure::append(reply, &explained);
-    let command = Document::try_from(inner)?;
-    reply.value("command", &command.into());
+    let explained = RawDocumentBuf::try_from(&run(request, &explained, verbosity)?)?;
+    reply.fields(&explained);
+    if explained.as_bytes().len() + inner.as_bytes().len() + REST <= DOCUMENT_MAX {
+        reply.document("command", inner);
+    } else {
+        let message = "'command' has been omitted due to BSON size limit for explain";
+        reply.string("warning", message);
+    }
     let topology = &request.server.topology;
     reply.value(
         "serverInfo",

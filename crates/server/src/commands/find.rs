@@ -1,7 +1,8 @@
 //! `find`, `count`, `distinct`.
 
 use bson::{Bson, RawDocument, RawDocumentBuf};
-use docdb::{CountRequest, DistinctRequest, FindRequest};
+use docdb::{CountRequest, DistinctRequest, FindRequest, Let};
+use query::repeated::distinct;
 use query::{Error, Result};
 use wire::Builder;
 
@@ -78,30 +79,34 @@ pub(super) const ROWS: &[Row] = &[
         .fields(COUNT)
         .outside_advice(COUNT_ADVICE)
         .privilege(Privilege::Collection("find")),
-    Row::new("distinct", distinct, "List the distinct values of a field")
-        .lane(Lane::Storage)
-        .class(Class::Read)
-        .flags(TRANSACTION | READS | ABANDON | SNAPSHOT)
-        .fields(DISTINCT)
-        .privilege(Privilege::Collection("find")),
+    Row::new(
+        "distinct",
+        distinct_values,
+        "List the distinct values of a field",
+    )
+    .lane(Lane::Storage)
+    .class(Class::Read)
+    .flags(TRANSACTION | READS | ABANDON | SNAPSHOT)
+    .fields(DISTINCT)
+    .privilege(Privilege::Collection("find")),
 ];
 
 fn owned(document: Option<&RawDocument>) -> Option<RawDocumentBuf> {
     document.map(ToOwned::to_owned)
 }
 
-/// A small document as owned values.
-pub(super) fn tree(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
-    Ok(document.map(TryInto::try_into).transpose()?)
-}
-
 /// The variables of a command (`let`).
 ///
 /// # Errors
-/// 16406 and 15983 for expressions with names given twice.
-pub(super) fn variables(document: Option<&RawDocument>) -> Result<Option<bson::Document>> {
-    document.map_or(Ok(()), query::expr::check_each)?;
-    tree(document)
+/// 40413 for a variable that is given twice; 16406 and 15983 for expressions with names given
+/// twice.
+pub(super) fn variables(arguments: &Arguments<'_>) -> Result<Option<Let>> {
+    let Some(given) = arguments.document("let")? else {
+        return Ok(None);
+    };
+    distinct(&format!("{}.let", arguments.name()), given)?;
+    query::expr::check_each(given)?;
+    Ok(Some(Let::new(given)))
 }
 
 /// The request of a `find`.
@@ -114,8 +119,8 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
         projection: owned(projection),
         sort: owned(sort),
         hint: hint(arguments)?.filter(|hint| *hint != Bson::Document(bson::Document::new())),
-        min: tree(arguments.document("min")?)?.filter(|min| !min.is_empty()),
-        max: tree(arguments.document("max")?)?.filter(|max| !max.is_empty()),
+        min: arguments.tree("min")?.filter(|min| !min.is_empty()),
+        max: arguments.tree("max")?.filter(|max| !max.is_empty()),
         skip: arguments.count("skip")?.unwrap_or(0),
         limit: arguments.count("limit")?.filter(|&limit| limit > 0),
         batch_size: arguments.count("batchSize")?,
@@ -127,7 +132,7 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
         no_cursor_timeout: arguments.is_on("noCursorTimeout")?,
         allow_disk_use: arguments.boolean("allowDiskUse")?.unwrap_or(true),
         collation: collation(arguments)?,
-        variables: variables(arguments.document("let")?)?,
+        variables: variables(arguments)?,
     };
     if request.await_data && !request.tailable {
         let message = "Cannot set 'awaitData' without also setting 'tailable'";
@@ -140,7 +145,7 @@ pub(super) fn find_request(arguments: &Arguments<'_>) -> Result<FindRequest> {
 pub(super) fn collation(arguments: &Arguments<'_>) -> Result<Option<RawDocumentBuf>> {
     let collation = arguments.document("collation")?;
     if let Some(collation) = collation {
-        query::pipeline::distinct(&format!("{}.collation", arguments.name()), collation)?;
+        distinct(&format!("{}.collation", arguments.name()), collation)?;
     }
     Ok(owned(collation.filter(|collation| !collation.is_empty())))
 }
@@ -158,7 +163,7 @@ pub(super) fn count_request(arguments: &Arguments<'_>) -> Result<CountRequest> {
         limit,
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: variables(arguments.document("let")?)?,
+        variables: variables(arguments)?,
     })
 }
 
@@ -198,7 +203,7 @@ fn count(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn distinct(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+fn distinct_values(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let ns = request.namespace()?;
     let wanted = distinct_request(request.arguments())?;
     let values = request.with_store(|store, op| store.distinct(op, &ns, &wanted))?;

@@ -81,7 +81,7 @@ pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
         array_filters: array_filters(arguments)?,
         hint: hint(arguments)?,
         collation: collation(arguments)?,
-        variables: variables(arguments.document("let")?)?,
+        variables: variables(arguments)?,
         bypass_validation: arguments.is_on("bypassDocumentValidation")?,
     })
 }

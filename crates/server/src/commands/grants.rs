@@ -1,8 +1,10 @@
 //! The roles and privileges that commands about users and roles list, and the privileges that a
 //! user needs to grant or revoke them.
 
-use bson::{Document, RawBsonRef};
-use query::pipeline::distinct;
+use std::collections::HashSet;
+
+use bson::RawBsonRef;
+use query::repeated::tree;
 use query::{Error, Result};
 
 use crate::access::{Asked, Needed};
@@ -17,6 +19,8 @@ use crate::request::Call;
 /// A value that is no role.
 pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Name>> {
     let mut listed: Vec<Name> = Vec::new();
+    // Privileges are computed before they are checked: any user may send a long list.
+    let mut seen: HashSet<Name> = HashSet::new();
     let Some(array) = arguments.array("roles")? else {
         return Ok(listed);
     };
@@ -34,7 +38,7 @@ pub(super) fn roles(arguments: &Arguments<'_>, database: &str) -> Result<Vec<Nam
                 return Err(Error::bad_value(message));
             }
         };
-        if !listed.contains(&role) {
+        if seen.insert(role.clone()) {
             listed.push(role);
         }
     }
@@ -64,11 +68,7 @@ pub(super) fn privileges(arguments: &Arguments<'_>) -> Result<Vec<Grant>> {
         let RawBsonRef::Document(privilege) = privilege? else {
             return Err(Error::parse("a privilege must be an object"));
         };
-        distinct("privileges", privilege)?;
-        if let Some(RawBsonRef::Document(resource)) = privilege.get("resource")? {
-            distinct("privileges.resource", resource)?;
-        }
-        grants.push(Grant::of(&Document::try_from(privilege)?)?);
+        grants.push(Grant::of(&tree("privileges", privilege)?)?);
     }
     Ok(joined(grants))
 }

@@ -2,6 +2,7 @@
 
 use bson::{Bson, Document, RawBsonRef, RawDocument, RawDocumentBuf};
 use docdb::IndexNames;
+use query::repeated::tree;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -126,7 +127,7 @@ fn drop(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let names = match arguments.need("index")? {
         RawBsonRef::String("*") => IndexNames::All,
         RawBsonRef::String(name) => IndexNames::Names(vec![name.to_owned()]),
-        RawBsonRef::Document(key) => IndexNames::Key(key.try_into()?),
+        RawBsonRef::Document(key) => IndexNames::Key(tree("dropIndexes.index", key)?),
         RawBsonRef::Array(list) => {
             let mut names = Vec::new();
             for name in list {

@@ -6,6 +6,7 @@ mod backup;
 mod brief;
 mod build;
 mod bulk_write;
+mod cluster_parameter;
 mod concerns;
 mod content;
 mod current_op;
@@ -59,6 +60,7 @@ const FAMILIES: &[&[Row]] = &[
     backup::ROWS,
     build::ROWS,
     bulk_write::ROWS,
+    cluster_parameter::ROWS,
     concerns::ROWS,
     content::ROWS,
     current_op::ROWS,

@@ -1,6 +1,7 @@
 //! `getParameter`, `setParameter`, `configureFailPoint` and `setFeatureCompatibilityVersion`.
 
 use bson::{Bson, RawBsonRef, doc};
+use query::repeated::value_tree;
 use query::{Code, Error, Result};
 use wire::Builder;
 
@@ -97,13 +98,11 @@ fn set(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = "no option found to set, use help:true to see options ";
         return Err(Error::new(Code::INVALID_OPTIONS, message));
     };
-    let was = request
-        .server
-        .parameters
-        .set(name, Bson::try_from(value)?)?;
+    let value = value_tree(&format!("setParameter.{name}"), value)?;
+    let was = request.server.parameters.set(name, value.clone())?;
     request.server.tune();
     reply.value("was", &was);
-    let attributes = doc! {"parameterName": name, "newValue": Bson::try_from(value)?};
+    let attributes = doc! {"parameterName": name, "newValue": value};
     let context = request.client.name();
     let message = "Successfully set parameter to new value";
     request

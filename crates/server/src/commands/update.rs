@@ -1,14 +1,15 @@
 //! `update`.
 
 use bson::{RawBson, RawBsonRef, RawDocument, RawDocumentBuf};
-use docdb::UpdateStatement;
+use docdb::{Let, UpdateStatement};
+use query::repeated::distinct;
 use query::settings::Settings;
 use query::update::Update;
 use query::{Code, Error, Result};
 use wire::Builder;
 
 use super::brief;
-use super::find::{collation, tree};
+use super::find::{collation, variables};
 use super::write::{command_error, errors, hint, retried, statements};
 use crate::access::{Asked, Needed};
 use crate::arguments::Arguments;
@@ -115,18 +116,31 @@ fn check_stages(update: &RawBson) -> Result<()> {
 /// `InvalidLength` for more or none; what is no statement.
 pub(super) fn explained(arguments: &Arguments<'_>) -> Result<UpdateStatement> {
     let one = super::write::only_one(arguments, "updates")?;
-    statement(one, arguments.document("let")?)
+    statement(one, variables(arguments)?.as_ref())
 }
 
-fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<UpdateStatement> {
+/// The variables of a statement: those of its command, and its constants, the argument `name`.
+///
+/// # Errors
+/// 40413 for a constant that is given twice.
+pub(super) fn with_constants(
+    arguments: &Arguments<'_>,
+    name: &str,
+    variables: Option<&Let>,
+) -> Result<Option<Let>> {
+    let Some(constants) = arguments.document(name)? else {
+        return Ok(variables.cloned());
+    };
+    distinct(&format!("{}.{name}", arguments.name()), constants)?;
+    let known = variables.cloned().unwrap_or_default();
+    Ok(Some(known.with_constants(constants)))
+}
+
+fn statement(document: &RawDocument, variables: Option<&Let>) -> Result<UpdateStatement> {
     let arguments = Arguments::of("update.updates", document)?;
     arguments.only(STATEMENT)?;
     refuse_supplied(&arguments)?;
     let multi = arguments.is_on("multi")?;
-    let mut known = super::find::variables(variables)?;
-    if let Some(constants) = tree(arguments.document("c")?)? {
-        known.get_or_insert_default().extend(constants);
-    }
     let update = change(arguments.need("u")?)?;
     check_stages(&update)?;
     let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
@@ -143,7 +157,7 @@ fn statement(document: &RawDocument, variables: Option<&RawDocument>) -> Result<
         collation: collation(&arguments)?,
         array_filters: array_filters(&arguments)?,
         sort: sort.map(ToOwned::to_owned),
-        variables: known,
+        variables: with_constants(&arguments, "c", variables)?,
     })
 }
 
@@ -152,10 +166,10 @@ fn update(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     docdb::check_user_write(&ns)?;
     let arguments = request.arguments();
     let documents = statements(request, arguments, "updates")?;
-    let variables = arguments.document("let")?;
+    let variables = variables(arguments)?;
     let parsed = documents
         .iter()
-        .map(|document| statement(document, variables));
+        .map(|document| statement(document, variables.as_ref()));
     let parsed = parsed.collect::<Result<Vec<UpdateStatement>>>()?;
     if request.generic.txn_number.is_some()
         && !request.generic.in_transaction

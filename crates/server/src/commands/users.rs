@@ -1,8 +1,10 @@
 //! Users: `createUser`, `updateUser`, `dropUser`, grants, `usersInfo`.
 
+use std::collections::HashSet;
+
 use bson::{Binary, Bson, Document, RawBsonRef, RawDocumentBuf, doc};
 use query::filter::Filter;
-use query::pipeline::distinct;
+use query::repeated::value_tree;
 use query::settings::Settings;
 use query::{Code, Error, Result};
 use stdx::sync::MutexGuard;
@@ -153,14 +155,12 @@ pub(super) fn restrictions(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     let Some(given) = arguments.array("authenticationRestrictions")? else {
         return Ok(None);
     };
+    let mut list = Vec::new();
     for restriction in given {
-        if let RawBsonRef::Document(restriction) = restriction? {
-            distinct("authenticationRestrictions", restriction)?;
-        }
+        list.push(value_tree("authenticationRestrictions", restriction?)?);
     }
-    let given = bson::Array::try_from(given)?;
-    Restrictions::parse(&given)?;
-    Ok(Some(Bson::Array(given)))
+    Restrictions::parse(&list)?;
+    Ok(Some(Bson::Array(list)))
 }
 
 /// The user that a command names.
@@ -191,6 +191,7 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let (name, database) = (named(request)?, request.database());
     let arguments = request.arguments();
     let restrictions = restrictions(arguments)?;
+    let custom_data = arguments.tree("customData")?;
     arguments.need_array("roles")?;
     // Digests take long: other commands change users meanwhile.
     let credentials = match (database, credentials(request, arguments, name)?) {
@@ -216,8 +217,8 @@ fn create(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         "credentials": credentials,
         "roles": shown(&roles),
     };
-    if let Some(data) = arguments.document("customData")? {
-        user.insert("customData", Document::try_from(data)?);
+    if let Some(data) = custom_data {
+        user.insert("customData", data);
     }
     if let Some(restrictions) = restrictions {
         user.insert("authenticationRestrictions", restrictions);
@@ -255,8 +256,8 @@ fn update(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         set.insert("credentials", credentials);
     }
     let has_roles = arguments.array("roles")?.is_some();
-    if let Some(data) = arguments.document("customData")? {
-        set.insert("customData", Document::try_from(data)?);
+    if let Some(data) = arguments.tree("customData")? {
+        set.insert("customData", data);
     }
     if set.is_empty() && !has_roles {
         let message = "Must specify at least one field to update in updateUser";
@@ -325,14 +326,14 @@ fn drop_all(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 enum About {
     Database,
     AllDatabases,
-    Named(Vec<Name>),
+    Named(HashSet<Name>),
 }
 
 fn about(arguments: &Arguments<'_>, database: &str) -> Result<About> {
     match arguments.need("usersInfo")? {
         RawBsonRef::Document(all) if all.get("forAllDBs")?.is_some() => Ok(About::AllDatabases),
         value => Ok(match asked(value, "usersInfo", "user", database)? {
-            Some(users) => About::Named(users),
+            Some(users) => About::Named(users.into_iter().collect()),
             None => About::Database,
         }),
     }

@@ -5,12 +5,16 @@ use std::sync::atomic::Ordering;
 
 use bson::{Bson, RawBsonRef, RawDocument};
 use docdb::WriteError;
-use query::pipeline::distinct;
+use query::repeated::value_tree;
 use query::{Code, Error, Result};
 use wire::{Builder, limits};
 
 use crate::arguments::Arguments;
 use crate::request::{Request, failure};
+
+/// Bytes of errors in a reply, after which further errors have neither details nor a message
+/// (MongoDB leaves out messages after 1 MiB).
+const ERRORS: usize = 4 << 20;
 
 /// The documents of an argument that is in a document sequence or in the body.
 pub(super) fn statements<'a>(
@@ -60,15 +64,18 @@ pub(super) fn errors(request: &Request, reply: &mut Builder, errors: &[WriteErro
     }
     request.server.metrics.user_errors.size(errors.len());
     reply.open_array("writeErrors");
+    let begun = reply.size();
     for (i, failed) in errors.iter().enumerate() {
         let error = &failed.error;
+        let has_room = reply.size() - begun < ERRORS;
         reply.open_document(&i.to_string());
         reply.int("index", i32::try_from(failed.index).unwrap_or(i32::MAX));
         reply.int("code", error.code.0);
-        if let Some(details) = &error.details {
+        if let Some(details) = error.details.as_ref().filter(|_| has_room) {
             failure::append(reply, details);
         }
-        reply.string("errmsg", &error.message).close();
+        let message = if has_room { &error.message } else { "" };
+        reply.string("errmsg", message).close();
     }
     reply.close();
 }
@@ -113,10 +120,7 @@ pub(super) fn hint(arguments: &Arguments<'_>) -> Result<Option<Bson>> {
     match arguments.get("hint") {
         None => Ok(None),
         Some(value @ (RawBsonRef::String(_) | RawBsonRef::Document(_))) => {
-            if let RawBsonRef::Document(key) = value {
-                distinct(&format!("{}.hint", arguments.name()), key)?;
-            }
-            Ok(Some(Bson::try_from(value)?))
+            value_tree(&format!("{}.hint", arguments.name()), value).map(Some)
         }
         Some(_) => Err(Error::parse("Hint must be a string or an object")),
     }

@@ -133,6 +133,9 @@ impl Config {
             },
             warnings: self.warnings.clone(),
         };
+        let serving = factory.serving().iter();
+        let serving = serving.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        setup.options.own.extend(serving);
         let mut wrong = Vec::new();
         for setting in &self.engine_settings {
             let place = &setting.setting;

@@ -63,8 +63,9 @@ pub struct Config {
     /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
     /// transactions and no retryable writes.
     pub replica_set: Option<String>,
-    /// `replication.oplogSizeMB` in bytes (default none): how much of the oplog is kept from the
-    /// first start on. Without it there is no oplog.
+    /// `replication.oplogSizeMB` in bytes: how much of the oplog is kept from the first start on.
+    /// Default: a share of the space that is free then. There is no oplog if it is 0, nor on a
+    /// standalone server.
     pub oplog_bytes: Option<u64>,
     /// `storage.oplogMinRetentionHours` (default 0): younger entries are kept beyond that size.
     pub oplog_age: Duration,

@@ -270,14 +270,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     .flags(&[Flag::switch("standalone", "true")]),
     Setting::used(
         "replication.oplogSizeMB",
-        "Keep an oplog, which change streams need, of this size in megabytes; later changes of \
-         the size are by replSetResizeOplog [default: no oplog]",
+        "Size of the oplog in megabytes at the first start, later changed by \
+         replSetResizeOplog; 0: no oplog, and no change streams",
         |config, value| {
-            let megabytes: u64 = within(value, 1, 1 << 30)?;
+            let megabytes: u64 = within(value, 0, 1 << 30)?;
             config.oplog_bytes = Some(megabytes << 20);
             Ok(())
         },
     )
+    .default("5 % of the free disk space, 990 to 50000, at most a quarter")
     .flags(&[Flag::value("oplogSize", "MB")]),
     Setting::used(
         "storage.oplogMinRetentionHours",

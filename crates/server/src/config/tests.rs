@@ -131,7 +131,7 @@ fn encryption_at_rest_names_a_key_file_and_an_engine_that_can() {
     assert!(path.is_absolute() && path.ends_with("k"), "{path:?}");
     let off = "security: {enableEncryption: false}";
     let found = setup(off, kv_lmdb::factory()).unwrap();
-    assert!(found.options.own.is_empty());
+    assert!(!found.options.own.contains_key("key_file"));
     for factory in [
         kv_lmdb::factory(),
         kv_rocksdb::factory(),
@@ -160,6 +160,18 @@ fn encryption_at_rest_names_a_key_file_and_an_engine_that_can() {
         let error = setup(text, kv_betree::factory()).unwrap_err();
         assert!(error.contains(word), "{text}: {error}");
     }
+}
+
+#[test]
+fn lmdb_syncs_in_the_background_unless_another_mode_is_set() {
+    let mode = |text: &str| {
+        let setup = parse(text).unwrap().engine_setup(kv_lmdb::factory());
+        setup.unwrap().options.own.remove("interval").unwrap()
+    };
+    assert_eq!(mode(""), "background");
+    assert_eq!(mode("storage: {lmdb: {interval: nosync}}"), "nosync");
+    let option = "storage: {engineOptions: {interval: metasync}}";
+    assert_eq!(mode(option), "metasync");
 }
 
 #[test]

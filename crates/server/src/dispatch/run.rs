@@ -260,7 +260,8 @@ fn finish(
     }
     // An error that a failpoint injects implies nothing about the topology.
     let reported = failed.as_ref().filter(|_| fault.code.is_none());
-    times(server, &mut reply, reported, request.written.get().copied());
+    let time = request.written.get().or(request.read.get());
+    times(server, &mut reply, reported, time.copied());
     let taken = request.worked();
     server
         .metrics
@@ -334,13 +335,13 @@ fn concern_error(
 }
 
 /// Append the times of a replica set and, to errors that concern it, the topology.
-/// `written` is the time of what was written, if anything was. What was read has no later time than
-/// the last one that was issued.
+/// `operation` is the time of what was written or read, if anything was; else it is the last time
+/// that was issued.
 pub(super) fn times(
     server: &Server,
     reply: &mut Builder,
     failed: Option<&Error>,
-    written: Option<Timestamp>,
+    operation: Option<Timestamp>,
 ) {
     let topology = &server.topology;
     if failed.is_some_and(|error| failure::includes_topology(error.code.0)) {
@@ -352,7 +353,7 @@ pub(super) fn times(
         return;
     }
     let (cluster, last) = server.clock.times();
-    let operation = written.unwrap_or(last);
+    let operation = operation.unwrap_or(last);
     reply.open_document("$clusterTime");
     reply.timestamp("clusterTime", cluster);
     reply.open_document("signature");

@@ -42,7 +42,12 @@ fn direct(request: &Request, op: &Op<'_>) -> Result<(Builder, bool)> {
 pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     // What this thread wrote before was for another request.
     let _: Option<Timestamp> = docdb::oplog::take_written();
+    let _: Option<Timestamp> = docdb::oplog::take_read();
     let outcome = run(request);
+    if let Some(time) = docdb::oplog::take_read() {
+        // A request is run once.
+        let _: Result<(), Timestamp> = request.read.set(time);
+    }
     if let Some(time) = docdb::oplog::take_written() {
         // A request is run once.
         let _: Result<(), Timestamp> = request.written.set(time);
@@ -78,7 +83,11 @@ fn run(request: &Arc<Request>) -> Result<Builder> {
             .server
             .store
             .at_moment(request.op(), time, now, body);
-        return done.map(|((reply, _), _)| reply);
+        return done.map(|((reply, _), time)| {
+            // A request is run once.
+            let _: Result<(), Timestamp> = request.read.set(time);
+            reply
+        });
     }
     if !request.generic.in_transaction || request.command.has(ENDS) {
         return direct(request, &request.op()).map(|(reply, _)| reply);

@@ -40,6 +40,8 @@ pub(crate) struct Request {
     pub(crate) synced_later: AtomicBool,
     /// The time of the last oplog entry that it has committed.
     pub(crate) written: OnceLock<Timestamp>,
+    /// The time of what it has read: all entries of the oplog up to then.
+    pub(crate) read: OnceLock<Timestamp>,
     /// Whether another reply follows, for a client that accepts a stream of replies.
     pub(crate) more: AtomicBool,
     /// Whether it is a retry, some of whose statements were already executed.
@@ -85,6 +87,7 @@ impl Request {
             brief: None,
             synced_later: AtomicBool::new(false),
             written: OnceLock::new(),
+            read: OnceLock::new(),
             more: AtomicBool::new(false),
             repeated: AtomicBool::new(false),
             awaits: Awaits::default(),

@@ -25,6 +25,9 @@ const RESUMABLE: &[i32] = &[
     13_436,
 ];
 
+/// Codes after which a change stream cannot be resumed.
+const LOST: &[i32] = &[280, 286];
+
 /// Codes about the role of this member, whose replies include the topology.
 const STATE_CHANGE: &[i32] = &[91, 189, 10_058, 10_107, 11_600, 11_602, 13_435, 13_436];
 
@@ -79,6 +82,9 @@ impl Situation {
         }
         if self.stream && RESUMABLE.contains(&code) {
             labels.push("ResumableChangeStreamError");
+        }
+        if LOST.contains(&code) {
+            labels.push("NonResumableChangeStreamError");
         }
         labels
     }
@@ -159,7 +165,8 @@ mod tests {
             ..PLAIN
         };
         assert_eq!(stream.labels(43), ["ResumableChangeStreamError"]);
-        assert!(stream.labels(286).is_empty());
+        assert_eq!(stream.labels(286), ["NonResumableChangeStreamError"]);
+        assert!(stream.labels(11_000).is_empty());
         assert!(is_stream(
             &bson::doc! {"pipeline": [{"$changeStream": {}}, {"$match": {}}]}
         ));

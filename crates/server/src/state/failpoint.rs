@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bson::{Bson, Document, RawDocument};
+use query::repeated::tree;
 use query::{Code, Error, Result};
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
@@ -68,14 +69,15 @@ const WRITE: &str = "onPrimaryTransactionalWrite";
 /// Every time limit expires at once.
 const LIMIT: &str = "maxTimeAlwaysTimeOut";
 
-/// The failpoints that can be set, each with the commands that it always reaches. All but the first
-/// are named after places in MongoDB's source and are used by the test suites of drivers.
-const KNOWN: &[(&str, &[&str])] = &[
-    ("failCommand", &[]),
-    ("failGetMoreAfterCursorCheckout", &["getMore"]),
-    (WRITE, &[]),
-    (LIMIT, &[]),
-];
+/// Any command, before it runs: see [`FailPoints::hit`].
+const COMMAND: &str = "failCommand";
+
+/// The place where a `getMore` has found its cursor: see [`FailPoints::hit_cursor`].
+const CURSOR: &str = "failGetMoreAfterCursorCheckout";
+
+/// The failpoints that can be set. All but the first are named after places in MongoDB's source and
+/// are used by the test suites of drivers.
+const KNOWN: &[&str] = &[COMMAND, CURSOR, WRITE, LIMIT];
 
 impl FailPoints {
     /// No failpoints set.
@@ -112,17 +114,20 @@ impl FailPoints {
         name: &str,
         body: &RawDocument,
     ) -> Result<i64> {
-        let Some((_, commands)) = KNOWN.iter().find(|(known, _)| *known == name) else {
+        if !KNOWN.contains(&name) {
             return Err(Error::bad_value(format!("{name} not found")));
-        };
-        let body = Document::try_from(body)?;
+        }
+        let body = tree("configureFailPoint", body)?;
         let mode = mode(body.get("mode"))?;
         let data = body.get_document("data").cloned().unwrap_or_default();
         let mut state = self.state.lock();
         let entered = state.points.remove(name).map_or(0, |point| point.entered);
         if let Some(mode) = mode {
-            let mut named = strings(&data, "failCommands").unwrap_or_default();
-            named.extend(commands.iter().map(|&command| command.to_owned()));
+            // The others are at places in the commands that have these.
+            let mut named = match name {
+                COMMAND => strings(&data, "failCommands").unwrap_or_default(),
+                _ => Vec::new(),
+            };
             // An alias stands for the command, which clients may call by any of its names.
             for name in &mut named {
                 if let Some(command) = known.find(name) {
@@ -174,21 +179,34 @@ impl FailPoints {
 
     /// The fault that now affects a command with a time limit: the limit expires at once.
     pub(crate) fn hit_limit(&self, limited: bool) -> Option<Fault> {
-        if !limited || !self.is_set() {
-            return None;
-        }
-        let mut state = self.state.lock();
-        let chance = state.rng.unit();
-        let point = state.points.get_mut(LIMIT)?;
-        if !point.mode.fires(chance) {
-            return None;
-        }
-        point.entered += 1;
-        self.settle(&mut state);
+        limited.then(|| self.fire(LIMIT)).flatten()?;
         Some(Fault {
             code: Some(Code::MAX_TIME_MS_EXPIRED.0),
             ..Fault::default()
         })
+    }
+
+    /// The code of the error with which a `getMore` now fails once it has found its cursor, so that
+    /// the error has the labels of that cursor.
+    pub(crate) fn hit_cursor(&self) -> Option<i32> {
+        self.fire(CURSOR)?.code
+    }
+
+    /// The fault of a point that fires now.
+    fn fire(&self, name: &str) -> Option<Fault> {
+        if !self.is_set() {
+            return None;
+        }
+        let mut state = self.state.lock();
+        let chance = state.rng.unit();
+        let point = state.points.get_mut(name)?;
+        if !point.mode.fires(chance) {
+            return None;
+        }
+        point.entered += 1;
+        let hit = point.fault.clone();
+        self.settle(&mut state);
+        Some(hit)
     }
 
     /// The fault that now affects a retryable write, `before` its execution or after it. Named

@@ -4,6 +4,7 @@ pub(crate) mod brief;
 pub(crate) mod client;
 pub(crate) mod clients;
 pub(crate) mod clock;
+pub(crate) mod cluster_parameters;
 mod components;
 pub(crate) mod concerns;
 pub(crate) mod failpoint;

@@ -63,7 +63,15 @@ pub(crate) fn log_in(client: &mut Client, database: &str, user: &str, password: 
 }
 
 pub(crate) fn guarded() -> Site {
-    let site = Site::with(|config| config.authorization = true);
+    guarded_with(|_| {})
+}
+
+/// As [`guarded`], with changed settings.
+pub(crate) fn guarded_with(change: impl FnOnce(&mut server::Config)) -> Site {
+    let site = Site::with(|config| {
+        config.authorization = true;
+        change(config);
+    });
     let mut first = site.client();
     let user = |name: &str, roles: Bson| doc! {"createUser": name, "pwd": "secret", "roles": roles};
     first.ok("admin", user("root", vec!["root"].into()));
@@ -594,6 +602,8 @@ fn class(name: &str) -> Option<u8> {
         | "planCacheClearFilters"
         | "validateDBMetadata"
         | "setDefaultRWConcern"
+        | "getClusterParameter"
+        | "setClusterParameter"
         | "currentOp"
         | "killOp"
         | "shutdown"

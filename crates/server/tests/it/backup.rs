@@ -167,7 +167,7 @@ fn places_that_are_not_allowed_are_refused() {
         assert_eq!(fails(command.clone()).0, BAD_VALUE, "{command}");
     }
     assert_eq!(fails(to_directory(&at("missing/new"))).0, NON_EXISTENT_PATH);
-    let unknown = doc! {"createBackup": 1, "backupDir": "/a", "incremental": true};
+    let unknown = doc! {"createBackup": 1, "backupDir": "/a", "increment": true};
     assert_eq!(fails(unknown).0, 40_415);
     assert_eq!(
         client.fails("test", to_directory(&at("new"))).0,
@@ -190,6 +190,57 @@ fn places_that_are_not_allowed_are_refused() {
     assert!(refused.1.contains("backup.rootDir"), "{refused:?}");
     client.ok("admin", to_directory(&at("new")));
     assert!(!inside.exists());
+}
+
+#[test]
+fn an_increment_has_what_changed_and_is_restored() {
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    let site = site_of(kv_betree::factory());
+    let mut client = site.client();
+    let insert = |client: &mut Client, ids: std::ops::Range<i64>| {
+        let fill = "x".repeat(500);
+        let documents: Vec<Document> = ids.map(|id| doc! {"_id": id, "fill": &fill}).collect();
+        client.ok("test", doc! {"insert": "c", "documents": documents});
+    };
+    insert(&mut client, 0..5_000);
+    let stored = |reply: &Document| {
+        let shown = reply.get_document("backup").unwrap();
+        shown.get_i64("storedBytes").unwrap()
+    };
+    let full = client.ok("admin", to_directory(&at("full")));
+    insert(&mut client, 5_000..5_010);
+    let on = |mut command: Document, base: &str| {
+        command.insert("incremental", base);
+        command
+    };
+    let base = at("full").to_str().unwrap().to_owned();
+    let reply = client.ok("admin", on(to_archive(&at("one.tar")), &base));
+    let shown = reply.get_document("backup").unwrap();
+    assert_eq!(shown.get_str("base").unwrap(), "full");
+    assert!(stored(&reply) < stored(&full) / 2, "{reply}");
+    let copy = Site::try_in(restored(&at("one.tar")), |_| {}).unwrap();
+    assert_eq!(ids(&mut copy.client(), "c"), (0..5_010).collect::<Vec<_>>());
+    fs::create_dir(at("below")).unwrap();
+    for (wrong, code) in [
+        ("full", BAD_VALUE),
+        (&*format!("{base}/../full"), BAD_VALUE),
+        ("/etc/passwd", BAD_VALUE),
+        (at("below/full").to_str().unwrap(), BAD_VALUE),
+        (at("none").to_str().unwrap(), NON_EXISTENT_PATH),
+    ] {
+        let refused = client.fails("admin", on(to_directory(&at("two")), wrong));
+        assert_eq!(refused.0, code, "{wrong}: {refused:?}");
+        assert!(!at("two").exists());
+    }
+    let others = engines().filter(|factory| !factory.capabilities().increments);
+    for factory in others {
+        let command = on(to_directory(&at("two")), &base);
+        let refused = site_of(factory).client().fails("admin", command);
+        assert_eq!(refused.0, COMMAND_NOT_SUPPORTED, "{refused:?}");
+        assert!(refused.1.contains(factory.name()), "{refused:?}");
+        assert!(!at("two").exists());
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Change streams over the wire, on a server with an oplog.
 
-use bson::{Bson, Document, doc};
+use bson::{Bson, Document, Timestamp, doc};
 
 use crate::auth::as_user;
 use crate::client::{Client, Site, await_so, batch};
@@ -88,7 +88,7 @@ fn a_stream_waits_and_is_resumed_after_a_restart() {
     drop(client);
     // Without its oplog the store forgets it: the stream must not continue behind a gap.
     let folder = site.stop();
-    let site = Site::try_in(folder, |_| {}).unwrap();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(0)).unwrap();
     insert(&mut site.client(), 4);
     let folder = site.stop();
     let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
@@ -122,22 +122,27 @@ fn an_error_after_which_a_stream_can_be_resumed_has_the_label() {
     let mut client = site.client();
     insert(&mut client, 0);
     let opened = client.ok("test", watch(doc! {}));
-    client.ok(
-        "admin",
-        doc! {
-            "configureFailPoint": "failCommand", "mode": {"times": 1},
-            "data": {"failCommands": ["getMore"], "closeConnection": false, "errorCode": 43},
-        },
-    );
-    client.send("test", more(id(&opened)), 0);
-    let (_, reply) = client.receive().unwrap();
-    assert_eq!(reply.get_i32("code").unwrap(), 43);
-    let labels = reply.get_array("errorLabels").ok();
-    let resumable = Bson::from("ResumableChangeStreamError");
-    assert!(
-        labels.is_none_or(|labels| labels.contains(&resumable)),
-        "{reply}"
-    );
+    for (point, labels) in [
+        (
+            "failGetMoreAfterCursorCheckout",
+            Some("ResumableChangeStreamError"),
+        ),
+        // It fails before anything is known of the cursor.
+        ("failCommand", None),
+    ] {
+        client.ok(
+            "admin",
+            doc! {
+                "configureFailPoint": point, "mode": {"times": 1},
+                "data": {"failCommands": ["getMore"], "closeConnection": false, "errorCode": 43},
+            },
+        );
+        client.send("test", more(id(&opened)), 0);
+        let (_, reply) = client.receive().unwrap();
+        assert_eq!(reply.get_i32("code").unwrap(), 43);
+        let expected = labels.map(|label| vec![Bson::from(label)]);
+        assert_eq!(reply.get_array("errorLabels").ok(), expected.as_ref());
+    }
 }
 
 /// A stream shows the documents of all that it follows: each kind needs the privileges on it.
@@ -258,4 +263,97 @@ fn a_cursor_is_free_after_a_wait_that_ends_in_a_refusal() {
     admin.ok("admin", change("grantRolesToUser"));
     let reply = reader.ok("test", more(id(&opened)));
     assert!(inserted(&reply).contains(&1), "{reply}");
+}
+
+/// The time of a read is that of its snapshot: a stream from that time on has all that it lacks.
+#[test]
+fn a_stream_from_the_time_of_a_read_misses_nothing() {
+    const EACH: i32 = 300;
+    let site = with_oplog();
+    let mut client = site.client();
+    insert(&mut client, -1);
+    let writers: Vec<_> = (0..3)
+        .map(|writer| {
+            let mut client = site.client();
+            let body = move || {
+                for id in writer * EACH..(writer + 1) * EACH {
+                    insert(&mut client, id);
+                }
+            };
+            stdx::sync::spawn("writer", body).unwrap()
+        })
+        .collect();
+    let reads: Vec<(Vec<i32>, Timestamp)> = (0..40)
+        .map(|_| {
+            let find = doc! {"find": "c", "batchSize": 10_000};
+            let reply = client.ok("test", find);
+            let id = |document: &Document| document.get_i32("_id").unwrap();
+            let found = batch(&reply).iter().map(id).collect();
+            (found, reply.get_timestamp("operationTime").unwrap())
+        })
+        .collect();
+    for writer in writers {
+        writer.join().unwrap();
+    }
+    for (found, time) in reads {
+        let mut from = watch(doc! {"startAtOperationTime": time});
+        from.insert("cursor", doc! {"batchSize": 10_000});
+        let mut all = inserted(&client.ok("test", from));
+        all.extend(found);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 3 * 300 + 1, "from {time}");
+    }
+}
+
+/// Trap 25 of replication: a hash under load is that of one moment of all collections.
+#[test]
+fn a_hash_under_load_is_that_of_one_moment() {
+    let site = with_oplog();
+    let mut client = site.client();
+    for id in [0, 1] {
+        let name = format!("c{id}");
+        client.ok(
+            "test",
+            doc! {"insert": name, "documents": [{"_id": 1, "n": 0}]},
+        );
+    }
+    let hash = |client: &mut Client| {
+        let reply = client.ok("test", doc! {"dbHash": 1});
+        let hashes = reply.get_document("collections").unwrap();
+        ["c0", "c1"].map(|name| hashes.get_str(name).unwrap().to_owned())
+    };
+    let [first, second] = hash(&mut client);
+    assert_eq!(first, second, "equal documents");
+    let mut writer = site.client();
+    let body = move || {
+        let lsid = doc! {"id": bson::Uuid::new()};
+        for number in 1..=200_i64 {
+            let mut first = true;
+            for name in ["c0", "c1"] {
+                let change = doc! {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}};
+                let mut command = doc! {
+                    "update": name, "updates": [change], "lsid": lsid.clone(),
+                    "txnNumber": number, "autocommit": false,
+                };
+                if std::mem::take(&mut first) {
+                    command.insert("startTransaction", true);
+                }
+                writer.ok("test", command);
+            }
+            writer.ok(
+                "admin",
+                doc! {
+                    "commitTransaction": 1, "lsid": lsid.clone(), "txnNumber": number,
+                    "autocommit": false,
+                },
+            );
+        }
+    };
+    let writer = stdx::sync::spawn("writer", body).unwrap();
+    for _ in 0..60 {
+        let [first, second] = hash(&mut client);
+        assert_eq!(first, second, "both are changed in one transaction");
+    }
+    writer.join().unwrap();
 }

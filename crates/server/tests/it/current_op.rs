@@ -220,3 +220,26 @@ fn the_stage_of_current_operations_is_for_the_admin_database() {
     client.ok("admin", command.clone());
     client.ok("admin", doc! {"explain": command});
 }
+
+/// A filter whose expression takes hours ends soon, and keeps no thread of the network.
+#[test]
+fn the_filter_has_little_time() {
+    let site = Site::new();
+    let mut client = site.client();
+    let many = bson::bson!({"$range": [0, 300_000]});
+    let inner = bson::bson!({"$size": {"$filter": {"input": many.clone(), "cond": false}}});
+    let endless = bson::bson!({
+        "$reduce": {"input": many, "initialValue": 0, "in": {"$add": ["$$value", inner]}},
+    });
+    let command = doc! {"currentOp": 1, "$expr": {"$gt": [endless, 1]}};
+    // More of them than threads of the network.
+    let mut busy: Vec<Client> = (0..8).map(|_| site.client()).collect();
+    for other in &mut busy {
+        other.send("admin", command.clone(), 0);
+    }
+    client.ok("admin", doc! {"ping": 1});
+    for mut other in busy {
+        let (_, reply) = other.receive().unwrap();
+        assert_eq!(reply.get_i32("code").unwrap(), 50, "{reply}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Answers that tools and driver tests compare with MongoDB's exactly.
 
 use bson::spec::BinarySubtype;
-use bson::{Binary, Bson, Document, doc};
+use bson::{Binary, Bson, Document, RawDocumentBuf, doc};
 
 use crate::client::{Client, Site, all, batch};
 
@@ -466,7 +466,7 @@ fn indexes_in_conflict_are_shown_in_the_order_of_the_catalog() {
 
 #[test]
 fn change_streams_are_refused_where_there_is_no_oplog() {
-    let site = Site::new();
+    let site = Site::with(|config| config.oplog_bytes = Some(0));
     let watch = doc! {"aggregate": "c", "pipeline": [{"$changeStream": {}}], "cursor": {}};
     let (code, message) = site.client().fails("test", watch);
     assert_eq!(code, 40_573);
@@ -489,4 +489,25 @@ fn an_aggregate_without_a_collection_is_explained() {
     assert_eq!(code, 9);
     let (code, _) = client.fails("test", doc! {"explain": {"find": 1}});
     assert_eq!(code, INVALID_NAMESPACE);
+}
+
+/// The command is repeated beside the explanation if both fit a document.
+#[test]
+fn the_command_of_an_explanation_is_left_out_if_it_is_too_large() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", vec![doc! {"_id": 1}]);
+    for (length, fits) in [(1 << 20, true), (9 << 20, false)] {
+        let find = doc! {"find": "c", "filter": {"s": "x".repeat(length)}};
+        let reply = client.ok("test", doc! {"explain": find, "verbosity": "queryPlanner"});
+        assert_eq!(reply.contains_key("command"), fits, "{length}");
+        let warned = reply
+            .get_str("warning")
+            .is_ok_and(|text| text.contains("'command'"));
+        assert_eq!(warned, !fits, "{length}");
+        assert!(
+            RawDocumentBuf::try_from(&reply).unwrap().as_bytes().len() < 16 << 20,
+            "{length}"
+        );
+    }
 }

@@ -26,6 +26,7 @@ mod foreign;
 mod greeting;
 mod guests;
 mod hostile;
+mod images;
 mod inline;
 mod local;
 mod logins;

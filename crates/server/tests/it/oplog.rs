@@ -199,11 +199,23 @@ fn a_time_far_ahead_is_ignored() {
     assert!(before < after && after.time < far.time);
 }
 
+#[test]
+fn a_member_of_a_replica_set_keeps_an_oplog_unless_its_size_is_0() {
+    let section = |site: &Site| {
+        let status = site.client().ok("admin", doc! {"serverStatus": 1});
+        status.get_document("oplog").cloned()
+    };
+    let size = section(&Site::new()).unwrap().get_i64("maxBytes").unwrap();
+    assert!((1 << 20..=50_000 << 20).contains(&size), "{size}");
+    assert!(section(&Site::with(|config| config.oplog_bytes = Some(0))).is_err());
+    assert!(section(&Site::with(|config| config.replica_set = None)).is_err());
+}
+
 /// A read at or after a time that the server has not reached would miss the writes that get it.
 #[test]
 fn a_time_that_is_kept_aside_cannot_be_read_yet() {
-    for oplog in [None, Some(SIZE)] {
-        let site = Site::with(|config| config.oplog_bytes = oplog);
+    for oplog in [0, SIZE] {
+        let site = Site::with(|config| config.oplog_bytes = Some(oplog));
         let mut client = site.client();
         let insert = |id: i32| doc! {"insert": "c", "documents": [{"_id": id}]};
         let before = cluster(&client.ok("test", insert(1)));
@@ -258,4 +270,43 @@ fn an_idle_server_puts_notes() {
     let first = &entries(&mut client, doc! {})[0];
     let message = first.get_document("o").unwrap().get_str("msg").unwrap();
     assert_eq!(message, "new primary");
+}
+
+#[test]
+fn each_start_is_in_the_log_of_starts() {
+    let site = with_oplog();
+    let folder = site.stop();
+    let site = Site::try_in(folder, |config| config.oplog_bytes = Some(SIZE)).unwrap();
+    let mut client = site.client();
+    let starts = batch(&client.ok("local", doc! {"find": "startup_log"}));
+    assert_eq!(starts.len(), 2);
+    for start in &starts {
+        let names = [
+            "_id",
+            "hostname",
+            "startTime",
+            "startTimeLocal",
+            "cmdLine",
+            "pid",
+            "buildinfo",
+        ];
+        assert!(start.keys().eq(names), "{start}");
+        assert!(start.get_i64("pid").is_ok());
+        let built = start.get_document("buildinfo").unwrap();
+        let shown = client.ok("admin", doc! {"buildInfo": 1});
+        assert_eq!(built.get("versionArray"), shown.get("versionArray"));
+    }
+    let listed = client.ok(
+        "local",
+        doc! {"listCollections": 1, "filter": {"name": "startup_log"}},
+    );
+    let options = batch(&listed)[0].get_document("options").unwrap().clone();
+    assert_eq!(options, doc! {"capped": true, "size": 10 << 20});
+    let about = doc! {"ns": {"$regex": "startup_log"}};
+    assert_eq!(entries(&mut client, about), [], "it is not replicated");
+    let standalone = Site::with(|config| config.replica_set = None);
+    let found = standalone
+        .client()
+        .ok("local", doc! {"find": "startup_log"});
+    assert!(batch(&found).is_empty());
 }

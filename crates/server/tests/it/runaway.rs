@@ -154,6 +154,32 @@ fn long_operations_take_turns_and_return_their_slots() {
     }
 }
 
+/// The reasons of many failures are left out beyond a limit, and so are their messages; documents
+/// that are valid are stored all the same.
+#[test]
+fn failures_of_many_documents_fit_a_reply() {
+    let site = Site::new();
+    let mut client = site.client();
+    let rules: Vec<Document> = (0..300).map(|_| doc! {"maxProperties": 2}).collect();
+    let validator = doc! {"$jsonSchema": {"allOf": rules}};
+    client.ok("test", doc! {"create": "rules", "validator": validator});
+    let document = |id: i32| match id {
+        1_999 => doc! {"_id": id},
+        _ => doc! {"_id": id, "a": 1, "b": 2},
+    };
+    let documents: Vec<Document> = (0..2_000).map(document).collect();
+    let insert = doc! {"insert": "rules", "documents": documents, "ordered": false};
+    let reply = client.ok("test", insert);
+    assert_eq!(reply.get_i32("n").unwrap(), 1);
+    let errors = reply.get_array("writeErrors").unwrap();
+    assert_eq!(errors.len(), 1_999);
+    let [first, last] = [&errors[0], &errors[1_998]].map(|error| error.as_document().unwrap());
+    assert!(first.contains_key("errInfo"), "{first}");
+    assert!(!last.contains_key("errInfo"), "{last}");
+    assert_eq!(last.get_i32("code").unwrap(), 121);
+    assert_eq!(last.get_str("errmsg").unwrap(), "");
+}
+
 #[test]
 fn all_queries_share_a_budget_of_memory() {
     let site = Site::new();

@@ -9,13 +9,14 @@
 //! - C2. The entries of returned events survive a power loss: a batch with events is returned after
 //!   a sync that began behind them. One without events needs none.
 
+mod explain;
 mod source;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
-use query::execute::{Host, Rows, build};
+use query::execute::{Host, Rows, Tally, build, build_counted};
 use query::pipeline::Pipeline;
 use query::{Code, Error, Namespace, Result, Row};
 use stdx::sync::Mutex;
@@ -45,6 +46,14 @@ struct WatchCursor {
     token: Token,
 }
 
+/// A stream and what is behind it, before it is read.
+struct Prepared {
+    stream: Stream,
+    /// The stages behind `$changeStream`, without that of the splitter.
+    behind: Pipeline,
+    splitter: Option<Splitter>,
+}
+
 /// The stages behind `$changeStream`.
 struct Stages {
     /// `None` for no stages.
@@ -64,11 +73,22 @@ impl Rows for Feed {
 }
 
 impl Stages {
-    fn new(ns: &Namespace, pipeline: Pipeline) -> Result<Stages> {
+    /// With `tallies`, each stage counts its documents in a new one of them.
+    fn new(
+        ns: &Namespace,
+        pipeline: Pipeline,
+        tallies: Option<&mut Vec<Arc<Tally>>>,
+    ) -> Result<Stages> {
         let feed = Arc::new(Mutex::new(None));
         let rows = match pipeline.is_empty() {
             true => None,
-            false => Some(build(pipeline, Box::new(Feed(Arc::clone(&feed))))?),
+            false => {
+                let input = Box::new(Feed(Arc::clone(&feed)));
+                Some(match tallies {
+                    None => build(pipeline, input)?,
+                    Some(tallies) => build_counted(pipeline, input, tallies)?,
+                })
+            }
         };
         Ok(Stages {
             rows,
@@ -221,7 +241,14 @@ impl Store {
         request: &AggregateRequest,
         options: &RawDocument,
     ) -> Result<Batch> {
-        let mut cursor = self.watch_cursor(op, ns, request, options)?;
+        let prepared = self.prepare_watch(op, ns, request, options)?;
+        let mut cursor = WatchCursor {
+            token: prepared.stream.token().clone(),
+            stream: prepared.stream,
+            stages: Stages::new(ns, prepared.behind, None)?,
+            splitter: prepared.splitter,
+            pending: VecDeque::new(),
+        };
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
         let filled = cursor.fill(self, op, wanted);
         let next = filled.map_err(|error| in_execution(error, ns))?;
@@ -239,24 +266,13 @@ impl Store {
         })
     }
 
-    /// What [`Store::aggregate`] refuses of a change stream.
-    pub(super) fn check_watch(
+    fn prepare_watch(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         request: &AggregateRequest,
         options: &RawDocument,
-    ) -> Result<()> {
-        self.watch_cursor(op, ns, request, options).map(drop)
-    }
-
-    fn watch_cursor(
-        &self,
-        op: &Op<'_>,
-        ns: &Namespace,
-        request: &AggregateRequest,
-        options: &RawDocument,
-    ) -> Result<WatchCursor> {
+    ) -> Result<Prepared> {
         let Some(oplog) = self.oplog() else {
             return Err(Error::location(
                 40_573,
@@ -290,12 +306,10 @@ impl Store {
             _ => Splitter::new(None),
         });
         let stream = Stream::new(options, oplog.visible(), splits)?;
-        Ok(WatchCursor {
-            token: stream.token().clone(),
+        Ok(Prepared {
             stream,
-            stages: Stages::new(ns, behind)?,
+            behind,
             splitter,
-            pending: VecDeque::new(),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! What a change stream reads from the store: the oplog, and current documents.
+//! What a change stream reads from the store: the oplog, current documents and pre-images.
 
 use std::collections::VecDeque;
 
@@ -109,7 +109,7 @@ impl Entries for Tail<'_> {
     }
 }
 
-/// The current documents of the store. It keeps none from before a change.
+/// The documents of the store.
 pub(super) struct Current<'s> {
     pub(super) store: &'s Store,
     pub(super) op: &'s Op<'s>,
@@ -137,8 +137,8 @@ impl Documents for Current<'_> {
         Ok(self.store.find(self.op, &ns, &request)?.documents.pop())
     }
 
-    fn before(&self, _: Uuid, _: Timestamp, _: i64) -> Result<Option<RawDocumentBuf>> {
-        Ok(None)
+    fn before(&self, uuid: Uuid, time: Timestamp, index: i64) -> Result<Option<RawDocumentBuf>> {
+        self.store.image_before(uuid, time, index)
     }
 }
 

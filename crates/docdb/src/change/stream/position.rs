@@ -62,6 +62,11 @@ impl Position {
         position
     }
 
+    /// The first time whose entries are not done.
+    pub(crate) fn begins(&self) -> Timestamp {
+        self.time
+    }
+
     /// Whether the event of a token is not found yet.
     pub(super) fn seeks(&self) -> bool {
         self.sought.is_some()

@@ -19,17 +19,26 @@ pub const GROUP_MAX: usize = 500;
 /// of the entry around it, including the largest `lsid`.
 const AROUND: usize = 1_024;
 
-/// The commands of the entries that have these operations, in order: `{applyOps: [..]}` for one
-/// entry; for several `partialTxn: true` in all but the last, which has the `count` of all
-/// operations. An entry has at most `most` operations, and the bytes of at most one document of the
-/// greatest size, so that each entry is within [`ENTRY_MAX`].
+/// One entry of a chain.
+#[derive(Debug)]
+pub struct Link {
+    /// Its command, `{applyOps: [..]}`.
+    pub command: RawDocumentBuf,
+    /// Which operations it has.
+    pub operations: Range<usize>,
+}
+
+/// The entries that have these operations, in order. Of several, all but the last have
+/// `partialTxn: true`, and the last has the `count` of all operations. An entry has at most `most`
+/// operations, and the bytes of at most one document of the greatest size, so that each entry is
+/// within [`ENTRY_MAX`].
 ///
 /// # Errors
 /// `TransactionTooLarge` for an operation that fits no entry.
 ///
 /// # Panics
 /// For no operations, or a `most` of 0.
-pub fn chain(operations: &Operations, most: usize) -> Result<Vec<RawDocumentBuf>> {
+pub fn chain(operations: &Operations, most: usize) -> Result<Vec<Link>> {
     assert!(!operations.is_empty(), "an entry has an operation");
     assert!(0 < most, "an entry may have an operation");
     let mut parts = Vec::new();
@@ -40,7 +49,7 @@ pub fn chain(operations: &Operations, most: usize) -> Result<Vec<RawDocumentBuf>
         parts.push(part);
     }
     let last = parts.len() - 1;
-    let command = |(index, part): (usize, &Part)| {
+    let link = |(index, part): (usize, Part)| {
         let mut out = part.command(operations);
         if index < last {
             out.append(cstr!("partialTxn"), true);
@@ -48,9 +57,12 @@ pub fn chain(operations: &Operations, most: usize) -> Result<Vec<RawDocumentBuf>
             let count = i64::try_from(operations.len()).expect("a length in memory");
             out.append(cstr!("count"), count);
         }
-        out
+        Link {
+            command: out,
+            operations: part.range,
+        }
     };
-    Ok(parts.iter().enumerate().map(command).collect())
+    Ok(parts.into_iter().enumerate().map(link).collect())
 }
 
 /// The operations of an entry, at least one.

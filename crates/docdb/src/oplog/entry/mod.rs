@@ -36,7 +36,7 @@ use bson::{Binary, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp,
 use query::value::uuid_raw;
 use query::{Code, Error, Result};
 
-pub use chain::{GROUP_MAX, chain};
+pub use chain::{GROUP_MAX, Link, chain};
 pub use command::{ApplyOps, Command, IndexBuild};
 pub use operations::Operations;
 

@@ -273,7 +273,8 @@ fn a_transaction_is_a_chain_of_entries() {
         (vec![16 * mib - 30, 16 * mib - 30], vec![1, 1]),
     ] {
         let operations = inserts(&sizes);
-        let commands = chain(&operations, GROUP_MAX).unwrap();
+        let links = chain(&operations, GROUP_MAX).unwrap();
+        let commands: Vec<_> = links.into_iter().map(|link| link.command).collect();
         let mut previous = OpTime::NONE;
         let mut found = Vec::new();
         let mut seen = Vec::new();
@@ -320,7 +321,8 @@ fn the_operations_of_a_group_have_the_numbers_of_their_statements() {
     for number in (0..8).chain([100]) {
         operations.statement(number);
     }
-    let commands = chain(&operations, 5).unwrap();
+    let links = chain(&operations, 5).unwrap();
+    let commands: Vec<_> = links.into_iter().map(|link| link.command).collect();
     let numbers = commands.iter().flat_map(|command| {
         let command = Document::try_from(command).unwrap();
         let list = command.get_array("applyOps").unwrap().clone();

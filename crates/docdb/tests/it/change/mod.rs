@@ -5,6 +5,7 @@ mod catalog;
 mod damaged;
 mod documents;
 mod history;
+mod images;
 mod resume;
 mod store;
 mod wake;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bson::{Document, doc};
 use docdb::change::token::Token;
-use docdb::{Batch, CollectionOptions, Namespace, View};
+use docdb::{Batch, CollectionOptions, Namespace, Verbosity, View};
 
 use super::{everything, on};
 use crate::lab::{Lab, documents, is_ready, ns, of, on_each, op, raw};
@@ -269,5 +269,58 @@ fn what_cannot_be_watched_is_refused() {
             &stream(doc! { "allChangesForCluster": true }),
         )
         .unwrap();
+    });
+}
+
+#[test]
+fn explain_shows_the_scan_and_the_stages() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        let first = watch(lab, &on("c"), &stream(doc! {})).unwrap();
+        lab.insert(
+            &ns("c"),
+            &[doc! { "_id": 1 }, doc! { "_id": 2 }, doc! { "_id": 3 }],
+        );
+        let stages = [
+            doc! { "$changeStream": { "resumeAfter": resume(&first) } },
+            doc! { "$match": { "documentKey._id": { "$gt": 1 } } },
+            doc! { "$changeStreamSplitLargeEvent": {} },
+        ];
+        let explain = |verbosity| {
+            let request = of(&stages);
+            let explained = lab
+                .store
+                .explain_aggregate(&op(), &on("c"), &request, verbosity);
+            explained.unwrap()
+        };
+        let stage = |explained: &Document, at: usize| {
+            let stages = explained.get_array("stages").unwrap();
+            stages[at].as_document().unwrap().clone()
+        };
+        let planned = explain(Verbosity::QueryPlanner);
+        let cursor = stage(&planned, 0);
+        let planner = cursor.get_document("$cursor").unwrap();
+        assert!(!planner.contains_key("executionStats"));
+        let planner = planner.get_document("queryPlanner").unwrap();
+        assert_eq!(planner.get_str("namespace").unwrap(), "local.oplog.rs");
+        let winner = planner.get_document("winningPlan").unwrap();
+        assert_eq!(winner.get_str("stage").unwrap(), "CLUSTERED_IXSCAN");
+        let names = ["$changeStream", "$match", "$changeStreamSplitLargeEvent"];
+        for (at, name) in (1..).zip(names) {
+            assert_eq!(stage(&planned, at), doc! { name: {} });
+        }
+        let run = explain(Verbosity::ExecutionStats);
+        for (at, rows) in [(1, 3_i64), (2, 2), (3, 2)] {
+            assert_eq!(stage(&run, at).get_i64("nReturned").unwrap(), rows, "{at}");
+        }
+        let scanned = stage(&run, 0);
+        let scanned = scanned.get_document("$cursor").unwrap();
+        assert!(scanned.contains_key("executionStats"));
+        let refused = stream(doc! { "nothing": 1 });
+        let verbosity = Verbosity::QueryPlanner;
+        let refused = lab
+            .store
+            .explain_aggregate(&op(), &on("c"), &of(&refused), verbosity);
+        assert_eq!(refused.unwrap_err().code.0, 40_415);
     });
 }

@@ -8,14 +8,15 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use kv::{
-    Batch, CacheStats, Capabilities, Change, Compaction, Durability, Engine, EngineOptions,
-    EngineStats, Error, ErrorKind, Factory, Flow, KeyRange, Limits, OptionDoc, Progress, Region,
-    RegionKind, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId, TreeOptions,
-    TreeStats,
+    BackupSink, Batch, CacheStats, Capabilities, Change, Compaction, Durability, Engine,
+    EngineOptions, EngineStats, Error, ErrorKind, Factory, Flow, KeyRange, Limits, OptionDoc,
+    Progress, Region, RegionKind, Result, Snapshot, StatScope, StorageMap, Transaction, TreeId,
+    TreeOptions, TreeStats,
 };
 use stdx::sync::{Condvar, Mutex};
 
 use super::content;
+use super::pieces;
 use super::plant::Plant;
 use super::view::{Txn, View};
 
@@ -318,6 +319,29 @@ impl Engine for Rig {
         Ok(Compaction::Complete)
     }
 
+    fn backup_to(&self, staging: &Path, sink: &mut dyn BackupSink) -> Result<Compaction> {
+        let mut flow = Flow::Continue;
+        let ended = self.backup(staging, &mut |progress| {
+            flow = sink.preparing(progress);
+            flow
+        })?;
+        if ended == Compaction::Cancelled {
+            return Ok(ended);
+        }
+        let passed = match flow {
+            Flow::Cancel => Compaction::Cancelled,
+            Flow::Continue => pieces::pass(staging, self.plant, sink),
+        };
+        fs::remove_dir_all(staging).unwrap();
+        Ok(passed)
+    }
+
+    fn lineage(&self) -> Option<[u8; 16]> {
+        let shared = self.has(Plant::LineageShared);
+        let own = || pieces::identify(self.directory.as_os_str().as_encoded_bytes());
+        (!self.plain).then(|| if shared { [0; 16] } else { own() })
+    }
+
     fn stats(&self) -> Result<EngineStats> {
         let mut stats = self.inner().stats()?;
         let calls = self.calls.fetch_add(1, Ordering::Relaxed);
@@ -412,6 +436,7 @@ impl Factory for RigFactory {
             drop_with_readers: !self.plain,
             compaction: !self.plain,
             backup: !self.plain,
+            increments: !self.plain,
             storage_map: !self.plain,
             ..kv::memory::factory().capabilities()
         }

@@ -3,6 +3,7 @@
 mod content;
 mod cursor;
 mod engine;
+mod pieces;
 mod plant;
 mod view;
 

@@ -83,6 +83,14 @@ pub(crate) enum Plant {
     BackupIncomplete,
     /// A backup writes into a directory that is not empty.
     BackupIntrudes,
+    /// A piece of a backup is identified by its length alone.
+    PieceByLength,
+    /// A piece that the sink has ends the file.
+    PieceEndsFile,
+    /// All stores have one lineage.
+    LineageShared,
+    /// No piece is ever known.
+    PieceAlwaysNew,
     /// A compaction loses a key.
     CompactionLosesKey,
     /// A compaction cannot be cancelled.
@@ -95,7 +103,7 @@ pub(crate) enum Plant {
 
 impl Plant {
     /// All bugs.
-    pub(crate) const ALL: [Plant; 44] = [
+    pub(crate) const ALL: [Plant; 48] = [
         Plant::DeleteLost,
         Plant::DeleteAlwaysTrue,
         Plant::InsertOverwrites,
@@ -136,6 +144,10 @@ impl Plant {
         Plant::MapOverfull,
         Plant::BackupIncomplete,
         Plant::BackupIntrudes,
+        Plant::PieceByLength,
+        Plant::PieceEndsFile,
+        Plant::LineageShared,
+        Plant::PieceAlwaysNew,
         Plant::CompactionLosesKey,
         Plant::CancelIgnored,
         Plant::OptionIgnored,

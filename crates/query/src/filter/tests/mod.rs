@@ -486,6 +486,26 @@ fn the_normal_form_means_the_same() {
 }
 
 #[test]
+fn a_filter_is_shown_where_it_fits() {
+    let filter = parse(&doc! {
+        "a": {"$gt": 1, "$nin": [3, "x"], "$regex": "a.*b", "$options": "i"},
+        "$or": [{"b": "x"}, {"c": {"$elemMatch": {"d": {"$bitsAllSet": [1, 50]}}}}],
+        "$expr": {"$gt": ["$a", "$b"]},
+        "$jsonSchema": {"required": ["a"]},
+    });
+    let filter = filter.unwrap();
+    let (mut left, whole) = (usize::MAX, filter.to_document());
+    assert_eq!(filter.to_document_within(&mut left), Some(whole.clone()));
+    let bytes = usize::MAX - left;
+    assert!(crate::meter::document_size(&whole) <= bytes, "R1: {bytes}");
+    for less in 0..bytes {
+        let mut left = less;
+        assert_eq!(filter.to_document_within(&mut left), None, "R1: {less}");
+    }
+    assert_eq!(filter.to_document_within(&mut { bytes }), Some(whole));
+}
+
+#[test]
 fn failures_are_explained() {
     let why = |filter: &Document, document: &Document| {
         parse(filter)

@@ -1,11 +1,13 @@
 //! `createBackup`: a backup of the store at work, into a directory or an archive of this machine.
 //!
-//! The command is Percona Server's, with `compression` and `throttle` added. It takes turns on the
-//! processors like other long operations, and ends when it is killed or its client is gone; what it
-//! wrote is then removed. Writes wait only for the cut (see `Engine::backup_to`).
+//! The command is Percona Server's, with `incremental`, `compression` and `throttle` added. It
+//! takes turns on the processors like other long operations, and ends when it is killed or its
+//! client is gone; what it wrote is then removed. Writes wait only for the cut (see
+//! `Engine::backup_to`).
 
 mod place;
 
+use std::path::Path;
 use std::time::Duration;
 
 use backup::{Clock, Codec, Facts, Manifest, Monotonic, OperationTime, Place, Throttle};
@@ -27,7 +29,13 @@ pub(super) const ROWS: &[Row] = &[Row::new(
 )
 .lane(Lane::Storage)
 .flags(ADMIN | ABANDON)
-.fields(&["backupDir", "archive", "compression", "throttle"])
+.fields(&[
+    "backupDir",
+    "archive",
+    "incremental",
+    "compression",
+    "throttle",
+])
 .privilege(Privilege::Cluster("startBackup"))];
 
 /// How `currentOp` describes it.
@@ -70,7 +78,8 @@ fn create(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         let message = "another backup is being taken; wait for it or end it with killOp";
         return Err(Error::new(Code::CONFLICTING_OPERATION_IN_PROGRESS, message));
     };
-    let manifest = take(call, &place, codec, throttle)?;
+    let base = place::base(arguments, &place)?;
+    let manifest = take(call, &place, codec, throttle, base.as_deref())?;
     describe(&place, &manifest, reply);
     Ok(())
 }
@@ -80,6 +89,7 @@ fn take(
     place: &Place,
     codec: Codec,
     throttle: Option<Throttle>,
+    base: Option<&Path>,
 ) -> Result<Manifest> {
     let store = &call.server.store;
     let facts = Facts {
@@ -107,7 +117,8 @@ fn take(
             }
         }
     };
-    let taken = backup::take(store.engine(), place, codec, throttle, facts, &mut watch);
+    let engine = store.engine();
+    let taken = backup::take(engine, place, codec, throttle, facts, base, &mut watch);
     match (taken, stopped) {
         (Ok(Some(manifest)), _) => Ok(manifest),
         (_, Some(stopped)) => Err(stopped),
@@ -139,6 +150,9 @@ fn describe(place: &Place, manifest: &Manifest, reply: &mut Builder) {
     reply.string("path", &place.path().to_string_lossy());
     reply.string("engine", &manifest.engine);
     reply.string("compression", &manifest.codec.to_string());
+    if let Some(base) = &manifest.base {
+        reply.string("base", &base.name);
+    }
     reply.long("files", long(manifest.files.len()));
     reply.long("bytes", sum(|file| file.size));
     reply.long("storedBytes", sum(|file| file.stored_size));

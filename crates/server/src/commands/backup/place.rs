@@ -9,6 +9,7 @@
 //!   that is set. All paths that are not below get one error, so that it does not say what exists.
 //! - L3. Only new files are created, under names that are fixed or end with `.tar`, readable by the
 //!   server's user alone (the crate `backup` keeps this).
+//! - L4. The base of an increment is beside the new backup, and no symbolic link.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -32,6 +33,37 @@ pub(super) fn asked(arguments: &Arguments<'_>, config: &Config) -> Result<Place>
         (None, Some(path)) if path.ends_with(ARCHIVE_SUFFIX) => Ok(Place::Archive(checked(path)?)),
         (None, Some(_)) => Err(refused("the name of an archive must end with .tar")),
         _ => Err(refused("createBackup needs either backupDir or archive")),
+    }
+}
+
+/// The base of an increment that the arguments name: beside the place, so L1 and L2 hold for it.
+///
+/// # Errors
+/// `BadValue` for any other path, whether it exists or not.
+pub(super) fn base(arguments: &Arguments<'_>, place: &Place) -> Result<Option<PathBuf>> {
+    let Some(text) = arguments.string("incremental")? else {
+        return Ok(None);
+    };
+    beside(Path::new(text), place.path()).map(Some)
+}
+
+/// The path of a base, if it is in the directory of the new backup and no link out of it.
+fn beside(base: &Path, place: &Path) -> Result<PathBuf> {
+    let parent = place.parent();
+    let real = |path: &Path| path.canonicalize().ok();
+    let above = base.components().any(|part| part == Component::ParentDir);
+    let same = base.parent().and_then(real).as_deref() == parent.filter(|_| !above);
+    let path = match (parent, base.file_name()) {
+        (Some(parent), Some(name)) if base.is_absolute() && same => parent.join(name),
+        _ => {
+            let message = "incremental must name a backup, by its absolute path, in the directory \
+                           of the new one";
+            return Err(refused(message));
+        }
+    };
+    match path.symlink_metadata() {
+        Ok(found) if found.is_symlink() => Err(refused("incremental names a symbolic link")),
+        _ => Ok(path),
     }
 }
 
@@ -123,6 +155,40 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn a_base_is_beside_the_new_backup() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().canonicalize().unwrap().join(name);
+        for name in ["backups/monday", "other/monday"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        symlink(at("other/monday"), at("backups/link")).unwrap();
+        symlink(at("backups"), at("alias")).unwrap();
+        let place = at("backups/new");
+        let found = |name: &str| beside(&at(name), &place);
+        let monday = at("backups/monday");
+        assert_eq!(found("backups/monday").unwrap(), monday);
+        assert_eq!(found("alias/monday").unwrap(), monday);
+        // One that is missing is refused when it is opened.
+        assert_eq!(found("backups/none").unwrap(), at("backups/none"));
+        for (name, word) in [
+            ("other/monday", "in the directory"),
+            ("missing/monday", "in the directory"),
+            ("backups/../other/monday", "in the directory"),
+            ("backups/../backups/monday", "in the directory"),
+            ("backups/link", "symbolic link"),
+        ] {
+            let error = found(name).unwrap_err();
+            assert_eq!(error.code, Code::BAD_VALUE);
+            assert!(
+                error.message.contains(word),
+                "L4: {name}: {}",
+                error.message
+            );
+        }
+        assert!(beside(Path::new("monday"), &place).is_err(), "L4");
+    }
 
     #[test]
     fn places_are_outside_of_the_data_and_below_the_root() {

@@ -267,7 +267,7 @@ fn understand<'a>(
     arguments: &Arguments<'a>,
     targets: usize,
 ) -> Result<Vec<Statement<'a>>> {
-    let variables = variables(arguments.document("let")?)?;
+    let variables = variables(arguments)?;
     let parsed: Vec<Statement<'a>> = statements(call, arguments, "ops")?
         .into_iter()
         .map(|op| Statement::parse(op, targets, variables.as_ref()))

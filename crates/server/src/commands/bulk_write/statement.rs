@@ -1,12 +1,12 @@
 //! One statement of `bulkWrite`: its action, and the namespace it acts on.
 
-use bson::{Document, RawDocument};
-use docdb::{DeleteStatement, UpdateStatement};
+use bson::RawDocument;
+use docdb::{DeleteStatement, Let, UpdateStatement};
 use query::{Code, Error, Result};
 
 use crate::arguments::{Arguments, integer};
 use crate::commands::find::collation;
-use crate::commands::update::{array_filters, change, refuse_supplied};
+use crate::commands::update::{array_filters, change, refuse_supplied, with_constants};
 use crate::commands::write::hint;
 
 const INSERT: &[&str] = &["insert", "document"];
@@ -55,7 +55,7 @@ impl<'a> Statement<'a> {
     pub(super) fn parse(
         document: &'a RawDocument,
         targets: usize,
-        variables: Option<&Document>,
+        variables: Option<&Let>,
     ) -> Result<Statement<'a>> {
         let first = document.iter().next().transpose()?;
         let (kind, target) = match first {
@@ -123,16 +123,11 @@ fn insert(document: &RawDocument) -> Result<Action<'_>> {
     Ok(Action::Insert(arguments.need_document("document")?))
 }
 
-fn update<'a>(document: &'a RawDocument, variables: Option<&Document>) -> Result<Action<'a>> {
+fn update<'a>(document: &'a RawDocument, variables: Option<&Let>) -> Result<Action<'a>> {
     let arguments = Arguments::of("BulkWriteUpdateOp", document)?;
     arguments.only(UPDATE)?;
     refuse_supplied(&arguments)?;
     let multi = arguments.is_on("multi")?;
-    let mut known = variables.cloned();
-    if let Some(constants) = arguments.document("constants")? {
-        let constants = Document::try_from(constants)?;
-        known.get_or_insert_default().extend(constants);
-    }
     let sort = arguments.document("sort")?.filter(|sort| !sort.is_empty());
     if multi && sort.is_some() {
         return Err(Error::parse("Cannot specify sort with multi=true"));
@@ -146,11 +141,11 @@ fn update<'a>(document: &'a RawDocument, variables: Option<&Document>) -> Result
         collation: collation(&arguments)?,
         array_filters: array_filters(&arguments)?,
         sort: sort.map(ToOwned::to_owned),
-        variables: known,
+        variables: with_constants(&arguments, "constants", variables)?,
     })))
 }
 
-fn delete<'a>(document: &'a RawDocument, variables: Option<&Document>) -> Result<Action<'a>> {
+fn delete<'a>(document: &'a RawDocument, variables: Option<&Let>) -> Result<Action<'a>> {
     let arguments = Arguments::of("BulkWriteDeleteOp", document)?;
     arguments.only(DELETE)?;
     Ok(Action::Delete(Box::new(DeleteStatement {

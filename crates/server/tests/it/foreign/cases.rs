@@ -134,6 +134,8 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "fsyncUnlock"
         | "top"
         | "setDefaultRWConcern"
+        | "getClusterParameter"
+        | "setClusterParameter"
         | "killOp"
         | "hostInfo"
         | "getLog"

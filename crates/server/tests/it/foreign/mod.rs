@@ -6,7 +6,9 @@
 
 mod cases;
 mod illegal;
+mod streams;
 mod tree;
+mod twice;
 
 use std::io::Write as _;
 
@@ -107,7 +109,10 @@ pub(crate) struct World {
 
 impl World {
     fn new() -> World {
-        let site = guarded();
+        World::of(guarded())
+    }
+
+    fn of(site: Site) -> World {
         let mut root = as_user(&site, "admin", "root");
         let resource = doc! {"db": "own", "collection": "c"};
         let actions = [
@@ -476,81 +481,4 @@ fn nested_pipelines_stay_in_the_database_they_read() {
 
 fn number(value: &Bson) -> Option<i64> {
     value.as_i64().or_else(|| value.as_i32().map(i64::from))
-}
-
-/// A repeated field is refused with MongoDB's error, which names the field.
-#[test]
-fn a_field_that_is_given_twice_is_named() {
-    let mut world = World::new();
-    let twice = |legal: Document, name: &str| {
-        let mut fields = tree::fields(&legal);
-        let ways = tree::ways(&fields);
-        let named = |way: &&Way| {
-            let mut fields = fields.clone();
-            let (place, at) = tree::at(&mut fields, way);
-            place[at].0 == name
-        };
-        let way = ways.iter().find(named).unwrap().clone();
-        let (place, at) = tree::at(&mut fields, &way);
-        let field = place[at].clone();
-        place.push(field);
-        tree::raw(&fields)
-    };
-    let merge = doc! {"$merge": {"into": {"db": "own", "coll": "o"}}};
-    let aggregate = doc! {"aggregate": "c", "pipeline": [merge], "cursor": {}, "$db": "own"};
-    let update = doc! {"q": {}, "u": {"$set": {"k": 2}}, "upsert": true};
-    let bulk = |op: Document| {
-        let spaces = [doc! {"ns": "own.c"}];
-        doc! {"bulkWrite": 1, "ops": [op], "nsInfo": spaces, "$db": "admin"}
-    };
-    let insert = bulk(doc! {"insert": 0, "document": {"x": 1}});
-    let change = bulk(doc! {
-        "update": 0, "filter": {"k": 1}, "updateMods": {"$set": {"k": 2}},
-        "collation": {"locale": "en"}, "hint": {"_id": 1},
-    });
-    let delete = bulk(doc! {"delete": 0, "filter": {"k": 1}});
-    let index = doc! {
-        "key": {"k": 1}, "name": "k_1", "unique": false, "collation": {"locale": "en"},
-    };
-    let index = doc! {"createIndexes": "c", "indexes": [index], "$db": "own"};
-    for (command, name, place) in [
-        (insert.clone(), "insert", "BulkWriteInsertOp"),
-        (insert.clone(), "document", "BulkWriteInsertOp"),
-        (insert, "ns", "NamespaceInfoEntry"),
-        (change.clone(), "update", "BulkWriteUpdateOp"),
-        (change.clone(), "filter", "BulkWriteUpdateOp"),
-        (change.clone(), "updateMods", "BulkWriteUpdateOp"),
-        (change.clone(), "locale", "BulkWriteUpdateOp.collation"),
-        (change, "_id", "BulkWriteUpdateOp.hint"),
-        (delete.clone(), "delete", "BulkWriteDeleteOp"),
-        (delete, "filter", "BulkWriteDeleteOp"),
-        (index.clone(), "key", "createIndexes.indexes"),
-        (index.clone(), "name", "createIndexes.indexes"),
-        (index.clone(), "unique", "createIndexes.indexes"),
-        (index.clone(), "locale", "createIndexes.indexes.collation"),
-        (
-            doc! {"find": "c", "filter": {}, "$db": "own"},
-            "filter",
-            "find",
-        ),
-        (doc! {"find": "c", "$db": "own"}, "$db", "find"),
-        (aggregate.clone(), "into", "$merge"),
-        (aggregate, "db", "$merge.into"),
-        (
-            doc! {"update": "c", "updates": [update], "$db": "own"},
-            "upsert",
-            "update.updates",
-        ),
-    ] {
-        let reply = send(&mut world.root, &twice(command, name), &[]).unwrap();
-        assert_eq!(reply.get_i32("code").unwrap(), 40_413, "{reply}");
-        let expected = format!("BSON field '{place}.{name}' is a duplicate field");
-        assert_eq!(reply.get_str("errmsg").unwrap(), expected);
-    }
-    let reply = send(&mut world.root, &twice(index, "k"), &[]).unwrap();
-    assert_eq!(reply.get_i32("code").unwrap(), 2, "{reply}");
-    // Names that users choose may repeat.
-    let filter = doc! {"find": "c", "filter": {"k": 1}, "$db": "own"};
-    let reply = send(&mut world.root, &twice(filter, "k"), &[]).unwrap();
-    assert_eq!(reply.get_f64("ok").unwrap(), 1.0, "{reply}");
 }
