@@ -125,7 +125,7 @@ impl Space {
     pub(crate) fn claim(&self, bytes: u64) -> Result<Claim, u64> {
         let bytes = round_up(bytes);
         self.change(|state| {
-            let others = state.kept.saturating_add(state.claims.bytes());
+            let others = state.kept_from_merges() + state.claims.bytes();
             let (least, room) = (others.saturating_add(bytes), state.room());
             if room < least {
                 return Err(state.length_for(least - room));
@@ -138,7 +138,7 @@ impl Space {
     /// bytes. Returns its bytes, too.
     pub(crate) fn claim_rest(&self, failed: Option<u64>) -> Option<(Claim, u64)> {
         self.change(|state| {
-            let rest = state.room() - state.kept;
+            let rest = state.room() - state.kept_from_merges();
             let enough = failed.is_none_or(|failed| failed < rest);
             (enough && state.claims.is_empty()).then(|| (state.claims.begin(rest), rest))
         })
@@ -240,13 +240,21 @@ impl State {
         }
     }
 
+    /// What merges leave for flushes.
+    fn kept_from_merges(&self) -> u64 {
+        match planted(Plant::MergesTakeKeptRoom) {
+            true => 0,
+            false => self.kept,
+        }
+    }
+
     /// Whether `len` bytes may be taken for `purpose`; else how many are missing.
     fn may_take(&self, purpose: Purpose, len: u64) -> Result<(), u64> {
         let left = match purpose {
             Purpose::Flush => 0,
-            _ if planted(Plant::MergesTakeKeptRoom) => 0,
-            Purpose::Merge(claim) => self.kept.saturating_add(self.claims.others(claim, len)),
-            Purpose::Other => self.kept.saturating_add(self.claims.bytes()),
+            Purpose::Merge(claim) => self.kept_from_merges() + self.claims.others(claim, len),
+            Purpose::Other if planted(Plant::SpillsTakeKeptRoom) => 0,
+            Purpose::Other => self.kept + self.claims.bytes(),
         };
         let least = left.saturating_add(len);
         let room = self.room();
@@ -300,7 +308,7 @@ impl State {
             }
             Purpose::Other => {}
         }
-        if purpose != Purpose::Flush && planted(Plant::MergesTakeKeptRoom) {
+        if planted(Plant::MergesTakeKeptRoom) || planted(Plant::SpillsTakeKeptRoom) {
             self.kept = self.kept.min(self.room());
         }
         assert!(self.kept <= self.room(), "I6: others leave what is kept");

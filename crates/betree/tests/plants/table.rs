@@ -97,7 +97,20 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
         ),
     ),
     ("commits-need-no-room", crash(LIVES, FEW)),
-    ("merges-take-kept-room", crash(LIVES, FEW)),
+    (
+        "merges-take-kept-room",
+        crash(
+            "full::a_merge_leaves_the_room_that_is_kept_for_a_flush",
+            &[],
+        ),
+    ),
+    (
+        "spills-take-kept-room",
+        crash(
+            "full::a_spill_leaves_the_room_that_is_kept_for_a_flush",
+            &[],
+        ),
+    ),
     (
         "absorb-ignores-shared-runs",
         crash(
