@@ -78,16 +78,24 @@ impl World {
         let entries: u64 = self.ids.values().map(|&id| self.entries(id)).sum();
         let expected: usize = self.model.values().map(|tree| tree.len()).sum();
         assert_eq!(entries, expected as u64, "one version of each key");
-        // One more for each tree: of three buckets, two neighbors may be slightly too large to be
-        // joined.
-        let (buckets, few) = (stats.buckets, fresh.buckets);
-        let most = 2 * few + stats.trees;
-        assert!(buckets <= most, "{buckets} buckets, {few} when fresh");
+        self.ids.values().for_each(|&id| self.check_joined(id));
+        let buckets = stats.buckets;
         // A tenth, the unused ends of runs, and the image.
         let (used, least) = (stats.space.used_bytes, fresh.space.used_bytes);
         let most = least + least / 10 + UNIT * (buckets + 2);
         assert!(used <= most, "{used} bytes used, {least} by a fresh store");
         Ok(())
+    }
+
+    /// Check that small neighbours are joined: each two hold more than half a bucket together.
+    fn check_joined(&self, id: betree::TreeId) {
+        let stats = self.db().tree_stats(id, false);
+        let stats = stats.expect("an open store has statistics");
+        let (buckets, bytes, bucket) = (stats.buckets, stats.base_bytes, self.options.bucket());
+        assert!(
+            buckets * bucket <= 4 * bytes + bucket,
+            "{buckets} buckets of {bucket} bytes for {bytes} bytes"
+        );
     }
 
     fn entries(&self, id: betree::TreeId) -> u64 {
