@@ -15,6 +15,8 @@ use crate::rig::World;
 const TRIES: usize = 1000;
 /// How long a store is left alone after a refused commit.
 const MOMENT: Duration = Duration::from_millis(30);
+/// For how long a checkpoint that found no space is not tried again.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Bytes of the disk beyond those in use after the first commits.
 const MORE: u64 = 2500 << 10;
 
@@ -168,6 +170,20 @@ fn a_checkpoint_without_room_keeps_no_other_work_from_being_done() {
     for _ in 0..400 {
         rows(&mut world, &mut rng);
     }
+    // A checkpoint is tried again, and fails, at the beginning of each step.
+    let owed = |world: &World| {
+        let stats = world.db().stats().expect("an open store");
+        stats.delta_bytes
+    };
+    assert!(0 < owed(&world), "there is something to merge");
+    for _ in 0..1000 {
+        if owed(&world) == 0 {
+            break;
+        }
+        world.vfs.sleep(2 * PATIENCE);
+        world.steps(1).expect("nothing stops it");
+    }
+    assert_eq!(owed(&world), 0, "an idle store merges");
     let done = world.drop_tree("dropped");
     assert!(done.expect("nothing stops it"), "{:?}", world.errors);
     work(&mut world);
