@@ -89,6 +89,10 @@ pub(crate) enum Plant {
     CommitsNeedNoRoom,
     /// A merge may take the room that is kept for flushes.
     MergesTakeKeptRoom,
+    /// A transaction that spills may take the room that is kept for flushes.
+    SpillsTakeKeptRoom,
+    /// A merge does not ask for room before it writes.
+    MergesClaimNothing,
 }
 
 /// Whether `plant` is switched on.
@@ -112,7 +116,7 @@ mod switch {
     /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 39] = [
+    const ALL: [(Plant, Planted); 41] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -152,6 +156,8 @@ mod switch {
         (Plant::FullFreesNothing, "full-frees-nothing"),
         (Plant::CommitsNeedNoRoom, "commits-need-no-room"),
         (Plant::MergesTakeKeptRoom, "merges-take-kept-room"),
+        (Plant::SpillsTakeKeptRoom, "spills-take-kept-room"),
+        (Plant::MergesClaimNothing, "merges-claim-nothing"),
     ];
 
     /// The names of all plants.

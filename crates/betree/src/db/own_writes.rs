@@ -28,7 +28,8 @@ use crate::buffer::{SortedWrites, WriteSet};
 use crate::cursor::Own;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge::{Merger, Source};
-use crate::run::{Run, RunCursor, RunOptions, RunWriter, sites};
+use crate::run::{Run, RunCursor, RunOptions, RunWriter};
+use crate::space::Purpose;
 use crate::types::{Direction, Entry, Op, Seq, TreeId};
 
 /// Number of runs of one tier that are merged into one of the next.
@@ -282,7 +283,7 @@ fn write(core: &Core, tree: TreeId, source: &mut impl Source) -> Result<Arc<Run>
         codec: core.options.delta_codec(),
         page_raw: core.tuning.page,
         filter_bits: FILTER_BITS,
-        site: sites::SPILL_WRITE,
+        purpose: Purpose::Other,
     };
     let mut writer = RunWriter::new(&core.runs, tree, core.next_run(), options);
     while let Some(entry) = source.current() {

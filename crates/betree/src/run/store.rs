@@ -14,7 +14,7 @@ use super::RunMeta;
 use crate::cache::Cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::keys::Keys;
-use crate::space::{Layout, Purpose, Space};
+use crate::space::{Claim, Layout, Purpose, Space};
 use crate::types::{Extent, UNIT};
 
 /// The sites that read or write runs.
@@ -195,12 +195,12 @@ impl RunStore {
         self.space.discard(extents);
     }
 
-    /// The same for extents that a run being written at `site` has taken and does not need.
-    pub(super) fn give_back(&self, site: Site, extents: &[Extent]) {
+    /// The same for extents that a run being written has taken and does not need.
+    pub(super) fn give_back(&self, purpose: Purpose, extents: &[Extent]) {
         let mut held = self.held.lock();
         assert!(length(extents) <= *held, "what is given back was held");
         *held -= length(extents);
-        self.space.give_back(purpose(site), extents);
+        self.space.give_back(purpose, extents);
     }
 
     /// Release extents that no bucket refers to any more, although an image may.
@@ -211,13 +211,12 @@ impl RunStore {
         self.space.release(extents);
     }
 
-    /// An extent of at most `len` bytes that the file system has granted, for a run being written
-    /// at `site`.
-    pub(super) fn allocate(&self, site: Site, len: u64) -> Result<Extent> {
+    /// An extent of at most `len` bytes that the file system has granted, for a run being written.
+    pub(super) fn allocate(&self, purpose: Purpose, len: u64) -> Result<Extent> {
         loop {
             let missing = {
                 let mut held = self.held.lock();
-                match self.space.take(purpose(site), len) {
+                match self.space.take(purpose, len) {
                     Ok(extent) => {
                         *held += extent.len;
                         return Ok(extent);
@@ -233,12 +232,30 @@ impl RunStore {
                 return Err(error);
             }
             let mut held = self.held.lock();
-            let Some(part) = self.space.take_part(purpose(site), len) else {
+            let Some(part) = self.space.take_part(purpose, len) else {
                 self.lacked.store(true, Ordering::Relaxed);
                 return Err(error);
             };
             *held += part.len;
             return Ok(part);
+        }
+    }
+
+    /// Claim `bytes` for the outputs of a merge; the file grows for that if it can.
+    ///
+    /// # Errors
+    /// `Full`, `Io`.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<Claim> {
+        loop {
+            let missing = match self.space.claim(bytes) {
+                Ok(claim) => return Ok(claim),
+                Err(length) => length,
+            };
+            // Then again: other threads may take what was just granted.
+            self.grow(missing).inspect_err(|error| {
+                let full = error.kind() == ErrorKind::Full;
+                self.lacked.fetch_or(full, Ordering::Relaxed);
+            })?;
         }
     }
 
@@ -350,12 +367,12 @@ impl RunStore {
     }
 }
 
-/// What the extents of a run are for that is written at `site`.
-fn purpose(site: Site) -> Purpose {
-    match site {
-        sites::FLUSH_WRITE => Purpose::Flush,
-        sites::MERGE_WRITE => Purpose::Merge,
-        _ => Purpose::Other,
+/// The site of writes of a run for `purpose`.
+pub(super) fn write_site(purpose: Purpose) -> Site {
+    match purpose {
+        Purpose::Flush => sites::FLUSH_WRITE,
+        Purpose::Merge(_) => sites::MERGE_WRITE,
+        Purpose::Other => sites::SPILL_WRITE,
     }
 }
 

@@ -17,15 +17,16 @@ use std::mem;
 use std::sync::Arc;
 
 use crypt::Sealer;
-use vfs::Site;
 
 use super::frame::{self, Part};
 use super::leftover::Leftovers;
 use super::meta::MAX_PAGES;
+use super::store::write_site;
 use super::{Run, RunMeta, RunStore};
 use crate::block::{BlockIdent, BlockKind, Fence, FenceBuilder, Filter, key_hash};
 use crate::error::{ErrorKind, Result};
 use crate::page::{Codec, PageBuilder, PageIdent};
+use crate::space::Purpose;
 use crate::types::{Entry, Extent, Op, RunId, Seq, TreeId, UNIT};
 
 /// Bytes written at once: half of what volumes with a cap count as two operations, and enough to
@@ -44,7 +45,7 @@ pub(crate) struct RunOptions {
     pub(crate) page_raw: usize,
     /// Bits of the filter for each key; 0 for no filter.
     pub(crate) filter_bits: u8,
-    pub(crate) site: Site,
+    pub(crate) purpose: Purpose,
 }
 
 /// A run being written.
@@ -339,7 +340,8 @@ impl RunWriter {
             let (at, contiguous) = place.expect("I3: the extents hold what is written");
             let len = usize::try_from(contiguous).map_or(rest.len(), |len| len.min(rest.len()));
             let (part, after) = rest.split_at(len);
-            self.store.write(self.options.site, part, at)?;
+            let site = write_site(self.options.purpose);
+            self.store.write(site, part, at)?;
             self.written += len as u64;
             rest = after;
         }
@@ -355,11 +357,11 @@ impl RunWriter {
         } else {
             needed
         };
-        let site = self.options.site;
-        let extent = match self.store.allocate(site, len.max(needed)) {
+        let purpose = self.options.purpose;
+        let extent = match self.store.allocate(purpose, len.max(needed)) {
             // What is needed now may still be found.
             Err(error) if error.kind() == ErrorKind::Full && needed < len => {
-                self.store.allocate(site, needed)?
+                self.store.allocate(purpose, needed)?
             }
             extent => extent?,
         };
@@ -393,14 +395,15 @@ impl RunWriter {
             offset: last.end(),
             len: unused,
         };
-        self.store.give_back(self.options.site, &[tail]);
+        self.store.give_back(self.options.purpose, &[tail]);
     }
 }
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
         if !self.meta.extents.is_empty() {
-            self.store.give_back(self.options.site, &self.meta.extents);
+            self.store
+                .give_back(self.options.purpose, &self.meta.extents);
         }
     }
 }

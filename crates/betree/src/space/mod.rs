@@ -46,6 +46,7 @@
 //! that ran at once, one could count as granted what the other has cut.
 
 mod ceiling;
+mod claims;
 mod holes;
 mod lowest;
 mod pending;
@@ -60,10 +61,12 @@ use std::io;
 use stdx::sync::Mutex;
 
 use self::ceiling::Ceiling;
+pub(crate) use self::claims::Claim;
+use self::claims::Claims;
 use self::holes::Holes;
 use self::pending::Pending;
 pub(crate) use self::rebuild::Owner;
-pub(crate) use self::room::Purpose;
+pub(crate) use self::room::{Margin, Purpose};
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
@@ -109,6 +112,8 @@ struct State {
     kept: u64,
     /// Bytes that merges in progress have taken.
     merging: u64,
+    /// What they have asked for beyond that.
+    claims: Claims,
     /// The next checkpoint to start: extents released now wait for it.
     epoch: Epoch,
 }
@@ -130,6 +135,7 @@ impl Space {
                 reserve: None,
                 kept: 0,
                 merging: 0,
+                claims: Claims::default(),
                 epoch: Epoch(1),
             }),
             ceiling: Ceiling::default(),
@@ -281,7 +287,8 @@ impl Space {
         // Under the lock, because an extent allocated now could be written before the truncation
         // and be lost.
         let mut state = self.state.lock();
-        let tail = state.kept.saturating_sub(state.holes.bytes());
+        let needed = state.kept.saturating_add(state.claims.bytes());
+        let tail = needed.saturating_sub(state.holes.bytes());
         let length = state.end.saturating_add(round_up(keep.max(tail)));
         if state.backed <= length {
             return Ok(());
@@ -364,6 +371,7 @@ impl State {
     }
 
     fn allocate_reserved(&mut self, len: u64) -> Extent {
+        // Claims are no obstacle: a reserve that shrinks ends all checkpoints, and so all merges.
         if self.kept.saturating_add(len) <= self.room()
             && let Some(extent) = self.take_granted(len)
         {

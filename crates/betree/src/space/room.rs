@@ -3,14 +3,17 @@
 //! The *room* is what is free below `backed`, without the reserve of the checkpoint. A part of it
 //! is *kept* for flushes, so that what is buffered can be flushed though the disk is full
 //! ([`Space::keep`]). Merges and writes of transactions may take the rest. When they need more
-//! than that, the file grows.
+//! than that, the file grows. A part of the rest is *claimed* by merges in progress ([`claims`]).
 //!
 //! ```text
-//!  granted:  used | pending | reserve | room: kept | rest
-//!  image                      takes                  takes
-//!  flush                                takes        takes
-//!  others                                            takes
+//!  granted:  used | pending | reserve | room: kept | claimed | rest
+//!  image                      takes                  takes     takes
+//!  flush                                takes        takes     takes
+//!  merge                                             its own   takes
+//!  others                                                      takes
 //! ```
+//!
+//! [`claims`]: super::claims
 //!
 //! An extent that fits nowhere as a whole is given out in parts, so that only the sum counts.
 //!
@@ -22,7 +25,7 @@
 
 use std::io;
 
-use super::{Ceiling, Space, State, round_up};
+use super::{Ceiling, Claim, Space, State, round_up};
 use crate::plant::{Plant, planted};
 use crate::types::{Extent, UNIT};
 
@@ -36,11 +39,22 @@ const GROW_MAX: u64 = 32 << 20;
 pub(crate) enum Purpose {
     /// A flush may take all of the room.
     Flush,
-    /// A merge leaves what is kept. What it has taken returns in the end: if it fails, at once;
-    /// else what its outputs replace is freed ([`Space::end_merge`]).
-    Merge,
-    /// The writes of a transaction leave what is kept.
+    /// A merge leaves what is kept, and what other merges have claimed. What it has taken returns
+    /// in the end: if it fails, at once; else what its outputs replace is freed
+    /// ([`Space::end_merge`]).
+    Merge(Claim),
+    /// The writes of a transaction leave what is kept or claimed.
     Other,
+}
+
+/// What must be left beside what is kept for flushes. What merges in progress have taken counts as
+/// a part of it, because it returns when they end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Margin {
+    /// This number of bytes.
+    Bytes(u64),
+    /// This number of bytes, and what merges have claimed.
+    AndClaims(u64),
 }
 
 impl Space {
@@ -60,16 +74,14 @@ impl Space {
     }
 
     /// Keep `kept` bytes of the room for flushes, in place of those kept so far, if the room has
-    /// `margin` bytes beyond them: that suffices for `ceiling` buffered bytes. What merges in
-    /// progress have taken counts as margin, because it returns when they end.
+    /// `margin` beyond them: that suffices for `ceiling` buffered bytes.
     ///
     /// # Errors
     /// The length that the file must have for it; nothing has changed then.
-    pub(crate) fn keep(&self, kept: u64, margin: u64, ceiling: usize) -> Result<(), u64> {
+    pub(crate) fn keep(&self, kept: u64, margin: Margin, ceiling: usize) -> Result<(), u64> {
         let kept = round_up(kept);
         self.change(|state| {
-            let margin = round_up(margin).saturating_sub(state.merging);
-            let least = kept.saturating_add(margin);
+            let least = kept.saturating_add(state.left_by(margin));
             let room = state.room();
             if room < least {
                 return Err(state.length_for(least - room));
@@ -96,13 +108,50 @@ impl Space {
     pub(crate) fn keep_more(&self, bytes: u64) -> Result<(), u64> {
         let bytes = round_up(bytes);
         self.change(|state| {
-            let (least, room) = (state.kept.saturating_add(bytes), state.room());
+            let kept = state.kept.saturating_add(bytes);
+            let (least, room) = (kept.saturating_add(state.claims.bytes()), state.room());
+            if 0 < bytes && room < least {
+                return Err(state.length_for(least - room));
+            }
+            state.kept = kept;
+            Ok(())
+        })
+    }
+
+    /// Claim `bytes` of the room for the outputs of a merge.
+    ///
+    /// # Errors
+    /// The length that the file must have for it.
+    pub(crate) fn claim(&self, bytes: u64) -> Result<Claim, u64> {
+        let bytes = round_up(bytes);
+        self.change(|state| {
+            let others = state.kept_from_merges() + state.claims.bytes();
+            let (least, room) = (others.saturating_add(bytes), state.room());
             if room < least {
                 return Err(state.length_for(least - room));
             }
-            state.kept = least;
-            Ok(())
+            Ok(state.claims.begin(bytes))
         })
+    }
+
+    /// Claim the rest of the room, if no other merge has a claim, and it is more than `failed`
+    /// bytes. Returns its bytes, too.
+    pub(crate) fn claim_rest(&self, failed: Option<u64>) -> Option<(Claim, u64)> {
+        self.change(|state| {
+            let rest = state.room() - state.kept_from_merges();
+            let enough = failed.is_none_or(|failed| failed < rest);
+            (enough && state.claims.is_empty()).then(|| (state.claims.begin(rest), rest))
+        })
+    }
+
+    /// Whether a merge has a claim.
+    pub(crate) fn is_claimed(&self) -> bool {
+        !self.state.lock().claims.is_empty()
+    }
+
+    /// The merge of `claim` takes no more.
+    pub(crate) fn end_claim(&self, claim: Claim) {
+        self.change(|state| state.claims.end(claim));
     }
 
     /// Keep `bytes`, rounded down to whole units, less for flushes.
@@ -124,7 +173,10 @@ impl Space {
                 state.free(extent);
                 match purpose {
                     Purpose::Flush => state.kept += extent.len,
-                    Purpose::Merge => state.merged(extent.len),
+                    Purpose::Merge(claim) => {
+                        state.merged(extent.len);
+                        state.claims.put_back(claim, extent.len);
+                    }
                     Purpose::Other => {}
                 }
             }
@@ -178,12 +230,31 @@ impl State {
         self.backed.max(self.end).saturating_add(more)
     }
 
+    /// Bytes that a commit leaves.
+    fn left_by(&self, margin: Margin) -> u64 {
+        let (Margin::Bytes(bytes) | Margin::AndClaims(bytes)) = margin;
+        let left = bytes.next_multiple_of(UNIT).saturating_sub(self.merging);
+        match margin {
+            Margin::Bytes(_) => left,
+            Margin::AndClaims(_) => left.max(self.claims.bytes()),
+        }
+    }
+
+    /// What merges leave for flushes.
+    fn kept_from_merges(&self) -> u64 {
+        match planted(Plant::MergesTakeKeptRoom) {
+            true => 0,
+            false => self.kept,
+        }
+    }
+
     /// Whether `len` bytes may be taken for `purpose`; else how many are missing.
     fn may_take(&self, purpose: Purpose, len: u64) -> Result<(), u64> {
         let left = match purpose {
             Purpose::Flush => 0,
-            _ if planted(Plant::MergesTakeKeptRoom) => 0,
-            Purpose::Merge | Purpose::Other => self.kept,
+            Purpose::Merge(claim) => self.kept_from_merges() + self.claims.others(claim, len),
+            Purpose::Other if planted(Plant::SpillsTakeKeptRoom) => 0,
+            Purpose::Other => self.kept + self.claims.bytes(),
         };
         let least = left.saturating_add(len);
         let room = self.room();
@@ -231,10 +302,13 @@ impl State {
         self.used += extent.len;
         match purpose {
             Purpose::Flush => self.kept = self.kept.saturating_sub(extent.len),
-            Purpose::Merge => self.merging += extent.len,
+            Purpose::Merge(claim) => {
+                self.merging += extent.len;
+                self.claims.take(claim, extent.len);
+            }
             Purpose::Other => {}
         }
-        if purpose != Purpose::Flush && planted(Plant::MergesTakeKeptRoom) {
+        if planted(Plant::MergesTakeKeptRoom) || planted(Plant::SpillsTakeKeptRoom) {
             self.kept = self.kept.min(self.room());
         }
         assert!(self.kept <= self.room(), "I6: others leave what is kept");

@@ -4,7 +4,7 @@ use std::io;
 
 use stdx::{Rng, Tape};
 
-use super::{Epoch, Owner, Purpose, Space};
+use super::{Epoch, Margin, Owner, Purpose, Space};
 use crate::error::ErrorKind;
 use crate::types::{Extent, RunId, UNIT};
 
@@ -338,9 +338,14 @@ fn what_is_kept_for_flushes_is_left_by_others() {
     let space = Space::new(START);
     let all = START + 20 * UNIT;
     space.back(all, |_, _| Ok(())).unwrap();
-    assert_eq!(space.keep(16 * UNIT, 5 * UNIT, 100), Err(all + UNIT));
+    assert_eq!(
+        space.keep(16 * UNIT, Margin::Bytes(5 * UNIT), 100),
+        Err(all + UNIT)
+    );
     assert_eq!(space.kept(), 0);
-    space.keep(16 * UNIT - 100, 4 * UNIT, 100).unwrap();
+    space
+        .keep(16 * UNIT - 100, Margin::Bytes(4 * UNIT), 100)
+        .unwrap();
     assert_eq!(space.kept(), 16 * UNIT, "whole units");
 
     let other = |units| space.take(Purpose::Other, units * UNIT);
@@ -365,11 +370,61 @@ fn what_is_kept_for_flushes_is_left_by_others() {
 }
 
 #[test]
+fn what_a_merge_claims_is_left_by_others() {
+    // I1 of claims.
+    let space = Space::new(START);
+    space.back(START + 20 * UNIT, |_, _| Ok(())).unwrap();
+    space.keep(4 * UNIT, Margin::Bytes(0), 100).unwrap();
+    let first = space.claim(10 * UNIT).unwrap();
+    assert_eq!(space.claim(7 * UNIT), Err(START + 21 * UNIT));
+    assert_eq!(space.claim_rest(None), None, "another merge has a claim");
+    let second = space.claim(5 * UNIT).unwrap();
+    let take = |claim, units| space.take(Purpose::Merge(claim), units * UNIT);
+    let other = space.take(Purpose::Other, UNIT).unwrap();
+    assert!(space.take(Purpose::Other, UNIT).is_err(), "all is claimed");
+    assert!(take(second, 6).is_err(), "one is not its own");
+    let taken = take(first, 10).unwrap();
+    assert!(take(first, 1).is_err());
+    // What was not needed may be needed again.
+    space.give_back(Purpose::Merge(first), &[taken]);
+    assert!(take(second, 6).is_err());
+    take(second, 5).unwrap();
+
+    // What must be left beside it: what is taken counts as margin, claims count besides.
+    space.discard(&[other]);
+    let keep = |units, margin| space.keep(units * UNIT, margin, 100).is_ok();
+    assert!(!keep(6, Margin::AndClaims(0)) && keep(5, Margin::AndClaims(0)));
+    assert!(keep(15, Margin::Bytes(5 * UNIT)), "deletes may take claims");
+    assert!(keep(4, Margin::Bytes(0)));
+    assert!(space.keep_more(2 * UNIT).is_err(), "one is not claimed");
+    space.keep_more(UNIT).unwrap();
+    space.cut(0, |length| panic!("cut to {length}")).unwrap();
+    space.end_claim(first);
+    space.end_claim(second);
+    assert!(!space.is_claimed());
+    let (_, rest) = space.claim_rest(Some(9 * UNIT)).unwrap();
+    assert_eq!(rest, 10 * UNIT);
+}
+
+#[test]
+fn an_image_takes_claimed_room_before_its_reserve() {
+    let space = Space::new(START);
+    space.back(START + 8 * UNIT, |_, _| Ok(())).unwrap();
+    space.set_reserve(UNIT, |_, _| Ok(())).unwrap();
+    let claim = space.claim(6 * UNIT).unwrap();
+    space.allocate_reserved(UNIT);
+    space.allocate_reserved(UNIT);
+    assert_eq!(space.reserved_bytes(), UNIT);
+    assert!(space.take(Purpose::Merge(claim), 6 * UNIT).is_err());
+    space.take(Purpose::Merge(claim), 5 * UNIT).unwrap();
+}
+
+#[test]
 fn an_image_that_outgrows_its_reserve_lets_commits_ask_again() {
     let space = Space::new(START);
     space.back(START + 8 * UNIT, |_, _| Ok(())).unwrap();
     space.set_reserve(UNIT, |_, _| Ok(())).unwrap();
-    space.keep(6 * UNIT, UNIT, 100).unwrap();
+    space.keep(6 * UNIT, Margin::Bytes(UNIT), 100).unwrap();
     space.allocate_reserved(UNIT);
     assert_eq!(space.kept(), 6 * UNIT, "the rest goes first");
     assert_eq!(space.ceiling().get(), 100);
@@ -387,7 +442,7 @@ fn what_is_free_in_pieces_is_given_out_in_pieces() {
         .collect();
     assert_eq!(space.take_part(Purpose::Flush, UNIT), None);
     space.discard(&[all[0], all[2]]);
-    space.keep(UNIT, 0, 100).unwrap();
+    space.keep(UNIT, Margin::Bytes(0), 100).unwrap();
     let long = space.take(Purpose::Other, 5 * UNIT);
     assert_eq!(long, Err(START + 17 * UNIT), "none is that long");
     let first = space.take_part(Purpose::Other, 5 * UNIT);

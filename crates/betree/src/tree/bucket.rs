@@ -23,7 +23,7 @@ use stdx::sync::{Mutex, MutexGuard};
 use crate::buffer::Buffer;
 use crate::cursor::View;
 use crate::run::Run;
-use crate::types::Seq;
+use crate::types::{RunId, Seq};
 
 /// A full buffer on its way to the disk.
 #[derive(Clone)]
@@ -31,6 +31,24 @@ pub(crate) struct Frozen {
     pub(crate) buffer: Arc<Buffer>,
     /// The newest commit when the buffer was frozen: flushing it makes this the bucket's `flushed`.
     pub(crate) through: Seq,
+}
+
+/// A merge that gave up because there was less room than it had asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Short {
+    /// The room that it had.
+    pub(crate) room: u64,
+    /// The newest of the runs that it read.
+    pub(crate) newest: Option<RunId>,
+    /// The horizon, if a snapshot kept versions.
+    pub(crate) held: Option<Seq>,
+}
+
+impl Short {
+    /// Whether another attempt would write about as much.
+    pub(crate) fn is_like(&self, other: &Short) -> bool {
+        self.newest == other.newest && (self.held.is_none() || self.held == other.held)
+    }
 }
 
 /// The content of a bucket at one moment.
@@ -55,6 +73,8 @@ pub(crate) struct State {
     /// A number that grows with each merge that lacked room, if the last one of this bucket did;
     /// else 0.
     pub(crate) lacked: u64,
+    /// What that merge found, if it was tried with less room than it had asked for.
+    pub(crate) short: Option<Short>,
     /// Whether the tree was dropped and has no readers: results of work in progress are then
     /// discarded.
     pub(crate) dropped: bool,
@@ -148,6 +168,7 @@ impl Bucket {
             merging: false,
             broken: false,
             lacked: 0,
+            short: None,
             dropped: false,
         };
         Bucket {

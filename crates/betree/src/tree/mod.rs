@@ -7,6 +7,6 @@ mod bucket;
 mod named;
 mod routing;
 
-pub(crate) use bucket::{Bucket, State};
+pub(crate) use bucket::{Bucket, Short, State};
 pub(crate) use named::Tree;
 pub(crate) use routing::Routing;

@@ -28,6 +28,7 @@ use super::step::due;
 use crate::db::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
+use crate::space::Margin;
 use crate::types::UNIT;
 
 /// How often a commit is tried: room, pending space, spare segments, a flush of everything and the
@@ -232,7 +233,7 @@ impl Core {
         let buffers = self.count_buffers();
         let more = ask.touches.get().min(buffers.next - buffers.now);
         let needed = cost(self.with(ask), buffers.now + more);
-        let kept = self.space.keep(needed, self.merge_room(), 0);
+        let kept = self.space.keep(needed, Margin::Bytes(self.merge_room()), 0);
         ask.length.set(kept.err());
         kept.is_ok()
     }
@@ -285,8 +286,8 @@ impl Core {
                 // Counted under the lock: what freezes or splits meanwhile would lower nothing.
                 let buffers = self.count_buffers();
                 let margin = match margin {
-                    true => self.margin(&buffers),
-                    false => self.merge_room(),
+                    true => Margin::AndClaims(self.margin(&buffers)),
+                    false => Margin::Bytes(self.merge_room()),
                 };
                 let ceiling = self.with(ask).saturating_add(step);
                 match self
@@ -327,7 +328,7 @@ impl Core {
             return Ok(());
         }
         let needed = cost(buffered, self.count_buffers().next);
-        while let Err(length) = self.space.keep(needed, 0, buffered) {
+        while let Err(length) = self.space.keep(needed, Margin::Bytes(0), buffered) {
             match self.runs.grow(length) {
                 Err(error) if error.kind() == ErrorKind::Full => {
                     self.space.keep_what_there_is(needed);

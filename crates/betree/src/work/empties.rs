@@ -144,13 +144,13 @@ impl Core {
         any
     }
 
-    /// Absorb empty buckets and join small ones, if the catalog has changed since the last attempt.
-    /// For a store without other work.
+    /// Absorb empty buckets, split large ones and join small ones, if the catalog has changed since
+    /// the last attempt. For a store without other work.
     pub(super) fn tidy_after_changes(&self) -> bool {
         let empties = &self.merges.empties;
         let changes = self.changes();
         let tried = empties.tried.swap(changes, Ordering::Relaxed);
-        tried != changes && (self.absorb_empties() || self.join_small())
+        tried != changes && (self.absorb_empties() || self.split_large() || self.join_small())
     }
 }
 

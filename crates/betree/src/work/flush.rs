@@ -11,8 +11,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use vfs::Site;
-
 use super::queue::Taken;
 use super::restructure::Part;
 use crate::db::Core;
@@ -20,11 +18,9 @@ use crate::error::Result;
 use crate::merge::{Retention, Source};
 use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
+use crate::space::Purpose;
 use crate::tree::{Bucket, Tree};
 use crate::types::{Entry, Seq};
-
-/// The site of writes by flushes.
-const WRITE: Site = Site("flush.write");
 
 impl Core {
     /// Flush one frozen buffer. Returns false if none is waiting.
@@ -142,7 +138,7 @@ impl Core {
             } else {
                 self.tuning.delta_filter_bits(tree.options)
             },
-            site: WRITE,
+            purpose: Purpose::Flush,
         }
     }
 

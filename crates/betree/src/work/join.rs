@@ -106,9 +106,9 @@ impl Core {
     }
 }
 
-/// Stored bytes of a bucket that may be joined with others; `None` if it has pending work or work
+/// Stored bytes of a bucket that may be joined or split; `None` if it has pending work or work
 /// in progress.
-fn settled_bytes(bucket: &Bucket, state: &State) -> Option<u64> {
+pub(super) fn settled_bytes(bucket: &Bucket, state: &State) -> Option<u64> {
     let buffered = !state.frozen.is_empty() || 0 < state.active.entries();
     let busy = buffered || state.broken || !state.is_free() || !state.deltas.is_empty();
     // Keys outside of the bucket are ignored in it, but would count in a larger bucket.

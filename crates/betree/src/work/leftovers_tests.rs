@@ -11,6 +11,7 @@ use vfs::Vfs;
 
 use crate::db::{Db, Snapshot};
 use crate::options::{Codec, Options};
+use crate::tree::Bucket;
 use crate::types::{Batch, Durability, KeyRange, Seq, TreeId, TreeOptions};
 
 const ROWS: u32 = 12_000;
@@ -453,4 +454,85 @@ fn empty_buckets_go_when_their_neighbours_share_nothing_any_more() {
         }
         store.assert_plain(u64::from(ROWS / 3));
     }
+}
+
+/// A bucket that became empty while both neighbours, which are too large to be joined, waited for a
+/// flush of one row each: of the row behind their last one, or of their last one again.
+struct Between {
+    store: Store,
+    left: Arc<Bucket>,
+    empty: Arc<Bucket>,
+}
+
+impl Between {
+    fn new(behind: bool) -> Between {
+        let store = Store::new();
+        store.load(1);
+        store.settle();
+        let buckets = store.db.core().buckets();
+        let half = store.options.bucket() / 2;
+        let large = |at: usize| half < buckets[at].1.state().base_bytes();
+        let at = (1..buckets.len() - 1).find(|at| large(at - 1) && large(at + 1));
+        let at = at.expect("large buckets are frequent");
+        let [left, empty, right] = [at - 1, at, at + 1].map(|at| Arc::clone(&buckets[at].1));
+        let mut batch = Batch::new();
+        let hi = empty.hi.as_ref().unwrap();
+        batch.delete_range(store.tree, KeyRange::half_open(&empty.lo, hi));
+        store.db.write(&batch, Durability::None).unwrap();
+        store.db.flush().unwrap();
+        batch.clear();
+        for bucket in [&left, &right] {
+            let last = bucket.state().base.last().unwrap().meta().max_key.to_vec();
+            let key = if behind {
+                [&*last, &[0]].concat()
+            } else {
+                last
+            };
+            batch.put(store.tree, &key, &[9; 60]);
+        }
+        store.db.write(&batch, Durability::None).unwrap();
+        let core = store.db.core();
+        core.freeze_older_than(Seq::MAX);
+        let between = Between { store, left, empty };
+        between.merge(&between.empty);
+        assert!(between.empty.state().is_empty());
+        assert!(between.is_there(), "its neighbours are busy");
+        between.store.db.core().flush_until_idle().unwrap();
+        assert_ne!(between.left.state().deltas.is_empty(), !behind);
+        between
+    }
+
+    fn merge(&self, bucket: &Arc<Bucket>) {
+        let core = self.store.db.core();
+        let tree = core.catalog.tree(self.store.tree).unwrap();
+        let mut offer = Some((tree, Arc::clone(bucket)));
+        while core.merge_slice(|| offer.take()).unwrap() {}
+    }
+
+    fn is_there(&self) -> bool {
+        !self.empty.state().retired
+    }
+}
+
+#[test]
+fn an_empty_bucket_goes_though_nothing_beside_it_is_merged() {
+    for rest in [true, false] {
+        let between = Between::new(true);
+        let merges = between.store.merges();
+        if rest {
+            between.store.rest();
+            assert_eq!(between.store.merges(), merges, "there is nothing to merge");
+        } else {
+            between.store.settle();
+        }
+        assert!(!between.is_there(), "idle: {rest}");
+    }
+}
+
+#[test]
+fn an_empty_bucket_goes_with_the_next_merge_of_a_neighbour() {
+    let between = Between::new(false);
+    between.merge(&between.left);
+    assert!(!between.is_there());
+    between.store.settle();
 }

@@ -5,14 +5,15 @@
 //! that buckets do not come due together). Whatever was flushed into the bucket meanwhile is newer
 //! than everything merged, and stays as it is.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stdx::rng::Rng;
 use stdx::sync::Mutex;
 use stdx::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use vfs::Site;
 
+use super::claim::Claimed;
 use super::empties::Empties;
 use super::leftovers::Leftovers;
 use super::restructure::Part;
@@ -22,12 +23,9 @@ use crate::error::{ErrorKind, Result};
 use crate::merge::{Merger, Retention, Source};
 use crate::plant::{Plant, planted};
 use crate::run::{Run, RunOptions, RunWriter};
-use crate::space::Space;
-use crate::tree::{Bucket, Tree};
+use crate::space::{Purpose, Space};
+use crate::tree::{Bucket, Short, Tree};
 use crate::types::{Entry, Seq};
-
-/// The site of writes by merges.
-const WRITE: Site = Site("merge.write");
 
 /// A merge in progress.
 pub(crate) struct MergeJob {
@@ -42,6 +40,8 @@ pub(crate) struct MergeJob {
     horizon: Seq,
     writer: Option<RunWriter>,
     outputs: Vec<Arc<Run>>,
+    /// Room for what is still to be written; `None` when it is done.
+    claimed: Option<Claimed>,
     /// Encoded sizes at which the output is split, in order; the last part has no limit.
     cuts: Vec<u64>,
     last_key: Vec<u8>,
@@ -140,7 +140,7 @@ enum Published {
 pub(crate) struct Merges {
     /// Merges that wait for a thread to continue them, or, if complete, for the end of a flush
     /// ([`MergeJob::is_blocked`]).
-    paused: Mutex<Vec<MergeJob>>,
+    pub(super) paused: Mutex<Vec<MergeJob>>,
     running: AtomicUsize,
     /// Bytes of all deltas.
     waiting: AtomicU64,
@@ -237,7 +237,7 @@ impl Merges {
 
 impl Core {
     /// Merge a slice of a merge in progress, or of a new one if `pick` finds a bucket. Returns
-    /// false if there is nothing to merge.
+    /// false if there is nothing to merge, or if it must wait for merges of other threads.
     ///
     /// # Errors
     /// The device's, or `Corrupt`; the merge is given up and its bucket left as it was.
@@ -250,8 +250,8 @@ impl Core {
             None => match pick() {
                 None => return Ok(false),
                 Some((tree, bucket)) => match self.begin_merge(tree, bucket)? {
-                    None => return Ok(true),
-                    Some(job) => job,
+                    ControlFlow::Continue(job) => job,
+                    ControlFlow::Break(other_work) => return Ok(other_work),
                 },
             },
         };
@@ -267,7 +267,8 @@ impl Core {
         }
         match result {
             Err(error) => {
-                self.end_merge(&job.bucket, error.kind());
+                let short = job.claimed.as_ref().and_then(|claimed| claimed.short);
+                self.end_merge(&job.bucket, error.kind(), short);
                 job.give_up(&self.space);
                 return Err(error);
             }
@@ -296,38 +297,54 @@ impl Core {
         }
     }
 
-    /// End a merge that failed.
-    fn end_merge(&self, bucket: &Bucket, why: ErrorKind) {
+    /// End a merge that failed. `short` is what it found if it had less room than it needs.
+    fn end_merge(&self, bucket: &Bucket, why: ErrorKind, short: Option<Short>) {
         let mut state = bucket.state();
         assert!(state.merging, "what ends was begun");
         state.merging = false;
         state.broken |= why == ErrorKind::Corrupt;
         if why == ErrorKind::Full {
             state.lacked = 1 + self.merges.lacked.fetch_add(1, Ordering::Relaxed);
+            state.short = short.or(state.short);
         }
         drop(state);
         self.merges.over(1);
     }
 
-    /// Begin to merge `bucket`; `None` if another thread already does, or there is nothing to
-    /// merge.
-    fn begin_merge(&self, tree: Arc<Tree>, bucket: Arc<Bucket>) -> Result<Option<MergeJob>> {
-        let (deltas, base) = {
+    /// Begin to merge `bucket`. Else whether there may be other work: false if the merge must wait
+    /// for others to end, true if another thread already does it, or there is nothing to merge.
+    fn begin_merge(
+        &self,
+        tree: Arc<Tree>,
+        bucket: Arc<Bucket>,
+    ) -> Result<ControlFlow<bool, MergeJob>> {
+        let (deltas, base, short) = {
             let mut state = bucket.state();
             let nothing = state.deltas.is_empty() && !self.base_can_drop(&state);
             let busy = state.retired || state.merging || state.broken || state.dropped;
             if busy || nothing {
-                return Ok(None);
+                return Ok(ControlFlow::Break(true));
             }
             state.merging = true;
-            (state.deltas.clone(), Arc::clone(&state.base))
+            (state.deltas.clone(), Arc::clone(&state.base), state.short)
         };
         self.merges.running.fetch_add(1, Ordering::Relaxed);
-        bucket.cool();
-        match self.open_merge(&tree, &bucket, deltas, base) {
-            Ok(job) => Ok(Some(job)),
+        let runs: Vec<&Arc<Run>> = deltas.iter().chain(base.iter()).collect();
+        let opened = match self.claim_outputs(&runs, short) {
+            Ok(None) => {
+                self.end_merge(&bucket, ErrorKind::Full, None);
+                return Ok(ControlFlow::Break(false));
+            }
+            Ok(Some(claimed)) => {
+                bucket.cool();
+                self.open_merge(&tree, &bucket, deltas, base, claimed)
+            }
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(job) => Ok(ControlFlow::Continue(job)),
             Err(error) => {
-                self.end_merge(&bucket, error.kind());
+                self.end_merge(&bucket, error.kind(), None);
                 Err(error)
             }
         }
@@ -339,6 +356,7 @@ impl Core {
         bucket: &Arc<Bucket>,
         deltas: Vec<Arc<Run>>,
         base: Arc<[Arc<Run>]>,
+        claimed: Claimed,
     ) -> Result<MergeJob> {
         let chain =
             |runs: Vec<Arc<Run>>| Chain::new(runs, Arc::clone(&bucket.lo), bucket.hi.clone());
@@ -361,6 +379,7 @@ impl Core {
             retention: Retention::new(horizon.snapshots, horizon.now, true),
             writer: None,
             outputs: Vec::new(),
+            claimed: Some(claimed),
             cuts: self.cuts(bytes),
             last_key: Vec::new(),
             reported: 0,
@@ -402,6 +421,7 @@ impl Core {
                     job.outputs.push(writer.finish()?);
                 }
                 job.done = true;
+                job.claimed = None;
                 return Ok(());
             };
             if let Some(seq) = job.retention.keep(entry) {
@@ -418,7 +438,8 @@ impl Core {
                     }
                 }
                 if job.writer.is_none() {
-                    let options = self.merge_options();
+                    let claimed = job.claimed.as_ref().expect("until it is done");
+                    let options = self.merge_options(Purpose::Merge(claimed.claim()));
                     let id = self.next_run();
                     job.writer = Some(RunWriter::new(&self.runs, job.tree.id, id, options));
                 }
@@ -435,12 +456,12 @@ impl Core {
         Ok(())
     }
 
-    fn merge_options(&self) -> RunOptions {
+    fn merge_options(&self, purpose: Purpose) -> RunOptions {
         RunOptions {
             codec: self.options.codec(),
             page_raw: self.tuning.page,
             filter_bits: self.tuning.base_filter_bits,
-            site: WRITE,
+            purpose,
         }
     }
 
@@ -498,6 +519,7 @@ impl Core {
         let appended: Vec<Arc<Run>> = others.cloned().collect();
         state.merging = false;
         state.lacked = 0;
+        state.short = None;
         self.merges.base_came(&job.outputs);
         let taken = job.taken();
         let mut parts = parts(&job.bucket, job.outputs, room.is_ok());

@@ -7,6 +7,9 @@ mod admit;
 #[cfg(test)]
 mod admit_tests;
 mod checkpoint;
+mod claim;
+#[cfg(test)]
+mod claim_tests;
 mod empties;
 mod flush;
 mod freeze;
@@ -30,6 +33,7 @@ mod room_tests;
 mod settle;
 mod sharing;
 mod source;
+mod split;
 mod step;
 mod threads;
 #[cfg(test)]

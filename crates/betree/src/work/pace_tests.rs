@@ -304,6 +304,18 @@ fn runs_and_debt_are_bounded_with_batches_of_any_size() {
     }
 }
 
+/// Each batch makes hundreds of buckets, and is flushed dozens of times while it is applied.
+#[test]
+fn runs_and_debt_are_bounded_with_batches_larger_than_the_buffers() {
+    let options = options()
+        .with_memory(8 << 20)
+        .with_bucket(256 << 10)
+        .with_k_cap(16);
+    for (rows, rows_a_commit) in [(200_000, 50_000), (1_100_000, 1_000_000)] {
+        check(Maker::Batch, rows, rows_a_commit, &options);
+    }
+}
+
 #[test]
 fn runs_and_debt_are_bounded_with_transactions_of_any_size() {
     // The first commit of a store is appended and needs no merge.
@@ -360,15 +372,18 @@ fn a_bucket_that_is_not_merged_any_more_is_not_waited_for() {
 
 #[test]
 fn a_store_is_not_idle_while_a_commit_waits_for_merges() {
-    let load = Load::new(&options().with_rho(8.0), SLOW);
-    let mut longest = Duration::ZERO;
-    for first in (0..16_000).step_by(400) {
-        longest = longest.max(load.commit(Maker::Batch, first..first + 400));
+    for (rows, rho, in_parts) in [(900, 8.0, true), (30, 64.0, false)] {
+        let load = Load::new(&options().with_rho(rho), SLOW);
+        assert_eq!(load.core.tuning.bulk < rows as usize * 64, in_parts);
+        let mut longest = Duration::ZERO;
+        for first in (0..18_000).step_by(rows as usize) {
+            longest = longest.max(load.commit(Maker::Batch, first..first + rows));
+        }
+        let seen = load.machine.seen.lock();
+        assert!(Duration::from_millis(300) < longest, "{longest:?} is short");
+        assert!(100 < seen.looks, "{} looks", seen.looks);
+        assert_eq!(seen.idle, 0, "of {} looks", seen.looks);
     }
-    let seen = load.machine.seen.lock();
-    assert!(Duration::from_millis(300) < longest, "{longest:?} is short");
-    assert!(100 < seen.looks, "{} looks", seen.looks);
-    assert_eq!(seen.idle, 0, "of {} looks", seen.looks);
 }
 
 #[test]

@@ -17,8 +17,8 @@ const LOOK: Duration = Duration::from_millis(1);
 
 impl Core {
     /// Flush everything, merge every bucket into one run a key, drop what no snapshot needs, remove
-    /// empty buckets and join small ones, make a checkpoint, cut the file. Helps the background
-    /// threads. False when `limit` passed before.
+    /// empty buckets, split large ones and join small ones, make a checkpoint, cut the file. Helps
+    /// the background threads. False when `limit` passed before.
     ///
     /// # Errors
     /// As the work.
@@ -39,7 +39,7 @@ impl Core {
                 self.wake.wait_for_room(LOOK);
                 continue;
             }
-            if self.absorb_empties() || self.join_small() {
+            if self.absorb_empties() || self.split_large() || self.join_small() {
                 continue;
             }
             return self.tidy_up().map(|()| true);

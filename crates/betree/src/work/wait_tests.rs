@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use sim::{SimOptions, SimVfs};
@@ -61,6 +61,40 @@ fn flushes_of_what_came_later_are_not_waited_for() {
     core.queue.put_back(late);
     assert!(core.flush_one().unwrap());
     assert!(core.queue.is_idle());
+}
+
+#[test]
+fn compacting_does_not_wait_for_flushes_of_what_came_later() {
+    let (_, core) = open();
+    let trees = ["a", "b", "c"];
+    let [range, other, later] =
+        trees.map(|name| core.create_tree(name, TreeOptions::default()).unwrap());
+    put(&core, range, 0..10);
+    core.freeze_older_than(Seq::MAX);
+    let early = core.queue.take().unwrap();
+    put(&core, other, 0..10);
+    let (ended, wait) = mpsc::channel();
+    let worker = {
+        let core = Arc::clone(&core);
+        stdx::sync::spawn("compact", move || {
+            let all = (Bound::Unbounded, Bound::Unbounded);
+            let done = core.compact(range, all.0, all.1, &mut |_, _| true);
+            ended.send(done.unwrap()).unwrap();
+        })
+        .unwrap()
+    };
+    // It has flushed what it can, and waits for the flush of the range.
+    while core.counters.flushes.get() == 0 {
+        std::thread::yield_now();
+    }
+    put(&core, later, 0..10);
+    core.freeze_older_than(Seq::MAX);
+    let late = core.queue.take().unwrap();
+    core.queue.put_back(early);
+    let done = wait.recv_timeout(Duration::from_secs(60));
+    assert_eq!(done, Ok(true), "it waits for the later flush");
+    core.queue.put_back(late);
+    worker.join().unwrap();
 }
 
 #[test]

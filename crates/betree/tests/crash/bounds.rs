@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use betree::{Batch, Db, Durability, Stats, TreeOptions};
+use betree::{Batch, Codec, Db, Durability, Stats, TreeOptions};
 use sim::checker::Change;
 use sim::{SimOptions, SimVfs};
 
@@ -60,7 +60,7 @@ impl World {
     }
 
     /// Settle without snapshots: the store is as small as one that was loaded with the same
-    /// entries at once.
+    /// entries at once, with the codec that compresses them least of those it was opened with.
     pub(crate) fn check_settled(&mut self) -> Step {
         self.held.clear();
         if self.is_down() || !self.settle()? || self.faulty {
@@ -70,24 +70,34 @@ impl World {
             Ok(stats) => stats,
             Err(error) => return self.failed(error),
         };
-        let fresh = self.fresh();
-        say(|| format!("settled {:?}, fresh {:?}", stats.space, fresh.space));
+        let fresh = |codec: &Codec| self.fresh(*codec).space.used_bytes;
+        let fresh = self.codecs.iter().map(fresh).max();
+        let fresh = fresh.expect("it was opened");
+        say(|| format!("settled {:?}, fresh {fresh}", stats.space));
         assert_eq!((stats.debt_bytes, stats.delta_bytes), (0, 0), "all is done");
         let several = stats.runs_per_bucket.iter().skip(2).sum::<u64>();
         assert_eq!(several, 0, "a reader meets one run");
         let entries: u64 = self.ids.values().map(|&id| self.entries(id)).sum();
         let expected: usize = self.model.values().map(|tree| tree.len()).sum();
         assert_eq!(entries, expected as u64, "one version of each key");
-        // One more for each tree: of three buckets, two neighbors may be slightly too large to be
-        // joined.
-        let (buckets, few) = (stats.buckets, fresh.buckets);
-        let most = 2 * few + stats.trees;
-        assert!(buckets <= most, "{buckets} buckets, {few} when fresh");
+        self.ids.values().for_each(|&id| self.check_joined(id));
+        let buckets = stats.buckets;
         // A tenth, the unused ends of runs, and the image.
-        let (used, least) = (stats.space.used_bytes, fresh.space.used_bytes);
+        let (used, least) = (stats.space.used_bytes, fresh);
         let most = least + least / 10 + UNIT * (buckets + 2);
         assert!(used <= most, "{used} bytes used, {least} by a fresh store");
         Ok(())
+    }
+
+    /// Check that small neighbours are joined: each two hold more than half a bucket together.
+    fn check_joined(&self, id: betree::TreeId) {
+        let stats = self.db().tree_stats(id, false);
+        let stats = stats.expect("an open store has statistics");
+        let (buckets, bytes, bucket) = (stats.buckets, stats.base_bytes, self.options.bucket());
+        assert!(
+            buckets * bucket <= 4 * bytes + bucket,
+            "{buckets} buckets of {bucket} bytes for {bytes} bytes"
+        );
     }
 
     fn entries(&self, id: betree::TreeId) -> u64 {
@@ -96,9 +106,9 @@ impl World {
     }
 
     /// The statistics of a settled store that was loaded with the model at once.
-    fn fresh(&self) -> Stats {
+    fn fresh(&self, codec: Codec) -> Stats {
         let disk = SimVfs::new(SimOptions::default());
-        let options = self.options.clone();
+        let options = self.options.clone().with_codec(codec);
         let db = Db::open_with(Arc::new(disk), Path::new(DIRECTORY), options).expect("open");
         for (name, entries) in &self.model {
             let tree = db.create_tree(name, TreeOptions::default());

@@ -15,6 +15,8 @@ use crate::rig::World;
 const TRIES: usize = 1000;
 /// How long a store is left alone after a refused commit.
 const MOMENT: Duration = Duration::from_millis(30);
+/// For how long a checkpoint that found no space is not tried again.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// Bytes of the disk beyond those in use after the first commits.
 const MORE: u64 = 2500 << 10;
 
@@ -168,6 +170,20 @@ fn a_checkpoint_without_room_keeps_no_other_work_from_being_done() {
     for _ in 0..400 {
         rows(&mut world, &mut rng);
     }
+    // A checkpoint is tried again, and fails, at the beginning of each step.
+    let owed = |world: &World| {
+        let stats = world.db().stats().expect("an open store");
+        stats.delta_bytes
+    };
+    assert!(0 < owed(&world), "there is something to merge");
+    for _ in 0..1000 {
+        if owed(&world) == 0 {
+            break;
+        }
+        world.vfs.sleep(2 * PATIENCE);
+        world.steps(1).expect("nothing stops it");
+    }
+    assert_eq!(owed(&world), 0, "an idle store merges");
     let done = world.drop_tree("dropped");
     assert!(done.expect("nothing stops it"), "{:?}", world.errors);
     work(&mut world);
@@ -182,4 +198,90 @@ fn a_checkpoint_without_room_keeps_no_other_work_from_being_done() {
     world.faulty = false;
     world.checkpoint().expect("nothing stops it");
     world.reopen(options).expect("nothing stops it");
+}
+
+/// Free bytes of the disk once there is something to merge: enough for the merge or for a flush of
+/// what is buffered then, but not for both.
+const EITHER: u64 = 1 << 20;
+
+/// A store without a log whose next merge writes about 700 KiB, with 350 KiB of rows that are not
+/// flushed, on a disk with [`EITHER`] bytes for both.
+fn unflushed() -> World {
+    // So much memory that nothing is flushed for lack of it.
+    let options = options().with_memory(8 << 20).with_bucket(8 << 20);
+    let mut world = town(options.with_log(false), 7);
+    let put = |world: &mut World, keys: &[u32]| {
+        for keys in keys.chunks(10) {
+            let mut put = |key: &u32| {
+                let (tree, key) = ("a".to_owned(), key.to_be_bytes().to_vec());
+                Change::Put(tree, key, world.value(1000))
+            };
+            let changes = keys.iter().map(&mut put).collect();
+            let done = world.write(changes, Durability::None);
+            assert!(done.expect("nothing stops it"), "{:?}", world.errors);
+        }
+    };
+    for part in 0..2 {
+        let half: Vec<u32> = (part..700).step_by(2).collect();
+        put(&mut world, &half);
+        world.checkpoint().expect("nothing stops it");
+    }
+    let space = world.db().stats().expect("an open store").space;
+    let room = space.file_bytes - space.used_bytes;
+    assert!(room < EITHER, "the file has grown further: {room}");
+    let capacity = world.vfs.used() - room + EITHER;
+    world.vfs.set_capacity(Some(capacity));
+    world.faulty = true;
+    put(&mut world, &Vec::from_iter(0..350));
+    world
+}
+
+/// Flush what is buffered while the disk is full.
+fn flush(world: &World) {
+    let buffered = || world.db().stats().expect("an open store").buffered_bytes;
+    assert!(300 << 10 < buffered(), "there is much to flush");
+    world.db().checkpoint().expect("room was kept for it");
+    assert_eq!(buffered(), 0);
+}
+
+/// There is room again.
+fn continues(mut world: World) {
+    world.vfs.set_capacity(None);
+    assert!(world.settle().expect("nothing stops it"));
+    world.look().expect("nothing stops it");
+    let options = world.options.clone();
+    world.reopen(options).expect("nothing stops it");
+}
+
+#[test]
+fn a_merge_leaves_the_room_that_is_kept_for_a_flush() {
+    let mut world = unflushed();
+    let merges = |world: &World| {
+        let stats = world.db().stats().expect("an open store");
+        stats.operations.merges
+    };
+    let before = merges(&world);
+    for _ in 0..20 {
+        world.vfs.sleep(MOMENT);
+        world.steps(5).expect("nothing stops it");
+    }
+    let after = merges(&world);
+    flush(&world);
+    assert!(world.errors.contains(&ErrorKind::Full), "a merge was tried");
+    assert_eq!(after, before, "there was no room for a merge");
+    continues(world);
+}
+
+#[test]
+fn a_spill_leaves_the_room_that_is_kept_for_a_flush() {
+    let world = unflushed();
+    let tree = world.id("a");
+    let mut transaction = world.db().begin().expect("an open store");
+    let mut put = |key: u32| transaction.put_blind(tree, &key.to_be_bytes(), &[8; 1000]);
+    let refused = (0..5000).find_map(|key| put(key).err());
+    let refused = refused.expect("the disk is full");
+    assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
+    flush(&world);
+    drop(transaction);
+    continues(world);
 }

@@ -1,8 +1,9 @@
 //! Crashes, faults and damage on a simulated disk, against the laws of what may be lost.
 //!
-//! Everything here runs a store without threads, step by step, on one simulated disk: the same seed
-//! gives the same calls, the same crash and the same verdict. `BETREE_SIM_RUNS` makes the random
-//! lanes longer, `BETREE_SIM_SEED` says where they begin; a failure prints both for one run of it.
+//! Everything here, except [`lives`] on request, runs a store without threads, step by step, on one
+//! simulated disk: the same seed gives the same calls, the same crash and the same verdict.
+//! `BETREE_SIM_RUNS` makes the random lanes longer, `BETREE_SIM_SEED` says where they begin; a
+//! failure prints both for one run of it.
 
 mod absorb;
 mod acts;

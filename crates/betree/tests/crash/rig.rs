@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use betree::{Batch, Db, Durability, Error, ErrorKind, Options, Snapshot, TreeId};
+use betree::{Batch, Codec, Db, Durability, Error, ErrorKind, Options, Snapshot, TreeId};
 use sim::SimVfs;
 use sim::checker::{Change, History, State};
 
@@ -40,6 +40,8 @@ pub(crate) struct World {
     /// For each key the commit of the last transaction that wrote it with conflict detection.
     pub(crate) written: BTreeMap<(String, Vec<u8>), u64>,
     pub(crate) values: u32,
+    /// The codecs of bases that the store was opened with: runs keep those of their time.
+    pub(crate) codecs: Vec<Codec>,
 }
 
 impl World {
@@ -58,6 +60,7 @@ impl World {
             errors: Vec::new(),
             written: BTreeMap::new(),
             values: 0,
+            codecs: Vec::new(),
         }
     }
 
@@ -81,6 +84,10 @@ impl World {
         assert!(self.db.is_none(), "closed before");
         let vfs = Arc::new(self.vfs.clone());
         say(|| format!("open {:?}: {:?}", self.vfs.files(), self.options));
+        let codec = self.options.codec();
+        if !self.codecs.contains(&codec) {
+            self.codecs.push(codec);
+        }
         match Db::open_with(vfs, Path::new(DIRECTORY), self.options.clone()) {
             Ok(db) => {
                 let names = db.trees().expect("an open store names its trees");

@@ -57,7 +57,7 @@ const fn shuttle(test: &'static str) -> Lane {
 
 /// Lives of a store on a full disk.
 const LIVES: &str = "lives::a_full_disk_stops_no_store_for_good";
-const FEW: &[(&str, &str)] = &[("BETREE_SIM_RUNS", "30")];
+const FEW: &[(&str, &str)] = &[("BETREE_SIM_RUNS", "30"), ("BETREE_SIM_THREADS", "0")];
 
 const SPILL: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "a transaction spills")];
 const SYNCED: &[(&str, &str)] = &[("BETREE_SIM_SCRIPT", "synced commits in a row")];
@@ -97,7 +97,20 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
         ),
     ),
     ("commits-need-no-room", crash(LIVES, FEW)),
-    ("merges-take-kept-room", crash(LIVES, FEW)),
+    (
+        "merges-take-kept-room",
+        crash(
+            "full::a_merge_leaves_the_room_that_is_kept_for_a_flush",
+            &[],
+        ),
+    ),
+    (
+        "spills-take-kept-room",
+        crash(
+            "full::a_spill_leaves_the_room_that_is_kept_for_a_flush",
+            &[],
+        ),
+    ),
     (
         "absorb-ignores-shared-runs",
         crash(
@@ -132,6 +145,10 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     (
         "lost-wake-up",
         shuttle("commits::what_was_acknowledged_survives_a_crash_at_any_moment"),
+    ),
+    (
+        "merges-claim-nothing",
+        shuttle("full::merges_on_a_full_disk_leave_each_other_room"),
     ),
     (
         "put-back-clears-mark",

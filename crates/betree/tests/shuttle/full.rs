@@ -1,12 +1,18 @@
 //! Full memory and failing flushes.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use betree::{Batch, Durability, Options};
+use betree::{Batch, Durability, IoReason, Options, TreeId, TreeOptions};
 use sim::{Fault, FaultKind};
+use vfs::Vfs;
 
 use crate::books::{Books, join, scan, thread, tiny};
 use crate::explore::{draw, explore};
+
+/// Bytes of a value that is merged in [`two_to_merge`], and of one that only takes room.
+const SIZE: usize = 850;
+const FILLER: usize = 2_000;
 
 /// Three batches fill the memory.
 fn small() -> Options {
@@ -60,6 +66,73 @@ fn a_flush_that_failed_is_finished_later() {
         books.audit(&books.db.begin_read().unwrap());
         assert!(books.db.settle(std::time::Duration::from_secs(60)).unwrap());
         books.audit(&books.db.begin_read().unwrap());
+    });
+}
+
+/// Two trees with one bucket each, whose merge writes many runs; if `full`, on a disk with room for
+/// less than two such merges.
+fn two_to_merge(full: bool) -> Arc<Books> {
+    let options = tiny().with_bucket(8 << 10).with_k_cap(1).with_log(false);
+    let books = Books::new(0, 0, &options);
+    let tree = |name| books.db.create_tree(name, TreeOptions::default()).unwrap();
+    let (other, filler) = (tree("other"), tree("filler"));
+    let put = |tree: TreeId, first: u8, bytes: usize| {
+        let mut batch = Batch::new();
+        (first..80)
+            .step_by(2)
+            .for_each(|key| batch.put(tree, &[key], &vec![key; bytes]));
+        books.db.write(&batch, Durability::None).unwrap();
+        books.freeze();
+        assert!(books.db.step().unwrap(), "there is a flush");
+    };
+    // The first run of a bucket is its base.
+    put(books.tree, 0, SIZE);
+    put(other, 0, SIZE);
+    let used = books.disk.used();
+    books.disk.set_capacity(full.then_some(used));
+    put(books.tree, 1, SIZE);
+    put(other, 1, SIZE);
+    put(filler, 0, FILLER);
+    books
+}
+
+/// Step until all is merged; returns the number of bytes that merges wrote.
+fn merge_all(books: &Books) -> u64 {
+    let stats = || books.db.stats().unwrap();
+    for _ in 0..100 {
+        if stats().delta_bytes == 0 {
+            break;
+        }
+        // What was put off is looked for again after a while.
+        books.disk.sleep(Duration::from_millis(100));
+        let _ = books.db.step();
+    }
+    assert_eq!(stats().delta_bytes, 0, "both are done");
+    stats().written_bytes(IoReason::Merge)
+}
+
+/// Merges that run at once on a disk with room for one of them would each write until there is no
+/// room, and give up.
+#[test]
+fn merges_on_a_full_disk_leave_each_other_room() {
+    explore(200, || {
+        let needed = merge_all(&two_to_merge(false));
+        let books = two_to_merge(true);
+        let worker = || {
+            let books = Arc::clone(&books);
+            thread(move || {
+                for _ in 0..30 {
+                    // It may be full for a moment.
+                    let _ = books.db.step();
+                }
+            })
+        };
+        join([worker(), worker()]);
+        let written = merge_all(&books);
+        // A merge that gives up has written more than that.
+        assert!(written <= needed + needed / 8, "{written} for {needed}");
+        books.disk.set_capacity(None);
+        assert!(books.db.settle(Duration::from_secs(60)).unwrap());
     });
 }
 

@@ -10,8 +10,8 @@ use vfs::{Open, RealVfs, Vfs};
 use super::super::testing::Version;
 use crate::cache::Cache;
 use crate::page::Codec;
-use crate::run::{Run, RunOptions, RunStore, RunWriter, sites};
-use crate::space::Space;
+use crate::run::{Run, RunOptions, RunStore, RunWriter};
+use crate::space::{Purpose, Space};
 use crate::types::{Entry, RunId, TreeId, UNIT};
 
 /// Makes runs.
@@ -57,7 +57,7 @@ impl Runs {
             codec: Codec::Lz4,
             page_raw,
             filter_bits: 10,
-            site: sites::FLUSH_WRITE,
+            purpose: Purpose::Flush,
         };
         let id = RunId(self.made.fetch_add(1, Ordering::Relaxed) + 1);
         let mut writer = RunWriter::new(&self.store, TreeId(1), id, options);

@@ -11,8 +11,8 @@ use vfs::{File, Site};
 use crate::cache::Cache;
 use crate::error::Result;
 use crate::page::Codec;
-use crate::run::{Run, RunOptions, RunStore, RunWriter, sites};
-use crate::space::Space;
+use crate::run::{Run, RunOptions, RunStore, RunWriter};
+use crate::space::{Purpose, Space};
 use crate::types::{Entry, Op, RunId, Seq, TreeId, UNIT};
 
 /// Start of the data in the file of a [`Rig`].
@@ -164,7 +164,7 @@ pub(super) fn options(page_raw: usize, filter_bits: u8) -> RunOptions {
         codec: Codec::Lz4,
         page_raw,
         filter_bits,
-        site: sites::FLUSH_WRITE,
+        purpose: Purpose::Flush,
     }
 }
 
