@@ -219,8 +219,8 @@ pub(super) fn space(
         format!("law 8: {used} bytes of the file are given out, {lost} are accounted for")
     })?;
     let sum = |extents: &[Extent]| extents.iter().map(|e| e.len).sum::<u64>();
-    let reserve: Vec<Extent> = layout.reserve.into_iter().collect();
-    let idle = sum(&layout.free) + sum(&layout.pending) + sum(&reserve);
+    let reserve = &layout.reserve;
+    let idle = sum(&layout.free) + sum(&layout.pending) + sum(reserve);
     must(layout.data_start + layout.used + idle == layout.end, || {
         format!(
             "law 8: used and {idle} other bytes do not fill the file up to {}",

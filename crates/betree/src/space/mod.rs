@@ -28,7 +28,8 @@
 //! is full and nothing grows much. A checkpoint that drew on the reserve frees the image before it,
 //! and [`Space::finish_checkpoint`] makes that the new reserve in the same step, before anyone else
 //! can have it. So even on a full disk two extents as long as an image take turns; while there is
-//! room there is a third, the reserve proper.
+//! room there is a third, the reserve proper. Where no free extent is long enough the reserve
+//! consists of several, so that what images leave between them is not lost to others.
 //! What else is free and granted is divided by [`room`].
 //!
 //! # Invariants
@@ -84,7 +85,7 @@ pub(crate) struct Layout {
     pub(crate) free: Vec<Extent>,
     /// In ascending order of offset.
     pub(crate) pending: Vec<Extent>,
-    pub(crate) reserve: Option<Extent>,
+    pub(crate) reserve: Vec<Extent>,
 }
 
 /// The allocator; see the module documentation.
@@ -107,7 +108,8 @@ struct State {
     used: u64,
     holes: Holes,
     pending: Pending,
-    reserve: Option<Extent>,
+    /// One extent, or several while no free extent is as long as the reserve should be.
+    reserve: Vec<Extent>,
     /// Bytes of the room that only flushes may take.
     kept: u64,
     /// Bytes that merges in progress have taken.
@@ -132,7 +134,7 @@ impl Space {
                 used: 0,
                 holes: Holes::new(),
                 pending: Pending::new(),
-                reserve: None,
+                reserve: Vec::new(),
                 kept: 0,
                 merging: 0,
                 claims: Claims::default(),
@@ -342,7 +344,7 @@ impl Space {
             used: state.used,
             free: state.holes.iter().collect(),
             pending: state.pending.iter().collect(),
-            reserve: state.reserve,
+            reserve: state.reserve.clone(),
         }
     }
 
@@ -378,16 +380,18 @@ impl State {
             self.used += len;
             return extent;
         }
-        match self.reserve {
-            Some(reserve) if len <= reserve.len => {
-                self.reserve = after(reserve, len);
+        // The shortest that suffices: the next image may be longer.
+        let pieces = self.reserve.iter_mut().filter(|piece| len <= piece.len);
+        match pieces.min_by_key(|piece| piece.len) {
+            Some(piece) => {
+                let offset = piece.offset;
+                piece.offset += len;
+                piece.len -= len;
+                self.reserve.retain(|piece| 0 < piece.len);
                 self.used += len;
-                Extent {
-                    offset: reserve.offset,
-                    len,
-                }
+                Extent { offset, len }
             }
-            _ => self.allocate(len),
+            None => self.allocate(len),
         }
     }
 
@@ -402,44 +406,65 @@ impl State {
 
     fn set_reserve(&mut self, bytes: u64) -> Result<(), u64> {
         let wanted = if bytes == 0 { 0 } else { round_up(bytes) };
-        let old = self.reserve.take();
-        if let Some(old) = old
+        let old = std::mem::take(&mut self.reserve);
+        let least: u64 = old.iter().map(|piece| piece.len).sum();
+        if let [old] = *old
             && wanted <= old.len
         {
             // The front stays, so a reserve that is long enough is never moved.
-            self.reserve = (wanted > 0).then_some(Extent {
-                offset: old.offset,
-                len: wanted,
-            });
+            if 0 < wanted {
+                self.reserve.push(Extent {
+                    offset: old.offset,
+                    len: wanted,
+                });
+            }
             if let Some(rest) = after(old, wanted) {
                 self.free(rest);
             }
             return Ok(());
         }
+        // Freed first, so that the new reserve may extend it in place.
+        old.into_iter().for_each(|piece| self.free(piece));
         if wanted == 0 {
             return Ok(());
         }
-        // Freed first, so that the new reserve may extend it in place.
-        if let Some(old) = old {
-            self.free(old);
-        }
-        let least = old.map_or(0, |old| old.len);
         // I6: the old reserve was no part of the room, so the new one may be as long.
         let room = self.room();
         let most = (room - self.kept) / UNIT * UNIT;
-        let longest = self.holes.largest().max(self.tail()).min(wanted);
-        let mut tries = [wanted, longest, least].into_iter();
-        self.reserve = tries.find_map(|len| {
-            let len = len.min(most);
-            (len > 0).then(|| self.take_granted(len))?
-        });
-        assert!(least <= self.reserved(), "I4: the old reserve was backed");
-        if self.reserved() < wanted {
-            let missing = self.kept.saturating_add(wanted).saturating_sub(room);
-            let length = self.length_for(missing);
-            return Err(length.max(self.end.saturating_add(wanted)));
+        if wanted <= most
+            && let Some(whole) = self.take_granted(wanted)
+        {
+            self.reserve.push(whole);
+            return Ok(());
         }
-        Ok(())
+        let missing = self.kept.saturating_add(wanted).saturating_sub(room);
+        let length = self.length_for(missing);
+        let length = length.max(self.end.saturating_add(wanted));
+        self.reserve_pieces(wanted.min(most));
+        assert!(
+            least.min(wanted) <= self.reserved(),
+            "I4: the old reserve was backed"
+        );
+        Err(length)
+    }
+
+    /// Reserve `bytes`, which the room has, in pieces as long as possible: what is not reserved now
+    /// would be taken by others, and the reserve would be shorter with each image that draws on it.
+    fn reserve_pieces(&mut self, bytes: u64) {
+        let (mut missing, mut longest) = (bytes, bytes);
+        while 0 < missing {
+            let fits = self.holes.largest().max(self.tail());
+            let len = fits.min(longest).min(missing);
+            match self.take_granted(len) {
+                Some(piece) => {
+                    self.reserve.push(piece);
+                    missing -= piece.len;
+                }
+                // The longest one is not granted.
+                None => longest = len / 2 / UNIT * UNIT,
+            }
+            assert!(0 < longest, "I4: the room is granted");
+        }
     }
 
     fn durable(&mut self, epoch: Epoch) {
@@ -475,8 +500,8 @@ impl State {
             !self.pending.overlaps(extent),
             "I2: {extent:?} is released already"
         );
-        let reserve = self.reserve.is_some_and(|reserve| overlap(reserve, extent));
-        assert!(!reserve, "I2: {extent:?} is reserved");
+        let reserved = self.reserve.iter().any(|piece| overlap(*piece, extent));
+        assert!(!reserved, "I2: {extent:?} is reserved");
         assert!(extent.len <= self.used, "I1: more freed than used");
         self.used -= extent.len;
     }
@@ -490,7 +515,7 @@ impl State {
     }
 
     fn reserved(&self) -> u64 {
-        self.reserve.map_or(0, |reserve| reserve.len)
+        self.reserve.iter().map(|piece| piece.len).sum()
     }
 
     /// Check the invariants that are cheap to check.
@@ -501,11 +526,8 @@ impl State {
             let room = self.room();
             assert!(self.kept <= room, "I6: {} kept of {room}", self.kept);
         }
-        if let Some(reserve) = self.reserve {
-            assert!(
-                reserve.end() <= self.backed,
-                "I4: the reserve is not backed"
-            );
+        for piece in &self.reserve {
+            assert!(piece.end() <= self.backed, "I4: the reserve is not backed");
         }
     }
 }

@@ -81,30 +81,16 @@ impl Model {
         if len == 0 {
             return;
         }
-        while !self.try_reserve(len) {
-            self.backed = self.units.len() + len;
-        }
-    }
-
-    /// As long as can be without growing, up to `len`.
-    fn try_reserve(&mut self, len: usize) -> bool {
-        let old = self.reserve();
         if let Some((at, old)) = old {
             self.set(at, old, Unit::Free);
         }
-        let tail = self.backed.saturating_sub(self.units.len());
-        let free = self.extents(|unit| unit == Unit::Free);
-        let longest = free.iter().map(|extent| extent.len / UNIT).max();
-        let longest = usize::try_from(longest.unwrap_or(0)).unwrap().max(tail);
-        for want in [len, longest.min(len), old.map_or(0, |old| old.1)] {
-            let at = self.fit(want.max(1)).unwrap_or(self.units.len());
-            if want > 0 && at + want <= self.backed {
-                self.set(at, want, Unit::Reserved);
-                return want == len;
-            }
+        let fit = self.fit(len).filter(|at| at + len <= self.backed);
+        let end = self.units.len();
+        if fit.is_none() && self.backed < end + len {
+            self.backed = end + len;
         }
-        assert!(old.is_none());
-        false
+        let at = self.fit(len).filter(|at| at + len <= self.backed);
+        self.set(at.unwrap_or(end), len, Unit::Reserved);
     }
 
     fn durable(&mut self, epoch: Epoch) {
@@ -417,6 +403,30 @@ fn an_image_takes_claimed_room_before_its_reserve() {
     assert_eq!(space.reserved_bytes(), UNIT);
     assert!(space.take(Purpose::Merge(claim), 6 * UNIT).is_err());
     space.take(Purpose::Merge(claim), 5 * UNIT).unwrap();
+}
+
+/// On a full disk everything that is free for a moment is taken by others.
+#[test]
+fn images_of_changing_length_do_not_shorten_the_reserve() {
+    let space = Space::new(START);
+    space.back(START + 40 * UNIT, |_, _| Ok(())).unwrap();
+    space.set_reserve(20 * UNIT, |_, _| Ok(())).unwrap();
+    let mut last = space.allocate_reserved(3 * UNIT);
+    let take_all = || while space.take(Purpose::Other, UNIT).is_ok() {};
+    let mut rng = Rng::new(1);
+    for _ in 0..1000 {
+        take_all();
+        let epoch = space.begin_checkpoint();
+        let image = space.allocate_reserved((3 + rng.below(4)) * UNIT);
+        assert!(image.end() <= space.backed(), "there is no room for it");
+        take_all();
+        space.finish_checkpoint(epoch, &[last], 20 * UNIT);
+        last = image;
+        assert_eq!(
+            space.reserved_bytes(),
+            (23 * UNIT - last.len).min(20 * UNIT)
+        );
+    }
 }
 
 #[test]

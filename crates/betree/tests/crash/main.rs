@@ -1,6 +1,6 @@
 //! Crashes, faults and damage on a simulated disk, against the laws of what may be lost.
 //!
-//! Everything here, except [`lives`] on request, runs a store without threads, step by step, on one
+//! Everything here, except a part of [`lives`], runs a store without threads, step by step, on one
 //! simulated disk: the same seed gives the same calls, the same crash and the same verdict.
 //! `BETREE_SIM_RUNS` makes the random lanes longer, `BETREE_SIM_SEED` says where they begin; a
 //! failure prints both for one run of it.
