@@ -163,6 +163,13 @@ impl Store {
         self.oplog.as_ref()
     }
 
+    /// Whether it applies the entries of another member: what has entries is then changed by those
+    /// only.
+    pub(crate) fn is_follower(&self) -> bool {
+        let applied = self.oplog.as_ref().map(Log::applied);
+        applied.is_some_and(|applied| applied.of_follower().is_some())
+    }
+
     /// The current catalog.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {

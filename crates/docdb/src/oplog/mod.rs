@@ -1,25 +1,29 @@
 //! The oplog: entries in MongoDB's shape, the order in which they become visible, and the segments
 //! that store them.
 
+mod applied;
 mod collection;
 pub mod entry;
 pub(crate) mod image;
 mod log;
+pub(crate) mod mark;
 mod noted;
 mod pending;
 pub(crate) mod segment;
 pub(crate) mod segments;
 pub mod slots;
+mod stored;
 mod synced;
 mod written;
 
 use query::Namespace;
 
 pub(crate) use collection::{fixed, namespace};
-pub(crate) use log::Log;
+pub(crate) use log::{Advanced, Log};
 pub(crate) use noted::{Build as NotedBuild, Noted};
-pub(crate) use pending::Pending;
+pub(crate) use pending::{Pending, touch};
 pub use segments::Limits;
+pub(crate) use stored::{Retry, Stored, shown};
 pub(crate) use written::{note_read, note_written};
 pub use written::{take_read, take_written};
 

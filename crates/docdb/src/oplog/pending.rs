@@ -5,6 +5,7 @@ use kv::TreeId;
 
 use super::entry::{Operation, Operations};
 use super::image::Images;
+use super::stored::Retry;
 use crate::writes::Touched;
 
 /// The changes of an engine transaction.
@@ -18,6 +19,8 @@ pub(crate) struct Pending {
     images: Images,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
+    /// What the commit has put for the session.
+    retry: Option<Retry>,
     /// What the changes touch, for the waits of change streams.
     touched: Touched,
 }
@@ -43,29 +46,7 @@ impl Pending {
     }
 
     fn touch(&mut self, operation: &Operation<'_>) {
-        match operation {
-            Operation::Insert { place, .. }
-            | Operation::Update { place, .. }
-            | Operation::Delete { place, .. } => self.touched.collection(place.ns),
-            Operation::Command {
-                database, command, ..
-            } => {
-                let first = command.iter().next().and_then(|first| first.ok());
-                match first.map(|(name, value)| (name.as_str(), value)) {
-                    Some(("renameCollection", RawBsonRef::String(from))) => {
-                        self.touched.collection(from);
-                        // It may be in another database.
-                        self.touched
-                            .collection(command.get_str("to").unwrap_or_default());
-                    }
-                    Some((_, RawBsonRef::String(collection))) => {
-                        self.touched.collection(&format!("{database}.{collection}"));
-                    }
-                    _ => self.touched.database(database),
-                }
-            }
-            Operation::Nothing { .. } => {}
-        }
+        touch(&mut self.touched, operation);
     }
 
     pub(super) fn touched(&self) -> Touched {
@@ -77,6 +58,21 @@ impl Pending {
     pub(crate) fn set_session(&mut self, id: RawDocumentBuf, number: i64, transaction: bool) {
         self.session = Some((id, number));
         self.transaction = transaction;
+    }
+
+    /// Set the records that the commit has put for the session.
+    pub(crate) fn set_retry(&mut self, retry: Retry) {
+        self.retry = Some(retry);
+    }
+
+    /// The hidden part of the last entry.
+    pub(super) fn hidden(&self) -> Option<RawDocumentBuf> {
+        self.retry.as_ref().map(Retry::to_hidden)
+    }
+
+    /// Whether there is nothing to put.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.operations.is_empty()
     }
 
     /// Give a statement's number to the first operation that belongs to no statement yet, if there
@@ -113,5 +109,31 @@ impl Pending {
             (false, true) => "write",
             (false, false) => "change of the catalog",
         }
+    }
+}
+
+/// Add what an operation changes.
+pub(crate) fn touch(touched: &mut Touched, operation: &Operation<'_>) {
+    match operation {
+        Operation::Insert { place, .. }
+        | Operation::Update { place, .. }
+        | Operation::Delete { place, .. } => touched.collection(place.ns),
+        Operation::Command {
+            database, command, ..
+        } => {
+            let first = command.iter().next().and_then(|first| first.ok());
+            match first.map(|(name, value)| (name.as_str(), value)) {
+                Some(("renameCollection", RawBsonRef::String(from))) => {
+                    touched.collection(from);
+                    // It may be in another database.
+                    touched.collection(command.get_str("to").unwrap_or_default());
+                }
+                Some((_, RawBsonRef::String(collection))) => {
+                    touched.collection(&format!("{database}.{collection}"));
+                }
+                _ => touched.database(database),
+            }
+        }
+        Operation::Nothing { .. } => {}
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
+use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
@@ -20,7 +20,7 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::{Log, segment};
+use crate::oplog::{Log, mark, segment};
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -44,17 +44,13 @@ impl Store {
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         if options.foreign_oplog {
-            segment::discard(engine.as_ref(), &before)?;
+            discard_oplog(engine.as_ref(), trees.catalog, &before)?;
         }
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(
-                engine.as_ref(),
-                options.oplog_limits,
-                !before.is_empty(),
-            )?),
+            true => Some(open_oplog(&engine, &options, trees.catalog, &before)?),
             false => {
                 // What is changed from now on would be missing in it.
-                segment::discard(engine.as_ref(), &before)?;
+                discard_oplog(engine.as_ref(), trees.catalog, &before)?;
                 None
             }
         };
@@ -252,6 +248,35 @@ impl Store {
     pub(super) fn open_tree(&self, name: &str) -> Result<TreeId> {
         self.engine.open_tree(name).map_err(error::engine)
     }
+}
+
+/// Open the oplog of a store with these trees.
+fn open_oplog(
+    engine: &Arc<dyn Engine>,
+    options: &Options,
+    catalog: TreeId,
+    before: &[String],
+) -> Result<Log> {
+    let mark = {
+        let snapshot = engine.begin_read().map_err(error::engine)?;
+        mark::read(snapshot.as_ref(), catalog)?
+    };
+    let used = !before.is_empty();
+    Log::open(engine.as_ref(), (options.oplog_limits, used), mark)
+}
+
+/// Remove the oplog, and the mark of what of it is applied.
+fn discard_oplog(engine: &dyn Engine, catalog: TreeId, before: &[String]) -> Result<()> {
+    let mark = {
+        let snapshot = engine.begin_read().map_err(error::engine)?;
+        mark::read(snapshot.as_ref(), catalog)?
+    };
+    if mark.is_some() {
+        let mut txn = engine.begin_write().map_err(error::engine)?;
+        mark::remove(txn.as_mut(), catalog)?;
+        txn.commit(Durability::Group).map_err(error::engine)?;
+    }
+    segment::discard(engine, before)
 }
 
 /// Parse the filter of a partial index.

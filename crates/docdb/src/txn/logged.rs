@@ -15,7 +15,7 @@ use super::work::Work;
 use crate::collection::Collection;
 use crate::limits::DOCUMENT_MAX;
 use crate::oplog::entry::{Operation, Place};
-use crate::oplog::{image, is_replicated};
+use crate::oplog::{Retry, image, is_replicated};
 
 /// Bytes of a document and its key that an entry of an insert has beside its other fields. The key
 /// is left out beyond that.
@@ -108,6 +108,31 @@ impl Work<'_> {
             let transaction = self.is_multi_document();
             self.pending.set_session(id.lsid(), number, transaction);
         }
+    }
+
+    /// Add the records that are put for the session: keys and values. `clear`: records of single
+    /// statements were removed before.
+    pub(crate) fn log_retry(
+        &mut self,
+        id: &SessionId,
+        clear: bool,
+        records: &[(Vec<u8>, Vec<u8>)],
+    ) -> Result<()> {
+        if self.store.oplog().is_none() {
+            return Ok(());
+        }
+        let session = [&id.id[..], &id.uid[..]].concat();
+        let rest = |(key, value): &(Vec<u8>, Vec<u8>)| {
+            let rest = key.get(session.len()..).unwrap_or_default();
+            Ok((rest.to_vec(), RawDocumentBuf::from_bytes(value.clone())?))
+        };
+        let records = records.iter().map(rest).collect::<Result<_>>()?;
+        self.pending.set_retry(Retry {
+            session,
+            clear,
+            records,
+        });
+        Ok(())
     }
 
     /// Give a statement's number to the first operation without one, if any.
