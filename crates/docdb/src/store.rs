@@ -28,7 +28,8 @@ use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::error;
 use crate::intent::Intents;
-use crate::oplog::{Limits, Log};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Advance, Limits, Log, mark};
 use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -168,6 +169,23 @@ impl Store {
     pub(crate) fn is_follower(&self) -> bool {
         let applied = self.oplog.as_ref().map(Log::applied);
         applied.is_some_and(|applied| applied.of_follower().is_some())
+    }
+
+    /// Put the mark of what a follower has applied, which its transaction changes. What is returned
+    /// is used after its commit.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn put_applied(
+        &self,
+        txn: &mut (dyn kv::Transaction + '_),
+        at: OpTime,
+    ) -> Result<Option<Advance<'_>>> {
+        let Some(oplog) = self.oplog() else {
+            return Ok(None);
+        };
+        mark::put(txn, self.trees.catalog, at)?;
+        Ok(Some(oplog.applied().advance()))
     }
 
     /// The current catalog.

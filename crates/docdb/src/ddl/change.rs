@@ -10,7 +10,8 @@ use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::oplog::{Noted, Pending};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Noted, Pending, replayed};
 use crate::stop::{Point, reach};
 use crate::store::{Store, not_found};
 use crate::txn::{Changes, Op};
@@ -239,6 +240,9 @@ impl Store {
         (ns, uuid): (&Namespace, Option<[u8; 16]>),
         noted: &Noted,
     ) -> Result<()> {
+        if let Some(at) = replayed() {
+            return self.commit_replayed(txn, at, noted);
+        }
         let mut reserved = None;
         if let Some(oplog) = self.oplog() {
             let mut pending = Pending::default();
@@ -250,5 +254,24 @@ impl Store {
             reserved.end(done.is_ok());
         }
         done
+    }
+
+    /// Commit a change of the catalog that the entry at a position has: with the mark that it is
+    /// applied, if the change completes it.
+    fn commit_replayed(
+        &self,
+        mut txn: Box<dyn kv::Transaction + '_>,
+        at: OpTime,
+        noted: &Noted,
+    ) -> Result<()> {
+        let advance = match noted.completes() {
+            true => self.put_applied(txn.as_mut(), at)?,
+            false => None,
+        };
+        txn.commit(Durability::Group).map_err(error::engine)?;
+        if let Some(advance) = advance {
+            advance.to(at);
+        }
+        Ok(())
     }
 }

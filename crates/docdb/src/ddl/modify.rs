@@ -170,6 +170,10 @@ impl Store {
         })?;
         change.finish(indexes, &noted)?;
         self.end_without(change, &gone);
+        if self.is_follower() {
+            // Each document that the primary removes has an entry.
+            return Ok(());
+        }
         self.write(op, &mut |work| match work.collection(ns)? {
             None => Ok(()),
             Some(collection) => {

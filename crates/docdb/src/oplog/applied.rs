@@ -2,7 +2,7 @@
 //! the entries up to a mark, for a follower that appends the entries of another member first and
 //! applies them later.
 //!
-//! - A1. The applied entry of a follower advances while no snapshot is opened at an exact time
+//! - X1. The applied entry of a follower advances while no snapshot is opened at an exact time
 //!   ([`Applied::between`]): such a snapshot has exactly the changes of the entries up to it.
 
 use std::time::Instant;
@@ -19,12 +19,12 @@ pub(crate) struct Applied {
     follows: AtomicBool,
     /// What it has applied, if it is one.
     state: Mutex<Option<OpTime>>,
-    /// Held while a batch commits (A1).
+    /// Held while a batch commits (X1).
     commits: Mutex<()>,
     advanced: Condvar,
 }
 
-/// The right to advance what is applied, held from before a commit until after it (A1).
+/// The right to advance what is applied, held from before a commit until after it (X1).
 #[must_use = "what is applied advances with the commit"]
 pub(crate) struct Advance<'a> {
     applied: &'a Applied,
@@ -73,7 +73,7 @@ impl Applied {
         }
     }
 
-    /// Call `body` with the last applied entry of a follower while no batch commits (A1); `None` if
+    /// Call `body` with the last applied entry of a follower while no batch commits (X1); `None` if
     /// the time of that entry is before `least` at `deadline`, or the store is no follower.
     pub(super) fn between<R>(
         &self,
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(applied.of_follower(), None);
     }
 
-    /// A1.
+    /// X1.
     #[test]
     fn an_exact_time_waits_for_the_batch_that_commits() {
         let applied = Arc::new(Applied::new(Some(at(1))));
@@ -140,7 +140,7 @@ mod tests {
             stdx::sync::spawn("later", move || applied.between(soon(), at(4).ts, |at| at)).unwrap()
         };
         advance.to(at(4));
-        assert_eq!(reader.join().unwrap(), Some(at(4)), "A1: it is under way");
+        assert_eq!(reader.join().unwrap(), Some(at(4)), "X1: it is under way");
         assert_eq!(later.join().unwrap(), Some(at(4)));
     }
 }

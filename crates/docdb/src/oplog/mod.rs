@@ -9,6 +9,7 @@ mod log;
 pub(crate) mod mark;
 mod noted;
 mod pending;
+mod replayed;
 pub(crate) mod segment;
 pub(crate) mod segments;
 pub mod slots;
@@ -18,10 +19,12 @@ mod written;
 
 use query::Namespace;
 
+pub(crate) use applied::Advance;
 pub(crate) use collection::{fixed, namespace};
 pub(crate) use log::{Advanced, Log};
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::{Pending, touch};
+pub(crate) use replayed::{Replayed, replayed};
 pub use segments::Limits;
 pub(crate) use stored::{Retry, Stored, shown};
 pub(crate) use written::{note_read, note_written};

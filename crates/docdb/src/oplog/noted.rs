@@ -38,6 +38,19 @@ impl Noted {
         Ok(Noted(vec![(command.to_raw()?, Some(replaced))]))
     }
 
+    /// Whether the commit of the change completes its entry: not the begin or the end of an index
+    /// build that is not usable, and not what the member needs for itself.
+    pub(crate) fn completes(&self) -> bool {
+        let name = |(command, _): &(RawDocumentBuf, _)| {
+            let first = command.iter().next().and_then(|first| first.ok());
+            first.map(|(name, _)| name.as_str().to_owned())
+        };
+        match self.0.last().and_then(name).as_deref() {
+            None | Some("startIndexBuild" | "abortIndexBuild") => false,
+            Some(_) => true,
+        }
+    }
+
     /// Append the commands of another.
     pub(crate) fn and(mut self, other: Noted) -> Noted {
         self.0.extend(other.0);

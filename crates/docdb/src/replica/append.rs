@@ -74,7 +74,7 @@ impl Replica<'_> {
     /// # Errors
     /// `IllegalOperation` for a primary; `BadValue` for entries that do not follow the last one;
     /// entries that are malformed, too large or of another version. All name the time of the entry,
-    /// and of a batch with one such entry none is appended (P1). Errors of the engine, after which
+    /// and of a batch with one such entry none is appended (Q1). Errors of the engine, after which
     /// the first entries may be appended.
     pub fn append(&self, op: &Op<'_>, after: OpTime, values: &[&[u8]]) -> Result<OpTime> {
         let _appends = self.locks().appends.lock();
@@ -147,7 +147,7 @@ fn portion(entries: &[(OpTime, &[u8])]) -> usize {
     count.max(1)
 }
 
-/// Check an entry that is to follow `last`; returns its position (P1).
+/// Check an entry that is to follow `last`; returns its position (Q1).
 fn check(last: OpTime, value: &[u8]) -> Result<OpTime> {
     let stored = Stored::split(value)
         .and_then(|stored| stored.retry().map(|_| stored))

@@ -1,8 +1,8 @@
 //! The store as a member of a replica set: it appends the entries of another member to its oplog,
-//! applies them, and takes back entries that another primary's term has overruled.
+//! and applies them.
 //!
 //! ```text
-//! the source's oplog ──> append ──> written ──> apply_to ──> applied
+//! the source's oplog --> append --> written --> apply_to --> applied
 //!                        (synced by the caller)  (committed entries only)
 //! ```
 //!
@@ -15,22 +15,23 @@
 //! |---|---|
 //! | `Write {after, ..}` | [`Replica::append`], then [`Replica::sync`] |
 //! | `WriteNoop(position)` | [`Replica::lead`], then [`Replica::begin_term`] |
-//! | `Committed(position)` | [`Replica::set_committed`], [`Replica::apply_to`] |
+//! | `Committed(position)` | [`Replica::apply_to`] |
 //! | `Role(..)` | [`Replica::follow`] when it is no primary any more |
-//! | `Rollback(position)` | [`Replica::follow`], [`Replica::roll_back_to`] |
 //!
 //! Entries travel as they are stored ([`Replica::stored_after`]): the entry, and behind it the part
 //! that clients are not shown (`oplog::stored`).
 //!
-//! - P1. Written entries have increasing times and terms that do not decrease; a batch that
+//! - Q1. Written entries have increasing times and terms that do not decrease; a batch that
 //!   [`Replica::append`] refuses leaves nothing.
-//! - P2. What is applied and the mark of it change in one engine transaction. After a crash the
+//! - Q2. What is applied and the mark of it change in one engine transaction. After a crash the
 //!   store continues behind the mark: no entry is applied twice, and none is left out.
-//! - P3. A follower puts no entries of its own and changes no replicated collection but by entries.
+//! - Q3. A follower puts no entries of its own and changes no replicated collection but by entries.
 
 mod append;
+mod apply;
 mod role;
 
+use crate::oplog::slots::before;
 pub use append::{APPEND_MAX, StoredEntry};
 pub(crate) use role::Locks;
 pub use role::{Replica, Role};

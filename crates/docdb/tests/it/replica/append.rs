@@ -33,7 +33,7 @@ fn insert(member: &Member, id: i32, number: i64) -> query::Result<()> {
     }
 }
 
-/// `replica`: P1, P3; `oplog::segments`: N3.
+/// `replica`: Q1, Q3; `oplog::segments`: N3.
 #[test]
 fn a_follower_appends_entries_as_they_are_stored_and_does_not_apply_them() {
     for factory in factories() {
@@ -53,7 +53,7 @@ fn a_follower_appends_entries_as_they_are_stored_and_does_not_apply_them() {
             let replica = follower.replica();
             assert_eq!(replica.role(), Role::Follower);
             let copied = replica.stored_after(BEGIN.ts, 100, usize::MAX).unwrap();
-            assert_eq!(copied, all, "P1: as stored");
+            assert_eq!(copied, all, "Q1: as stored");
             assert_eq!(replica.applied(), OpTime::NONE);
             assert_eq!(replica.sync().unwrap(), all.last().unwrap().at);
             assert!(follower.store.catalog().get(&ns("c")).is_none());
@@ -88,7 +88,7 @@ impl RawDocumentLength {
 
 const BEGIN: OpTime = OpTime::NONE;
 
-/// `replica`: P3.
+/// `replica`: Q3.
 #[test]
 fn a_follower_changes_nothing_that_has_entries() {
     for factory in factories() {
@@ -97,13 +97,13 @@ fn a_follower_changes_nothing_that_has_entries() {
         member.replica().follow(&op()).unwrap();
         let written = member.replica().written();
         let refused = insert(&member, 2, 2).unwrap_err();
-        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "P3");
+        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "Q3");
         let options = CollectionOptions::default();
         let refused = member.store.create(&op(), &ns("d"), options).unwrap_err();
-        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "P3");
+        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "Q3");
         let note = raw(&doc! { "msg": "note" });
         let refused = member.store.append_oplog_note(&op(), &note).unwrap_err();
-        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "P3");
+        assert_eq!(refused.code, Code::NOT_WRITABLE_PRIMARY, "Q3");
         let local = docdb::Namespace::new("local", "own").unwrap();
         let documents: [&RawDocument; 1] = [&raw(&doc! { "_id": 1 })];
         let reply = member
@@ -144,7 +144,7 @@ fn entry(change: &Document) -> Vec<u8> {
     raw(&entry).into_bytes()
 }
 
-/// `replica`: P1.
+/// `replica`: Q1.
 #[test]
 fn what_does_not_follow_or_is_no_entry_is_refused_and_leaves_nothing() {
     let member = Member::follower(kv::memory::factory());
@@ -170,11 +170,7 @@ fn what_does_not_follow_or_is_no_entry_is_refused_and_leaves_nothing() {
             entry(&doc! { "ts": at(7), "t": 0_i64 }),
         ),
         ("no term", first, entry(&doc! { "ts": at(7), "t": null })),
-        (
-            "no version",
-            first,
-            entry(&doc! { "ts": at(7), "v": null }),
-        ),
+        ("no version", first, entry(&doc! { "ts": at(7), "v": null })),
         (
             "another version",
             first,
@@ -210,7 +206,7 @@ fn what_does_not_follow_or_is_no_entry_is_refused_and_leaves_nothing() {
         };
         let error = done.expect_err(name);
         assert!(!error.message.is_empty());
-        assert_eq!(member.replica().written(), first, "P1: {name}");
+        assert_eq!(member.replica().written(), first, "Q1: {name}");
     }
     let all = append(first, &[next, entry(&doc! { "ts": at(9), "t": 3_i64 })]).unwrap();
     assert_eq!((all.ts, all.term), (at(9), 3));
@@ -230,7 +226,7 @@ fn damaged_entries_are_appended_or_refused() {
         .stored_after(BEGIN.ts, 9, usize::MAX)
         .unwrap();
     let mut appended = 0;
-    for seed in 0..3_000 {
+    for seed in 0..1_000 {
         let mut tape = Tape::from_seed(seed, 24);
         let mut value = all[tape.index(all.len())].value.clone();
         for _ in 0..1 + tape.byte() % 3 {
@@ -241,5 +237,5 @@ fn damaged_entries_are_appended_or_refused() {
         let values: [&[u8]; 1] = [&value];
         appended += usize::from(member.replica().append(&op(), BEGIN, &values).is_ok());
     }
-    assert!(300 < appended, "{appended}");
+    assert!(100 < appended, "{appended}");
 }

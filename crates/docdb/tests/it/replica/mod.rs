@@ -1,4 +1,8 @@
 //! Stores as members of a replica set: appending, applying and taking back entries.
 
 mod append;
+mod apply;
+mod history;
+mod law;
 mod pair;
+mod state;

@@ -16,6 +16,7 @@ pub(crate) struct Member {
     pub(crate) factory: &'static dyn Factory,
     pub(crate) directory: TempDir,
     pub(crate) store: Arc<Store>,
+    engine: Arc<dyn kv::Engine>,
 }
 
 /// Options of a member: small segments, and no work of its own.
@@ -38,11 +39,13 @@ impl Member {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("store");
         let engine = factory.open(&path, &EngineOptions::default()).unwrap();
-        let store = Store::open(Arc::from(engine), options(&directory)).unwrap();
+        let engine: Arc<dyn kv::Engine> = Arc::from(engine);
+        let store = Store::open(Arc::clone(&engine), options(&directory)).unwrap();
         Member {
             factory,
             directory,
             store,
+            engine,
         }
     }
 
@@ -64,10 +67,17 @@ impl Member {
         self.store.close().unwrap();
         let other = Member::new(kv::memory::factory());
         self.store = Arc::clone(&other.store);
+        self.engine = Arc::clone(&other.engine);
         let path = self.directory.path().join("store");
         let engine = self.factory.open(&path, &EngineOptions::default()).unwrap();
-        self.store = Store::open(Arc::from(engine), options(&self.directory)).unwrap();
+        self.engine = Arc::from(engine);
+        self.store = Store::open(Arc::clone(&self.engine), options(&self.directory)).unwrap();
         true
+    }
+
+    /// A second store in the same engine, as after a kill.
+    pub(crate) fn again(&self) -> Arc<Store> {
+        Store::open(Arc::clone(&self.engine), options(&self.directory)).unwrap()
     }
 
     /// Append what another member has and this one lacks.
