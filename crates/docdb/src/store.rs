@@ -65,6 +65,8 @@ pub struct Options {
     /// Time without an entry after which an entry that changes nothing is put into the oplog, so
     /// that readers see it advance; `None` puts none (default).
     pub oplog_noop: Option<Duration>,
+    /// Directory for the documents that a rollback removes or changes; `None` saves none (default).
+    pub rollback_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -80,6 +82,7 @@ impl Default for Options {
             foreign_oplog: false,
             oplog_period: Some(Duration::from_millis(100)),
             oplog_noop: None,
+            rollback_dir: None,
         }
     }
 }
@@ -364,6 +367,11 @@ impl Store {
         let indexes = collection.indexes().iter();
         let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
         self.drop_named(trees.chain([Stored::records_tree(uuid)]));
+    }
+
+    /// Drop trees with those that could not be dropped.
+    pub(crate) fn drop_later(&self, names: Vec<String>) {
+        self.undropped.lock().extend(names);
     }
 
     /// Retry to drop the trees that could not be dropped.

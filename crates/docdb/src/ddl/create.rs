@@ -297,10 +297,11 @@ impl Store {
     /// Write the stored form of a collection or view with its oplog entries, durably.
     pub(crate) fn put_stored(&self, stored: &Stored, noted: &Noted) -> Result<()> {
         let bytes = stored.to_bytes()?;
+        let formers = self.formers(&[&stored.ns])?;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         let put = txn.put(self.trees().catalog, &stored_key(&stored.ns), &bytes);
         put.map_err(error::engine)?;
-        self.commit_change(txn, (&stored.ns, stored.uuid), noted)
+        self.commit_change(txn, (&stored.ns, stored.uuid), (noted, &formers))
     }
 }
 

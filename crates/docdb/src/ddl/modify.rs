@@ -104,7 +104,7 @@ impl Store {
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
-        self.drop_named(left);
+        self.drop_named(left.filter(|_| !self.retains(ns)));
         Ok(reply)
     }
 

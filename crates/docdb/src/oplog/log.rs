@@ -25,6 +25,7 @@ use super::segment::{self, Segment};
 use super::segments::{Limits, Segments};
 use super::slots::{Oldest, Slot, Slots, next};
 use super::synced::Synced;
+use super::undo::{Keeping, Undo};
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
@@ -62,6 +63,8 @@ pub(crate) struct Log {
     last: Mutex<OpTime>,
     /// What of it the data has.
     applied: Applied,
+    /// Whether undo records are kept beside the entries.
+    undo: Keeping,
 }
 
 /// The entries up to a time have become visible.
@@ -115,6 +118,7 @@ impl Log {
             term: AtomicI64::new(last.term.max(TERM)),
             last: Mutex::new(last),
             applied: Applied::new(mark),
+            undo: Keeping::open(engine)?,
         })
     }
 
@@ -147,9 +151,13 @@ impl Log {
             let operation = Operation::parse(command)?;
             let last = operations.is_empty() && index + 1 == commands.len();
             let hidden = hidden.as_deref().filter(|_| last);
+            let time = at.0.ts;
             put.entry((at, wall()), hidden, |at, wall| {
                 Entry::new(at, wall, operation)
             })?;
+            if self.undo.kept().is_some() {
+                put.undo(time, &pending.undo_of_command(index, last))?;
+            }
         }
         match operations.get(0) {
             None => {}
@@ -167,6 +175,10 @@ impl Log {
             }
             Some(_) => put.chain(pending, hidden.as_deref())?,
         }
+        if !operations.is_empty() {
+            let time = put.reserved.as_ref().map(Reserved::at);
+            put.undo(time.unwrap_or(OpTime::NONE).ts, pending.undo())?;
+        }
         if let Some(reserved) = &mut put.reserved {
             reserved.touched = pending.touched();
         }
@@ -180,6 +192,26 @@ impl Log {
             Some(applied) => applied.ts,
             None => self.slots.visible(),
         }
+    }
+
+    /// Whether undo records are kept, and where.
+    pub(crate) fn undo(&self) -> &Keeping {
+        &self.undo
+    }
+
+    /// The last entries were removed, and `left` is the last one now.
+    pub(crate) fn removed_last(&self, left: OpTime, gone: &[(Arc<Segment>, Timestamp, u64)]) {
+        *self.last.lock() = left;
+        self.synced.end_at(left.ts);
+        let mut documents = 0;
+        for (segment, _, bytes) in gone {
+            segment.remove(1, *bytes);
+            documents += segment::document_bytes(1, *bytes);
+        }
+        self.segments.lock().end_at(left.ts);
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let entries = whole(gone.len() as u64);
+        self.core.counts.show(-entries, -whole(documents));
     }
 
     /// What of it the data has.
@@ -499,6 +531,14 @@ impl Put<'_, '_> {
             reserved.add(segment, segment::size(bytes));
         }
         Ok(())
+    }
+
+    /// Put the undo record of the entry at a time, if records are kept.
+    fn undo(&mut self, time: Timestamp, undo: &Undo) -> Result<()> {
+        match self.log.undo.kept() {
+            Some(tree) if !undo.is_empty() => undo.put(self.txn, (tree, time)),
+            _ => Ok(()),
+        }
     }
 
     fn chain(&mut self, pending: &Pending, hidden: Option<&RawDocument>) -> Result<()> {

@@ -4,6 +4,7 @@
 mod applied;
 mod collection;
 pub mod entry;
+mod former;
 pub(crate) mod image;
 mod log;
 pub(crate) mod mark;
@@ -15,18 +16,21 @@ pub(crate) mod segments;
 pub mod slots;
 mod stored;
 mod synced;
+pub(crate) mod undo;
 mod written;
 
 use query::Namespace;
 
 pub(crate) use applied::Advance;
 pub(crate) use collection::{fixed, namespace};
+pub(crate) use former::{Formers, Kept, before_created, before_each};
 pub(crate) use log::{Advanced, Log};
 pub(crate) use noted::{Build as NotedBuild, Noted};
 pub(crate) use pending::{Pending, touch};
 pub(crate) use replayed::{Replayed, replayed};
 pub use segments::Limits;
 pub(crate) use stored::{Retry, Stored, shown};
+pub(crate) use undo::{Former, Undo, What};
 pub(crate) use written::{note_read, note_written};
 pub use written::{take_read, take_written};
 

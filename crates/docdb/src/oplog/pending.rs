@@ -6,6 +6,7 @@ use kv::TreeId;
 use super::entry::{Operation, Operations};
 use super::image::Images;
 use super::stored::Retry;
+use super::undo::{Former, Undo};
 use crate::writes::Touched;
 
 /// The changes of an engine transaction.
@@ -19,6 +20,10 @@ pub(crate) struct Pending {
     images: Images,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
+    /// What takes back the changes of documents and the records of the session.
+    undo: Undo,
+    /// The catalog's documents before each command.
+    formers: Vec<Vec<(String, Option<Vec<u8>>)>>,
     /// What the commit has put for the session.
     retry: Option<Retry>,
     /// What the changes touch, for the waits of change streams.
@@ -63,6 +68,41 @@ impl Pending {
     /// Set the records that the commit has put for the session.
     pub(crate) fn set_retry(&mut self, retry: Retry) {
         self.retry = Some(retry);
+    }
+
+    /// Add what takes back the last operation: `former` without its index.
+    pub(crate) fn former(&mut self, mut former: Former) {
+        former.index = self.operations.len().saturating_sub(1);
+        self.undo.operations.push(former);
+    }
+
+    /// Add a record of the session before the commit, by its key.
+    pub(crate) fn former_record(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.undo.sessions.push((key, value));
+    }
+
+    /// Set the catalog's documents before the last command.
+    pub(crate) fn former_catalog(&mut self, formers: Vec<(String, Option<Vec<u8>>)>) {
+        self.formers
+            .resize(self.commands.len().saturating_sub(1), Vec::new());
+        self.formers.push(formers);
+    }
+
+    /// What takes back the changes of documents, and the records of the session.
+    pub(super) fn undo(&self) -> &Undo {
+        &self.undo
+    }
+
+    /// What takes back a command; `last` if no entry of the commit follows.
+    pub(super) fn undo_of_command(&self, index: usize, last: bool) -> Undo {
+        Undo {
+            operations: Vec::new(),
+            sessions: match last {
+                true => self.undo.sessions.clone(),
+                false => Vec::new(),
+            },
+            catalog: self.formers.get(index).cloned().unwrap_or_default(),
+        }
     }
 
     /// The hidden part of the last entry.

@@ -206,6 +206,11 @@ impl Segment {
         Ok(())
     }
 
+    /// Entries of it were removed: its totals are to be saved again.
+    pub(crate) fn reopen(&self) {
+        self.saved.store(false, Ordering::Relaxed);
+    }
+
     /// Whether [`Segment::finish`] has saved it.
     pub(crate) fn is_finished(&self) -> bool {
         self.saved.load(Ordering::Relaxed)

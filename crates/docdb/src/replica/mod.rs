@@ -1,5 +1,5 @@
 //! The store as a member of a replica set: it appends the entries of another member to its oplog,
-//! and applies them.
+//! applies them, and takes back what a later primary has overruled.
 //!
 //! ```text
 //! the source's oplog --> append --> written --> apply_to --> applied
@@ -15,8 +15,12 @@
 //! |---|---|
 //! | `Write {after, ..}` | [`Replica::append`], then [`Replica::sync`] |
 //! | `WriteNoop(position)` | [`Replica::lead`], then [`Replica::begin_term`] |
-//! | `Committed(position)` | [`Replica::apply_to`] |
+//! | `Committed(position)` | [`Replica::set_committed`], [`Replica::apply_to`] |
 //! | `Role(..)` | [`Replica::follow`] when it is no primary any more |
+//! | `Rollback(position)` | [`Replica::follow`], [`Replica::roll_back_to`] |
+//!
+//! A store takes back changes of its own only if it has kept undo records since before them
+//! ([`Replica::keep_undo`]): while the set has more than one member that holds data.
 //!
 //! Entries travel as they are stored ([`Replica::stored_after`]): the entry, and behind it the part
 //! that clients are not shown (`oplog::stored`).
@@ -29,9 +33,14 @@
 
 mod append;
 mod apply;
+mod removed;
 mod role;
+mod rollback;
+mod take_back;
+mod undo;
 
 use crate::oplog::slots::before;
 pub use append::{APPEND_MAX, StoredEntry};
+pub use removed::Removed;
 pub(crate) use role::Locks;
 pub use role::{Replica, Role};

@@ -95,8 +95,8 @@ impl Replica<'_> {
     /// applied. Does nothing for a follower.
     ///
     /// # Errors
-    /// The operation must end while it waits for commits; errors of the engine, after which the
-    /// store is a follower until it is opened again.
+    /// The operation must end while it waits for commits; errors of the engine. The store is then
+    /// what it was.
     pub fn follow(&self, op: &Op<'_>) -> Result<()> {
         let locks = self.locks();
         let _appends = locks.appends.lock();

@@ -33,6 +33,28 @@ pub(crate) fn put_records(work: &mut Work<'_>, retry: &Retry) -> Result<Option<S
     Ok(Some(id))
 }
 
+/// Put the records of sessions back as they were; returns the sessions, as [`put_records`].
+///
+/// # Errors
+/// Errors of the engine.
+pub(crate) fn restore_records(
+    work: &mut Work<'_>,
+    records: &[(Vec<u8>, Option<Vec<u8>>)],
+) -> Result<Vec<SessionId>> {
+    let tree = work.store.trees().sessions;
+    let txn = work.txn()?;
+    let mut ids = Vec::new();
+    for (key, value) in records {
+        let done = match value {
+            Some(value) => txn.put_blind(tree, key, value),
+            None => txn.delete_blind(tree, key),
+        };
+        done.map_err(error::engine)?;
+        ids.extend(of_key(key).map(|(id, _)| id));
+    }
+    Ok(ids)
+}
+
 impl Store {
     /// Read the records of sessions again at their next use.
     pub(crate) fn forget_sessions(&self, ids: &[SessionId]) {

@@ -30,7 +30,7 @@ use crate::error;
 use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
 use crate::oplog::entry::OpTime;
-use crate::oplog::{Noted, Pending, image};
+use crate::oplog::{Noted, Pending, before_created, image};
 use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
@@ -546,7 +546,12 @@ impl<'s> Work<'s> {
             if store.oplog().is_some() {
                 let noted = Noted::created(&made.stored)?.and(Noted::indexed(&made.stored)?);
                 let uuid = made.collection.uuid();
-                noted.add_to(&mut self.pending, &made.stored.ns, Some(uuid));
+                let formers = match self.keeps_undo() {
+                    true => before_created(&made.stored)?,
+                    false => Vec::new(),
+                };
+                let of = (&made.stored.ns, Some(uuid));
+                noted.add_to(&mut self.pending, of, formers);
             }
         }
         Ok(changes)

@@ -280,13 +280,16 @@ impl Store {
         Ok(())
     }
 
-    /// Finish a change that removed indexes from the catalog: drop their trees.
+    /// Finish a change that removed indexes from the catalog: drop their trees, but those that an
+    /// undo record keeps.
     pub(super) fn end_without(&self, change: Change<'_>, gone: &[Arc<Index>]) {
         let uuid = change.stored.uuid.unwrap_or_default();
+        let retains = self.retains(change.collection.ns());
         drop(change);
-        if !gone.is_empty() {
-            let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
-            self.drop_named(gone.iter().map(tree));
+        let gone = gone.iter().filter(|index| !(retains && index.is_ready()));
+        let mut names = gone.map(|index| Stored::index_tree(&uuid, index.number()));
+        if let Some(first) = names.next() {
+            self.drop_named([first].into_iter().chain(names));
         }
     }
 

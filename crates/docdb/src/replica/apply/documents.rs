@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bson::{Bson, DateTime, RawBsonRef, RawDocument, RawDocumentBuf, Timestamp, Uuid};
-use query::update::{delta, identical_values};
+use query::update::{Difference, Form, delta, diff, identical_values};
 use query::{Code, Error, Namespace, Result};
 
 use crate::collection::Collection;
 use crate::document;
 use crate::entries::{self, Settle};
+use crate::error;
 use crate::key::Encoder;
 use crate::oplog::entry::{Operation, Place};
-use crate::oplog::{image, is_replicated};
+use crate::oplog::{Former, Undo, What, image, is_replicated};
 use crate::record::RecordId;
+use crate::replica::removed::Removed;
+use crate::replica::take_back::no_record;
 use crate::store::Store;
-use crate::txn::Work;
+use crate::txn::{Work, delta_of};
 
 /// Bytes of documents that are held before they are written, in the same transaction: updates of
 /// large documents have small entries.
@@ -25,12 +28,16 @@ const HELD_MAX: usize = 32 << 20;
 type At = (Timestamp, DateTime, usize);
 
 /// The documents that the operations of a batch change.
-pub(super) struct Documents<'s> {
+pub(in crate::replica) struct Documents<'s> {
     store: &'s Store,
     collections: HashMap<Uuid, Arc<Collection>>,
     /// By collection and key of the `_id`, so that they are written in the order of the trees.
     folded: BTreeMap<(Uuid, Vec<u8>), Folded>,
     held: usize,
+    /// What takes back the operations of the entry, if that is kept.
+    undo: Option<Undo>,
+    /// The number of the operation in its entry, or in all entries of its chain.
+    index: usize,
 }
 
 /// A document that exists.
@@ -44,13 +51,37 @@ struct Folded {
 }
 
 impl<'s> Documents<'s> {
-    pub(super) fn new(store: &'s Store) -> Documents<'s> {
+    pub(in crate::replica) fn new(store: &'s Store) -> Documents<'s> {
         Documents {
             store,
             collections: HashMap::new(),
             folded: BTreeMap::new(),
             held: 0,
+            undo: None,
+            index: 0,
         }
+    }
+
+    /// Keep what takes back the operations.
+    pub(super) fn keep_undo(&mut self, keep: bool) {
+        self.undo = keep.then(Undo::default);
+    }
+
+    /// What takes back the operations of the entry that ends here.
+    pub(super) fn take_undo(&mut self) -> Undo {
+        self.index = 0;
+        self.undo.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn former(&mut self, record: Option<i64>, what: impl FnOnce() -> Result<What>) -> Result<()> {
+        if let Some(undo) = &mut self.undo {
+            undo.operations.push(Former {
+                index: self.index,
+                record,
+                what: what()?,
+            });
+        }
+        Ok(())
     }
 
     /// Apply an operation in memory.
@@ -74,6 +105,7 @@ impl<'s> Documents<'s> {
             }
             Operation::Nothing { .. } => {}
         }
+        self.index += 1;
         if HELD_MAX < self.held {
             self.write(work)?;
         }
@@ -111,7 +143,10 @@ impl<'s> Documents<'s> {
         let Some((_, old)) = &folded.now else {
             return Err(differs(place, "the updated document is missing", key));
         };
-        let next = match update.get("$v")? {
+        // A document begins with its `_id`.
+        let first = update.iter().next().transpose()?;
+        let version = first.filter(|(name, _)| name.as_str() == "$v");
+        let next = match version.map(|(_, version)| version) {
             None => update.to_owned(),
             Some(RawBsonRef::Int32(2) | RawBsonRef::Int64(2)) => match update.get("diff")? {
                 Some(RawBsonRef::Document(diff)) => delta(old, diff)?,
@@ -125,8 +160,14 @@ impl<'s> Documents<'s> {
             (Some(old), Some(new)) if identical_values(&old, &new) => {}
             _ => return Err(differs(place, "the update changes the _id", key)),
         }
-        let old = folded.change(next);
+        let old = folded.change(next.clone());
         self.held += old.as_bytes().len();
+        self.former(None, || {
+            Ok(match diff(&next, &old, Form::Operators)? {
+                Difference::Delta(delta) => What::Diff(delta_of(&delta)?),
+                _ => What::Document(old.clone()),
+            })
+        })?;
         self.image(work, (place, at), &old)
     }
 
@@ -137,10 +178,90 @@ impl<'s> Documents<'s> {
         key: &RawDocument,
     ) -> Result<()> {
         let (folded, _) = self.find(work, place, key)?;
-        let Some((_, old)) = folded.now.take() else {
+        let Some((record, old)) = folded.now.take() else {
             return Err(differs(place, "the deleted document is missing", key));
         };
+        self.former(record.as_number(), || Ok(What::Document(old.clone())))?;
         self.image(work, (place, at), &old)
+    }
+
+    /// Take back an operation of an applied entry in memory; `index` is its number in the undo
+    /// record.
+    pub(in crate::replica) fn take_back(
+        &mut self,
+        work: &mut Work<'_>,
+        (at, index): (At, usize),
+        (operation, undo): (&Operation<'_>, &Undo),
+        removed: &mut Removed,
+    ) -> Result<()> {
+        let former = || {
+            let found = undo.operations.binary_search_by_key(&index, |f| f.index);
+            let found = found.ok().and_then(|place| undo.operations.get(place));
+            found.ok_or_else(|| no_record(at.0))
+        };
+        let place = match operation {
+            Operation::Insert {
+                place, document, ..
+            } => {
+                let (folded, _) = self.find(work, place, document)?;
+                if folded.now.take().is_none() {
+                    return Err(differs(place, "the inserted document is missing", document));
+                }
+                place
+            }
+            Operation::Update { place, key, .. } => {
+                let former = former()?;
+                let (folded, _) = self.find(work, place, key)?;
+                let Some((_, now)) = &folded.now else {
+                    return Err(differs(place, "the updated document is missing", key));
+                };
+                let old = match &former.what {
+                    What::Document(document) => document.clone(),
+                    What::Diff(diff) => delta(now, diff)?,
+                };
+                let size = folded.change(old).as_bytes().len();
+                self.held += size;
+                place
+            }
+            Operation::Delete { place, key } => {
+                let former = former()?;
+                let (folded, id) = self.find(work, place, key)?;
+                let record = match (folded.collection.is_clustered(), former.record) {
+                    (true, _) => RecordId::clustered(&id),
+                    (false, Some(number)) if 0 <= number => RecordId::number(number),
+                    _ => return Err(no_record(at.0)),
+                };
+                let (What::Document(document), None) = (&former.what, &folded.now) else {
+                    return Err(differs(place, "the deleted document exists", key));
+                };
+                folded.now = Some((record, document.clone()));
+                self.held += document.as_bytes().len();
+                place
+            }
+            Operation::Command { .. } | Operation::Nothing { .. } => return Ok(()),
+        };
+        self.remove_image(work, (place.uuid, at))?;
+        match HELD_MAX < self.held {
+            true => self.write_back(work, removed),
+            false => Ok(()),
+        }
+    }
+
+    /// Remove the pre-image of an operation, if it has one.
+    fn remove_image(&mut self, work: &mut Work<'_>, (uuid, at): (Uuid, At)) -> Result<()> {
+        let Some(images) = work.images()? else {
+            return Ok(());
+        };
+        let key = image::key(uuid, at.0, i64::try_from(at.2).unwrap_or(i64::MAX))?;
+        let tree = images.records();
+        if let Some(stored) = work.snapshot()?.get(tree, &key).map_err(error::engine)? {
+            let size = image::size(&image::document(&stored)?);
+            work.count(&images, -1, -size, 0);
+            work.txn()?
+                .delete_blind(tree, &key)
+                .map_err(error::engine)?;
+        }
+        Ok(())
     }
 
     /// Put the document before a change, if its collection keeps pre-images.
@@ -223,8 +344,26 @@ impl<'s> Documents<'s> {
         Ok((folded.expect("it was inserted above"), key))
     }
 
+    /// [`Documents::write`] for a rollback: documents that are removed or changed are saved as they
+    /// were before it.
+    pub(in crate::replica) fn write_back(
+        &mut self,
+        work: &mut Work<'_>,
+        removed: &mut Removed,
+    ) -> Result<()> {
+        for folded in self.folded.values() {
+            if let Some((_, document)) = &folded.before
+                && folded.before != folded.now
+            {
+                let collection = &folded.collection;
+                removed.add((collection.ns(), collection.uuid()), document)?;
+            }
+        }
+        self.write(work)
+    }
+
     /// Write what has changed, and hold nothing any more.
-    pub(super) fn write(&mut self, work: &mut Work<'_>) -> Result<()> {
+    pub(in crate::replica) fn write(&mut self, work: &mut Work<'_>) -> Result<()> {
         let mut settle = Settle::new(work);
         for folded in std::mem::take(&mut self.folded).into_values() {
             let (before, now) = (state(&folded.before), state(&folded.now));

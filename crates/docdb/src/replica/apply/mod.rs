@@ -21,17 +21,18 @@ mod command;
 mod documents;
 
 use bson::{DateTime, RawDocument, Timestamp};
+use kv::TreeId;
 use query::Result;
 
 use super::append::StoredEntry;
 use super::role::{Replica, shown};
 use crate::error;
 use crate::oplog::entry::{Command, Entry, OpTime, Operation};
-use crate::oplog::{Advanced, Stored, segment, touch};
+use crate::oplog::{Advanced, Retry, Stored, Undo, segment, touch};
 use crate::session::put_records;
-use crate::txn::{Op, SessionId, Work};
+use crate::txn::{Op, SessionId, Work, former_records};
 use crate::writes::Touched;
-use documents::Documents;
+pub(super) use documents::Documents;
 
 /// What an entry needs.
 enum Kind {
@@ -75,6 +76,8 @@ impl Replica<'_> {
         let (sessions, touched) = self.store.write(op, &mut |work| {
             work.apply_to(last);
             let mut documents = Documents::new(self.store);
+            let undo = self.log.undo().kept();
+            documents.keep_undo(undo.is_some());
             let mut sessions = Vec::new();
             let mut touched = Touched::default();
             for entry in batch {
@@ -82,7 +85,12 @@ impl Replica<'_> {
                 let parsed = Entry::parse(stored.entry)?;
                 self.apply_entry(work, (&mut documents, &mut touched), &parsed)
                     .map_err(|error| failed(&parsed, error))?;
-                if let Some(retry) = stored.retry()? {
+                let retry = stored.retry()?;
+                if let Some(tree) = undo {
+                    let former = documents.take_undo();
+                    self.put_undo(work, (tree, entry.at.ts), former, retry.as_ref())?;
+                }
+                if let Some(retry) = retry {
                     sessions.extend(put_records(work, &retry)?);
                 }
             }
@@ -97,6 +105,29 @@ impl Replica<'_> {
             touched,
         });
         Ok(())
+    }
+
+    /// Put the undo record of an entry: a primary may apply entries that are not committed before
+    /// it writes its own.
+    pub(super) fn put_undo(
+        &self,
+        work: &mut Work<'_>,
+        place: (TreeId, Timestamp),
+        mut undo: Undo,
+        retry: Option<&Retry>,
+    ) -> Result<()> {
+        let tree = self.store.trees().sessions;
+        let txn = work.txn()?;
+        if let Some(retry) = retry {
+            let keys = retry.records.iter();
+            let keys = keys.map(|(rest, _)| [&retry.session[..], rest].concat());
+            let of = (retry.session.as_slice(), retry.clear);
+            undo.sessions = former_records(txn, tree, of, keys)?;
+        }
+        match undo.is_empty() {
+            true => Ok(()),
+            false => undo.put(txn, place),
+        }
     }
 
     fn apply_entry(
@@ -127,7 +158,11 @@ impl Replica<'_> {
     }
 
     /// The times of the earlier entries of a chain, in order.
-    fn links(&self, work: &mut Work<'_>, last: &Entry<'_>) -> Result<Vec<Timestamp>> {
+    pub(in crate::replica) fn links(
+        &self,
+        work: &mut Work<'_>,
+        last: &Entry<'_>,
+    ) -> Result<Vec<Timestamp>> {
         let mut links = Vec::new();
         let mut previous = last.previous;
         let mut next = last.at.ts;
@@ -149,7 +184,11 @@ impl Replica<'_> {
     }
 
     /// The stored entry of a time, which must exist.
-    fn stored_at(&self, work: &mut Work<'_>, time: Timestamp) -> Result<Vec<u8>> {
+    pub(in crate::replica) fn stored_at(
+        &self,
+        work: &mut Work<'_>,
+        time: Timestamp,
+    ) -> Result<Vec<u8>> {
         let placed = self.log.segments().between(super::before(time), time);
         let key = segment::key(time);
         let snapshot = work.snapshot()?;
@@ -209,6 +248,17 @@ fn kind(entry: &Entry<'_>) -> Result<Kind> {
             Err(error) => return Err(failed(entry, error)),
         },
     })
+}
+
+/// The error of an entry that cannot be taken back.
+pub(super) fn failed_back(entry: &Entry<'_>, error: query::Error) -> query::Error {
+    if error::is_passing(&error) {
+        return error;
+    }
+    error.within(format_args!(
+        "cannot take back the entry {}",
+        shown(entry.at)
+    ))
 }
 
 /// The error of an entry that cannot be applied.

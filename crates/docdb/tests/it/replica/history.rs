@@ -21,7 +21,7 @@ pub(crate) struct History {
     /// Sessions whose last number has an entry.
     pub(crate) sessions: BTreeSet<u8>,
     /// Sessions that are used no more: a write under their last number has no entry.
-    retired: BTreeSet<u8>,
+    pub(crate) retired: BTreeSet<u8>,
     number: i64,
 }
 
@@ -58,6 +58,20 @@ impl History {
             retired: BTreeSet::new(),
             number: 0,
         }
+    }
+
+    /// Continue with what a store has, after a rollback or a restart.
+    pub(crate) fn resume(&mut self, store: &Arc<Store>, sessions: &BTreeSet<u8>) {
+        self.store = Arc::clone(store);
+        let lost = self.sessions.difference(sessions).copied();
+        self.retired.extend(lost);
+        self.sessions.clone_from(sessions);
+    }
+
+    /// Hold the store no longer.
+    pub(crate) fn release(&mut self) {
+        let other = super::pair::Member::new(kv::memory::factory());
+        self.store = Arc::clone(&other.store);
     }
 
     fn int(&mut self, below: u64) -> i32 {

@@ -5,4 +5,5 @@ mod apply;
 mod history;
 mod law;
 mod pair;
+mod rollback;
 mod state;

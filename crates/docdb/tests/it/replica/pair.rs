@@ -25,6 +25,7 @@ pub(crate) fn options(directory: &TempDir) -> Options {
         oplog: true,
         oplog_period: None,
         ttl_period: None,
+        rollback_dir: Some(directory.path().join("rollback")),
         temp_dir: directory.path().join("temporary"),
         oplog_limits: Limits {
             segment_bytes: 2_048,

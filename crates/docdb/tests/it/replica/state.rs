@@ -63,6 +63,11 @@ impl State {
         state
     }
 
+    /// Keep the records of these sessions only.
+    pub(crate) fn keep_sessions(&mut self, sessions: &BTreeSet<u8>) {
+        self.sessions.retain(|key, _| sessions.contains(&key[0]));
+    }
+
     /// Check that every collection is sound, with all its indexes.
     pub(crate) fn validate(store: &Store, context: &str) {
         let catalog = store.catalog();
