@@ -67,6 +67,16 @@ impl Replica<'_> {
         self.log.last_entry()
     }
 
+    /// A position that all entries up to the visible time have reached: the last entry of a
+    /// follower; of a primary the time before its oldest write under way, or its last entry.
+    #[must_use]
+    pub fn visible(&self) -> OpTime {
+        match self.role() {
+            Role::Follower => self.log.last_entry(),
+            Role::Primary => self.log.last_visible(),
+        }
+    }
+
     /// The last entry whose change the data has.
     #[must_use]
     pub fn applied(&self) -> OpTime {
