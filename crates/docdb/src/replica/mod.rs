@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `Write {after, ..}` | [`Replica::append`], then [`Replica::sync`] |
 //! | `WriteNoop(position)` | [`Replica::lead`], then [`Replica::begin_term`] |
+//! | the first own entry is committed | [`Replica::drop_temporary`] |
 //! | `Committed(position)` | [`Replica::set_committed`], [`Replica::apply_to`] |
 //! | `Role(..)` | [`Replica::follow`] when it is no primary any more |
 //! | `Rollback(position)` | [`Replica::follow`], [`Replica::roll_back_to`] |

@@ -182,6 +182,22 @@ impl Replica<'_> {
         done.map(|()| at)
     }
 
+    /// Drop the temporary collections, which an `$out` of another primary has not finished: a new
+    /// primary does so once it may write. Returns their number.
+    ///
+    /// # Errors
+    /// `NotWritablePrimary` for a follower; the operation must end; errors of the engine.
+    pub fn drop_temporary(&self, op: &Op<'_>) -> Result<usize> {
+        let mut dropped = 0;
+        for (ns, _) in self.store.catalog().iter() {
+            let stored = self.store.get_stored(ns)?;
+            if stored.is_some_and(|stored| stored.temporary) {
+                dropped += usize::from(self.store.drop_collection(op, ns)?);
+            }
+        }
+        Ok(dropped)
+    }
+
     pub(super) fn locks(&self) -> &Locks {
         self.store.part::<Locks>()
     }
@@ -202,4 +218,64 @@ impl Replica<'_> {
 pub(super) fn shown(at: OpTime) -> String {
     let OpTime { ts, term } = at;
     format!("Timestamp({}, {}) of term {term}", ts.time, ts.increment)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use kv::Engine;
+    use query::Namespace;
+
+    use super::*;
+    use crate::collection::CollectionOptions;
+    use crate::store::Options;
+
+    fn open(engine: &Arc<dyn Engine>) -> Arc<Store> {
+        let options = Options {
+            oplog: true,
+            oplog_period: None,
+            ttl_period: None,
+            ..Options::default()
+        };
+        Store::open(Arc::clone(engine), options).unwrap()
+    }
+
+    fn engine() -> Arc<dyn Engine> {
+        let directory = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(directory.path(), &kv::EngineOptions::default());
+        Arc::from(engine.unwrap())
+    }
+
+    #[test]
+    fn a_new_primary_drops_what_another_has_left_temporary() {
+        let (first, other) = (engine(), engine());
+        let (primary, mut follower) = (open(&first), open(&other));
+        let op = Op::new(Durability::Group);
+        let ns = Namespace::new("test", "tmp.agg_out.1").unwrap();
+        let options = CollectionOptions::default();
+        primary.create_temporary(&op, &ns, options).unwrap();
+        let entries = primary.replica().unwrap();
+        let entries = entries
+            .stored_after(OpTime::NONE.ts, 9, usize::MAX)
+            .unwrap();
+        let values: Vec<&[u8]> = entries.iter().map(|entry| &*entry.value).collect();
+        let replica = follower.replica().unwrap();
+        replica.follow(&op).unwrap();
+        let last = replica.append(&op, OpTime::NONE, &values).unwrap();
+        replica.apply_to(&op, last).unwrap();
+        assert!(
+            replica.drop_temporary(&op).is_err(),
+            "a follower writes nothing"
+        );
+        // Nor does it when it is opened.
+        drop(follower);
+        follower = open(&other);
+        assert!(follower.collection(&ns).is_some());
+        let replica = follower.replica().unwrap();
+        replica.lead(&op, 2).unwrap();
+        assert_eq!(replica.drop_temporary(&op).unwrap(), 1);
+        assert!(follower.collection(&ns).is_none());
+        assert!(last.ts < replica.written().ts);
+    }
 }

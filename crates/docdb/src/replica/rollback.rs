@@ -27,7 +27,7 @@ const REMOVED_MAX: usize = 5_000;
 
 impl Replica<'_> {
     /// Take back all entries after a position: their changes, and the entries themselves. The
-    /// position must be that of an entry, or [`OpTime::NONE`] in an oplog that is complete.
+    /// position must be that of an entry, or the time 0 in an oplog that is complete.
     /// Documents that are removed or changed are saved in files
     /// ([`crate::Options::rollback_dir`]).
     ///
@@ -40,6 +40,9 @@ impl Replica<'_> {
         let _appends = locks.appends.lock();
         let _applies = locks.applies.lock();
         self.check_follows("take entries back")?;
+        // The term before all entries has several numbers.
+        let none = position.ts == OpTime::NONE.ts;
+        let position = if none { OpTime::NONE } else { position };
         self.check_position(position)?;
         let mut removed = Removed::new(self.store, position.ts);
         self.take_back(op, position, &mut removed)?;

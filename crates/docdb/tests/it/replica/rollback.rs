@@ -260,6 +260,16 @@ fn what_cannot_be_taken_back_is_refused() {
     let refused = member.replica().roll_back_to(&op(), other).unwrap_err();
     assert_eq!(refused.code, Code::CAPPED_POSITION_LOST);
     assert_ne!(member.replica().applied(), begun);
+    let follower = Member::follower(kv::memory::factory());
+    follower.fetch(&member, usize::MAX).unwrap();
+    let before_all = OpTime {
+        term: 0,
+        ..OpTime::NONE
+    };
+    follower.replica().roll_back_to(&op(), before_all).unwrap();
+    assert_eq!(follower.replica().written(), OpTime::NONE);
+    follower.fetch(&member, usize::MAX).unwrap();
+    assert_eq!(follower.replica().written(), member.replica().written());
 }
 
 /// `replica::removed`: Y1.
