@@ -214,7 +214,10 @@ impl Storage for MemberStore {
             time: seconds,
             increment: 1,
         };
-        position(replica.begin_term(&op, now, &rawdoc! { "msg": "new primary" })?)
+        let first = replica.begin_term(&op, now, &rawdoc! { "msg": "new primary" })?;
+        // Before clients write: theirs are in use.
+        replica.drop_temporary(&op)?;
+        position(first)
     }
 
     fn follow(&self) -> Result<Position> {
