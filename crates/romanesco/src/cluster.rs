@@ -122,7 +122,7 @@ impl Args {
                     return Err(format!("a member ended ({status}); its log is {log}"));
                 }
             }
-            std::thread::sleep(LOOK);
+            stdx::time::sleep(LOOK);
         }
     }
 
@@ -213,9 +213,9 @@ fn end(members: Vec<Member>) -> Result<(), String> {
     let mut outcome = Ok(());
     for mut member in members {
         let begun = stdx::time::now();
-        let mut ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)) | Err(_));
+        let ended = |child: &mut Child| matches!(child.try_wait(), Ok(Some(_)) | Err(_));
         while !ended(&mut member.child) && begun.elapsed() < PATIENCE {
-            std::thread::sleep(LOOK);
+            stdx::time::sleep(LOOK);
         }
         if !ended(&mut member.child) {
             let log = member.log.display();
@@ -242,7 +242,7 @@ fn wait_until(
         if PATIENCE < begun.elapsed() {
             return Err(format!("no primary within {PATIENCE:?}"));
         }
-        std::thread::sleep(LOOK);
+        stdx::time::sleep(LOOK);
     }
     Ok(())
 }
