@@ -39,6 +39,19 @@ pub(crate) fn corrupt(what: impl std::fmt::Display) -> Error {
     )
 }
 
+/// Whether an error is no fault of the operation that gets it: it can be done again, or its caller
+/// has ended it.
+pub(crate) fn is_passing(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::WRITE_CONFLICT
+            | Code::INTERRUPTED
+            | Code::MAX_TIME_MS_EXPIRED
+            | Code::INTERRUPTED_AT_SHUTDOWN
+            | Code::LOCK_TIMEOUT
+    )
+}
+
 /// Whether an error fails the whole command, and not only one of its statements.
 pub(crate) fn is_fatal(error: &Error) -> bool {
     matches!(

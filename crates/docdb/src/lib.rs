@@ -33,6 +33,7 @@ mod pause;
 mod plan;
 mod progress;
 mod record;
+pub mod replica;
 mod session;
 mod stats;
 mod stop;

@@ -7,6 +7,7 @@ use query::Result;
 
 use crate::cursor::Cursors;
 use crate::follow;
+use crate::replica::Locks;
 use crate::session::{Moments, Sessions};
 use crate::store::{Options, Parts, Store};
 use crate::ttl::{self, Listener};
@@ -23,12 +24,15 @@ impl Store {
             .with(Sessions::default())
             .with(Moments::default())
             .with(Cursors::default())
-            .with(Listener::default());
+            .with(Listener::default())
+            .with(Locks::default());
         let (store, temporary) = Store::load(engine, options, parts)?;
-        // Temporary collections are left by an `$out` that did not finish.
-        let op = Op::new(Durability::Group);
-        for ns in &temporary {
-            store.drop_collection(&op, ns)?;
+        if !store.is_follower() {
+            // Temporary collections are left by an `$out` that did not finish.
+            let op = Op::new(Durability::Group);
+            for ns in &temporary {
+                store.drop_collection(&op, ns)?;
+            }
         }
         store.prepare_images()?;
         store.resume_builds()?;

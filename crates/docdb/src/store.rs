@@ -28,7 +28,8 @@ use crate::catalog::{Catalog, Named, Stored};
 use crate::collection::{Collection, Core, fold_counts};
 use crate::error;
 use crate::intent::Intents;
-use crate::oplog::{Limits, Log};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Advance, Limits, Log, mark};
 use crate::turn::Turns;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -64,6 +65,8 @@ pub struct Options {
     /// Time without an entry after which an entry that changes nothing is put into the oplog, so
     /// that readers see it advance; `None` puts none (default).
     pub oplog_noop: Option<Duration>,
+    /// Directory for the documents that a rollback removes or changes; `None` saves none (default).
+    pub rollback_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -79,6 +82,7 @@ impl Default for Options {
             foreign_oplog: false,
             oplog_period: Some(Duration::from_millis(100)),
             oplog_noop: None,
+            rollback_dir: None,
         }
     }
 }
@@ -161,6 +165,30 @@ impl Store {
     /// The oplog, if it keeps one.
     pub(crate) fn oplog(&self) -> Option<&Log> {
         self.oplog.as_ref()
+    }
+
+    /// Whether it applies the entries of another member: what has entries is then changed by those
+    /// only.
+    pub(crate) fn is_follower(&self) -> bool {
+        let applied = self.oplog.as_ref().map(Log::applied);
+        applied.is_some_and(|applied| applied.of_follower().is_some())
+    }
+
+    /// Put the mark of what a follower has applied, which its transaction changes. What is returned
+    /// is used after its commit.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn put_applied(
+        &self,
+        txn: &mut (dyn kv::Transaction + '_),
+        at: OpTime,
+    ) -> Result<Option<Advance<'_>>> {
+        let Some(oplog) = self.oplog() else {
+            return Ok(None);
+        };
+        mark::put(txn, self.trees.catalog, at)?;
+        Ok(Some(oplog.applied().advance()))
     }
 
     /// The current catalog.
@@ -339,6 +367,11 @@ impl Store {
         let indexes = collection.indexes().iter();
         let trees = indexes.map(|index| Stored::index_tree(uuid, index.number()));
         self.drop_named(trees.chain([Stored::records_tree(uuid)]));
+    }
+
+    /// Drop trees with those that could not be dropped.
+    pub(crate) fn drop_later(&self, names: Vec<String>) {
+        self.undropped.lock().extend(names);
     }
 
     /// Retry to drop the trees that could not be dropped.

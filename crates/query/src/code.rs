@@ -88,9 +88,13 @@ codes! {
     SHUTDOWN_IN_PROGRESS = 91, "ShutdownInProgress";
     INVALID_REPLICA_SET_CONFIG = 93, "InvalidReplicaSetConfig";
     NOT_YET_INITIALIZED = 94, "NotYetInitialized";
+    NOT_SECONDARY = 95, "NotSecondary";
     OPERATION_FAILED = 96, "OperationFailed";
     DB_PATH_IN_USE = 98, "DBPathInUse";
     UNSATISFIABLE_WRITE_CONCERN = 100, "UnsatisfiableWriteConcern";
+    NEW_REPLICA_SET_CONFIGURATION_INCOMPATIBLE = 103, "NewReplicaSetConfigurationIncompatible";
+    NODE_NOT_ELECTABLE = 104, "NodeNotElectable";
+    CONFIGURATION_IN_PROGRESS = 109, "ConfigurationInProgress";
     LOG_WRITE_FAILED = 110, "LogWriteFailed";
     WRITE_CONFLICT = 112, "WriteConflict";
     COMMAND_NOT_SUPPORTED = 115, "CommandNotSupported";

@@ -159,6 +159,34 @@ impl Replica {
         self.step(now, Event::Fetch(source))
     }
 
+    /// The member that reported last that it is the primary, if that was not long ago.
+    #[must_use]
+    pub fn primary(&self, now: Duration) -> Option<MemberId> {
+        let fresh = |peer: &Peer| peer.primary && self.is_fresh(peer, now);
+        let found = self.peers.iter().find(|(_, peer)| fresh(peer));
+        found.map(|(id, _)| *id)
+    }
+
+    /// The member to fetch from while none is known to be ahead: the primary, unless it refused.
+    #[must_use]
+    pub fn followed(&self, now: Duration) -> Option<MemberId> {
+        let primary = self.primary(now)?;
+        let peer = self.peers.get(&primary)?;
+        (peer.refused_until <= now).then_some(primary)
+    }
+
+    /// Whether the next [`Replica::tick`] makes a primary step down because it does not reach a
+    /// majority (T2).
+    #[must_use]
+    pub fn loses_majority(&self, now: Duration) -> bool {
+        matches!(self.node.state(), State::Primary { .. }) && !self.reaches_majority(now)
+    }
+
+    /// Use other times, those of another configuration.
+    pub fn set_timing(&mut self, timing: Timing) {
+        self.timing = timing;
+    }
+
     fn others(&self) -> Vec<MemberId> {
         let members = self.node.config().members.iter().map(|m| m.id);
         members.filter(|id| *id != self.me).collect()

@@ -11,6 +11,7 @@ macro_rules! note {
 }
 
 mod backup;
+mod cluster;
 mod install;
 mod lab;
 mod serve;
@@ -49,6 +50,7 @@ struct Cli {
 enum Command {
     /// Run the document database server (MongoDB wire protocol)
     Serve(Box<serve::Args>),
+    Cluster(cluster::Args),
     Backup(backup::Args),
     VerifyBackup(backup::VerifyArgs),
     Restore(backup::RestoreArgs),
@@ -98,6 +100,7 @@ fn main() -> ExitCode {
                 ExitCode::from(error.kind().exit_code())
             }
         },
+        Command::Cluster(args) => ended("cluster", args.run()),
         Command::Backup(args) => ended("backup", args.run()),
         Command::VerifyBackup(args) => ended("verify-backup", args.run()),
         Command::Restore(args) => ended("restore", args.run()),

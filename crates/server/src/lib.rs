@@ -12,6 +12,7 @@
 mod access;
 mod arguments;
 mod auth;
+mod cluster;
 mod command;
 mod commands;
 mod compatibility;
@@ -23,6 +24,7 @@ mod histogram;
 mod kernel;
 pub mod limits;
 mod long;
+mod membership;
 mod metrics;
 mod net;
 mod notify;
@@ -46,8 +48,8 @@ mod watch;
 
 pub use compatibility::{HEADING, compatibility};
 pub use config::{
-    AtRest, Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Memory, Setting, Standing,
-    Takes, TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
+    AtRest, Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Initiate, Memory, Setting,
+    Standing, Takes, TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
 };
 pub use failure::Failure;
 pub use reference::{REFERENCE_HEADING, reference};

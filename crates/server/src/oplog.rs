@@ -65,9 +65,9 @@ fn limits(bytes: u64, age: Duration) -> Limits {
     }
 }
 
-/// Take the stored size, and put the first entry of this start. A failure must not keep the server
-/// from starting, for deleting data needs it.
-pub(crate) fn begin(store: &Store) {
+/// Take the stored size, and put the first entry of this start if the server is a primary from its
+/// start on. A failure must not keep the server from starting, for deleting data needs it.
+pub(crate) fn begin(store: &Store, primary: bool) {
     if store.oplog_limits().is_none() {
         return;
     }
@@ -76,6 +76,9 @@ pub(crate) fn begin(store: &Store) {
         Some(bytes) => set(store, u64::from_be_bytes(bytes)),
         // The size of the first start.
         None => drop(keep(store)),
+    }
+    if !primary {
+        return;
     }
     let op = Op::new(Durability::Interval);
     let note = bson::rawdoc! { "msg": "new primary" };

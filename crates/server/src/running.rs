@@ -11,9 +11,10 @@ use query::{Code, Error, Result};
 use tokio::runtime::Runtime;
 
 use crate::config::Config;
-use crate::failure::Failure;
+use crate::failure::{DATA, Failure};
 use crate::limits::{DROP, END, GRACE};
 use crate::long::long;
+use crate::membership;
 use crate::net::{self, SocketFile};
 use crate::notify;
 use crate::prometheus;
@@ -47,13 +48,20 @@ impl Running {
     }
 
     /// Accept connections.
-    fn accept(listens: Listens) -> Running {
+    ///
+    /// # Errors
+    /// A membership in a replica set that cannot be continued.
+    fn accept(listens: Listens) -> Result<Running, Failure> {
         let Listens {
             server,
             runtime,
             listening,
         } = listens;
         server.log_expiry_failures();
+        let entered = runtime.enter();
+        let joined = membership::start(&server);
+        joined.map_err(|error| Failure::new(DATA, error.message))?;
+        drop(entered);
         let mut addresses = Vec::new();
         for listener in listening.clients {
             let attributes = doc! {"address": listener.place()};
@@ -82,13 +90,13 @@ impl Running {
             .log
             .info("NETWORK", 23_016, "listener", message, attributes);
         notify::ready();
-        Running {
+        Ok(Running {
             server,
             runtime: Some(runtime),
             addresses,
             metrics_addresses,
             _files: listening.files,
-        }
+        })
     }
 
     /// Where it listens, in the order of `bind_ip`.
@@ -146,6 +154,9 @@ impl Running {
             attributes,
         );
         notify::stopping();
+        if let Some(member) = &server.member {
+            runtime.block_on(member.resign());
+        }
         server.stop();
         runtime.block_on(async {
             if !gone(server, GRACE).await {
@@ -181,7 +192,7 @@ impl Start {
     /// An address that another process has taken meanwhile; a parameter or a file that is not
     /// right; those of the storage.
     pub fn serve(self, engine: Arc<dyn Engine>) -> Result<Running, Failure> {
-        self.listen(engine).map(Running::accept)
+        self.listen(engine).and_then(Running::accept)
     }
 }
 
@@ -203,7 +214,7 @@ async fn housekeep(server: Arc<Server>) {
         server.pool.submit(move || {
             inner.store.reap_cursors();
             inner.refresh_users();
-            if inner.freeze.count() > 0 {
+            if inner.freeze.count() > 0 || !inner.is_writable() {
                 return;
             }
             if let Err(error) = inner.store.expire_sessions() {

@@ -15,6 +15,7 @@ use zeroize::Zeroizing;
 use crate::auth::scram::Mechanism;
 use crate::auth::users::random;
 use crate::auth::{User, Users};
+use crate::cluster::member::Member;
 use crate::command::Commands;
 use crate::config::{Config, Memory};
 use crate::limits::{RESERVED, WORKERS, WRITERS};
@@ -55,6 +56,8 @@ pub(crate) struct Parts {
     pub(crate) parameters: Parameters,
     pub(crate) tls: Option<Tls>,
     pub(crate) gate: Gate,
+    /// Its membership in a replica set of several members.
+    pub(crate) member: Option<Member>,
 }
 
 /// The state that all commands share.
@@ -93,6 +96,8 @@ pub(crate) struct Server {
     pub(crate) clock: Arc<Clock>,
     /// The deployment.
     pub(crate) topology: Topology,
+    /// The membership in a replica set of several members, if it is not the only one of its set.
+    pub(crate) member: Option<Member>,
     /// Failpoints, which tests set.
     pub(crate) failpoints: FailPoints,
     /// Decides which commands are logged and profiled as slow.
@@ -147,6 +152,7 @@ impl Server {
             parameters,
             tls,
             gate,
+            member,
         } = parts;
         let topology = Topology::new(config.replica_set.clone(), address(&config, port));
         let users = Users::default();
@@ -168,6 +174,7 @@ impl Server {
             keys_rotated: Mutex::default(),
             clock: Clock::of(&store)?,
             topology,
+            member,
             tls,
             gate,
             watch: config.endpoint.status_page.then(Watch::default),
@@ -193,11 +200,19 @@ impl Server {
             store,
             config,
         };
-        server.tune();
-        oplog::begin(&server.store);
-        server.note_start();
-        server.describe_store();
+        server.write_start();
         Ok(server)
+    }
+
+    /// Write what each start writes. A member of a set of several members writes it as primary.
+    fn write_start(&self) {
+        self.tune();
+        let primary = self.member.is_none();
+        oplog::begin(&self.store, primary);
+        self.note_start();
+        if primary {
+            self.describe_store();
+        }
     }
 
     /// The client's user; `None` if it has not authenticated, or its user was dropped since.
@@ -308,9 +323,11 @@ impl Server {
         self.memory
             .set_limit(usize::try_from(bytes).unwrap_or(usize::MAX));
         let idle = Duration::from_secs(number("periodicNoopIntervalSecs"));
-        let notes = self.parameters.is_on("writePeriodicNoops");
+        // Only a primary writes entries.
+        let writable = self.is_writable();
+        let notes = self.parameters.is_on("writePeriodicNoops") && writable;
         tuning.set_oplog_idle(notes.then_some(idle));
-        tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled"));
+        tuning.set_ttl_on(self.parameters.is_on("ttlMonitorEnabled") && writable);
         tuning.set_no_table_scan(self.parameters.is_on("notablescan"));
         self.profiler.set_verbose(self.parameters.logs_commands());
     }
@@ -381,6 +398,22 @@ impl Server {
         Err(unusable(format!(
             "{error}; the certificates before stay in use"
         )))
+    }
+
+    /// Whether clients may write: no secondary of a replica set lets them.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.member.as_ref().is_none_or(Member::is_writable)
+    }
+
+    /// Read the defaults of concerns again that another member may have changed. A failure is
+    /// logged, and the next call tries again.
+    pub(crate) fn reload_settings(&self) {
+        if let Err(error) = self.concerns.refresh(&self.store) {
+            let attributes = doc! {"error": error.message};
+            let message = "The default read and write concerns could not be read";
+            self.log
+                .info("REPL", 9_100_061, "replica-set", message, attributes);
+        }
     }
 
     /// Receives `true` when the server stops.

@@ -14,6 +14,7 @@ use kv::{Engine, EngineOptions, Factory};
 use rustix::fs::{Access, access};
 use tokio::runtime::{Builder, Runtime};
 
+use crate::cluster::member::Member;
 use crate::command::Commands;
 use crate::commands;
 use crate::config::Config;
@@ -191,14 +192,7 @@ impl Start {
             log,
             sockets,
         } = self;
-        let system = |error: io::Error| Failure::new(OTHER, error.to_string());
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(threads())
-            .max_blocking_threads(WORKERS + RESERVED)
-            .thread_name("net")
-            .enable_all()
-            .build()
-            .map_err(system)?;
+        let runtime = runtime()?;
         let unbound = |error| Failure::new(ADDRESS, error);
         let sockets = match sockets {
             Some(sockets) => sockets,
@@ -218,8 +212,13 @@ impl Start {
             foreign_oplog: mark.is_some(),
             ..options
         };
+        let wanted = Member::is_wanted(&config);
+        let checked = Member::check(&config, persistent);
+        checked.map_err(|error| Failure::new(CONFIGURATION, error))?;
         let store = Store::open(engine, options).map_err(data)?;
         store_id::settle(&store, mark.as_ref(), &config.db_path, &log).map_err(data)?;
+        let member = wanted.then(|| Member::open(&config, &store));
+        let member = member.transpose().map_err(data)?;
         let commands = Commands::of(commands::rows().map(|row| &row.command));
         let parameters =
             Parameters::new(&config).map_err(|error| Failure::new(CONFIGURATION, error.message))?;
@@ -233,6 +232,7 @@ impl Start {
             parameters,
             tls,
             gate,
+            member,
         };
         let server = Server::new(parts, store, commands).map_err(data)?;
         let guard = runtime.enter();
@@ -325,6 +325,17 @@ fn data_directory(config: &Config) -> Result<(), Failure> {
     }
 }
 
+/// The threads of the sockets.
+fn runtime() -> Result<Runtime, Failure> {
+    let built = Builder::new_multi_thread()
+        .worker_threads(threads())
+        .max_blocking_threads(WORKERS + RESERVED)
+        .thread_name("net")
+        .enable_all()
+        .build();
+    built.map_err(|error| Failure::new(OTHER, error.to_string()))
+}
+
 /// Number of threads for the sockets: they only parse and copy.
 fn threads() -> usize {
     std::thread::available_parallelism()
@@ -352,6 +363,7 @@ fn store_options(config: &Config) -> Options {
     Options {
         temp_dir: config.db_path.join("_tmp"),
         replica_set: config.replica_set.clone(),
+        rollback_dir: Some(config.db_path.join("rollback")),
         ..Options::default()
     }
 }

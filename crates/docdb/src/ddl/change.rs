@@ -10,7 +10,8 @@ use crate::catalog::{Named, Stored, StoredIndex};
 use crate::collection::{Alone, Collection, CollectionOptions};
 use crate::error;
 use crate::index::{Index, IndexSpec};
-use crate::oplog::{Noted, Pending};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Formers, Kept, Noted, Pending, Undo, before_each, replayed};
 use crate::stop::{Point, reach};
 use crate::store::{Store, not_found};
 use crate::txn::{Changes, Op};
@@ -231,18 +232,29 @@ pub(super) fn outside(op: &Op<'_>) -> Result<()> {
 }
 
 impl Store {
-    /// Commit a change of the catalog with its oplog entries. `uuid` is that of the collection,
-    /// if it is one.
+    /// Commit a change of the catalog with its oplog entries. `uuid` is that of the collection, if
+    /// it is one; `formers` are what [`Store::formers`] has returned before the transaction.
     pub(super) fn commit_change(
         &self,
         mut txn: Box<dyn kv::Transaction + '_>,
         (ns, uuid): (&Namespace, Option<[u8; 16]>),
-        noted: &Noted,
+        (noted, formers): (&Noted, &Formers),
     ) -> Result<()> {
+        let formers = match formers.is_empty() {
+            true => Vec::new(),
+            false => before_each(noted, formers)?,
+        };
+        if let Some(at) = replayed() {
+            return self.commit_replayed(txn, at, (noted, formers));
+        }
         let mut reserved = None;
         if let Some(oplog) = self.oplog() {
             let mut pending = Pending::default();
-            noted.add_to(&mut pending, ns, uuid.map(bson::Uuid::from_bytes));
+            noted.add_to(
+                &mut pending,
+                (ns, uuid.map(bson::Uuid::from_bytes)),
+                formers,
+            );
             reserved = oplog.put(txn.as_mut(), &pending)?;
         }
         let done = txn.commit(Durability::Group).map_err(error::engine);
@@ -250,5 +262,33 @@ impl Store {
             reserved.end(done.is_ok());
         }
         done
+    }
+
+    /// Commit a change of the catalog that the entry at a position has: with the mark that it is
+    /// applied, if the change completes it.
+    fn commit_replayed(
+        &self,
+        mut txn: Box<dyn kv::Transaction + '_>,
+        at: OpTime,
+        (noted, mut formers): (&Noted, Vec<Kept>),
+    ) -> Result<()> {
+        let completes = noted.completes();
+        let undo = self.oplog().and_then(|oplog| oplog.undo().kept());
+        if let (Some(tree), Some(catalog), true) = (undo, formers.pop(), completes) {
+            let undo = Undo {
+                catalog,
+                ..Undo::default()
+            };
+            undo.put(txn.as_mut(), (tree, at.ts))?;
+        }
+        let advance = match completes {
+            true => self.put_applied(txn.as_mut(), at)?,
+            false => None,
+        };
+        txn.commit(Durability::Group).map_err(error::engine)?;
+        if let Some(advance) = advance {
+            advance.to(at);
+        }
+        Ok(())
     }
 }

@@ -23,8 +23,22 @@ impl Store {
         &self,
         op: &Op<'_>,
         ns: &Namespace,
-        mut options: CollectionOptions,
+        options: CollectionOptions,
         uuid: bson::Uuid,
+    ) -> Result<()> {
+        self.create_again(op, ns, options, (uuid, false))
+    }
+
+    /// Create a collection with a given UUID, which is temporary if it was where it is from.
+    ///
+    /// # Errors
+    /// As [`Store::create_with_uuid`].
+    pub(crate) fn create_again(
+        &self,
+        op: &Op<'_>,
+        ns: &Namespace,
+        mut options: CollectionOptions,
+        (uuid, temporary): (bson::Uuid, bool),
     ) -> Result<()> {
         op.check()?;
         if let Some(collation) = &options.collation {
@@ -46,7 +60,11 @@ impl Store {
             return Err(Error::new(Code::INVALID_UUID, message));
         }
         self.ensure_images(&options)?;
-        let Created { stored, collection } = self.make(ns, options, uuid)?;
+        let Created {
+            mut stored,
+            collection,
+        } = self.make(ns, options, uuid)?;
+        stored.temporary = temporary;
         self.put_stored(&stored, &Noted::created(&stored)?)?;
         let named = Named::Collection(collection);
         self.set_catalog(self.catalog().with(ns.clone(), named));
@@ -279,10 +297,11 @@ impl Store {
     /// Write the stored form of a collection or view with its oplog entries, durably.
     pub(crate) fn put_stored(&self, stored: &Stored, noted: &Noted) -> Result<()> {
         let bytes = stored.to_bytes()?;
+        let formers = self.formers(&[&stored.ns])?;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         let put = txn.put(self.trees().catalog, &stored_key(&stored.ns), &bytes);
         put.map_err(error::engine)?;
-        self.commit_change(txn, (&stored.ns, stored.uuid), noted)
+        self.commit_change(txn, (&stored.ns, stored.uuid), (noted, &formers))
     }
 }
 

@@ -13,7 +13,7 @@ use crate::document::shell;
 use crate::error;
 use crate::index::{Index, same_pattern};
 use crate::oplog::entry::Command;
-use crate::oplog::{Noted, fixed};
+use crate::oplog::{Formers, Noted, fixed};
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -40,13 +40,14 @@ impl Store {
             None => return Ok(false),
             Some(Named::View(_)) => {
                 let _changes = self.changes(op)?;
+                let formers = self.formers(&[ns])?;
                 let mut txn = self.engine().begin_write().map_err(error::engine)?;
                 let deleted = txn.delete(self.trees().catalog, &stored_key(ns));
                 deleted.map_err(error::engine)?;
                 let noted = Noted::one(&Command::Drop {
                     collection: &ns.coll,
                 })?;
-                self.commit_change(txn, (ns, None), &noted)?;
+                self.commit_change(txn, (ns, None), (&noted, &formers))?;
                 self.set_catalog(self.catalog().without(ns));
                 return Ok(true);
             }
@@ -57,15 +58,18 @@ impl Store {
             Err(e) if e.code == Code::NAMESPACE_NOT_FOUND => return Ok(false),
             other => other?,
         };
+        let formers = self.formers(&[ns])?;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         self.forget(txn.as_mut(), &change.stored)?;
         let noted = Noted::dropped(&change.collection)?;
-        self.commit_change(txn, (ns, change.stored.uuid), &noted)?;
+        self.commit_change(txn, (ns, change.stored.uuid), (&noted, &formers))?;
         self.set_catalog(self.catalog().without(ns));
         let collection = Arc::clone(&change.collection);
         collection.core().note_drop();
         drop(change);
-        self.drop_trees(&collection);
+        if !self.retains(ns) {
+            self.drop_trees(&collection);
+        }
         Ok(true)
     }
 
@@ -91,7 +95,7 @@ impl Store {
             let _changes = self.changes(op)?;
             let txn = self.engine().begin_write().map_err(error::engine)?;
             let noted = Noted::one(&Command::DropDatabase)?;
-            self.commit_change(txn, (&ns, None), &noted)?;
+            self.commit_change(txn, (&ns, None), (&noted, &Formers::new()))?;
         }
         Ok(!names.is_empty())
     }
@@ -117,12 +121,13 @@ impl Store {
         Ok(before)
     }
 
-    /// Remove the stored records of a collection, other than its trees.
+    /// Remove the stored records of a collection, other than its trees; only its document of the
+    /// catalog if an undo record keeps the rest.
     pub(super) fn forget(&self, txn: &mut dyn kv::Transaction, stored: &Stored) -> Result<()> {
         let trees = self.trees();
         txn.delete(trees.catalog, &stored_key(&stored.ns))
             .map_err(error::engine)?;
-        let Some(uuid) = &stored.uuid else {
+        let Some(uuid) = stored.uuid.as_ref().filter(|_| !self.retains(&stored.ns)) else {
             return Ok(());
         };
         let (start, end) = multikey_range(uuid);

@@ -16,6 +16,7 @@ mod build;
 mod change;
 mod create;
 mod drop;
+mod former;
 mod images;
 mod indexes;
 mod list;

@@ -104,7 +104,7 @@ impl Store {
         change.stored.options = parsed;
         change.finish(indexes, &Noted::modified(ns, given, &old)?)?;
         drop(change);
-        self.drop_named(left);
+        self.drop_named(left.filter(|_| !self.retains(ns)));
         Ok(reply)
     }
 
@@ -170,6 +170,10 @@ impl Store {
         })?;
         change.finish(indexes, &noted)?;
         self.end_without(change, &gone);
+        if self.is_follower() {
+            // Each document that the primary removes has an entry.
+            return Ok(());
+        }
         self.write(op, &mut |work| match work.collection(ns)? {
             None => Ok(()),
             Some(collection) => {

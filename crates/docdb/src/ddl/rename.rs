@@ -53,6 +53,7 @@ impl Store {
         let mut stored = change.stored.clone();
         stored.ns = to.clone();
         stored.temporary = false;
+        let formers = self.formers(&[from, to])?;
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         if target.is_some()
             && let Some(old) = self.get_stored_in(txn.as_ref(), to)?
@@ -64,13 +65,13 @@ impl Store {
         let put = txn.put(tree, &stored_key(to), &stored.to_bytes()?);
         put.map_err(error::engine)?;
         let noted = Noted::renamed((from, to), target.as_deref())?;
-        self.commit_change(txn, (from, stored.uuid), &noted)?;
+        self.commit_change(txn, (from, stored.uuid), (&noted, &formers))?;
         change.publish(to.clone(), stored.options.clone(), change.indexes())?;
         if let Some(target) = &target {
             target.core().note_drop();
         }
         drop(change);
-        if let Some(target) = target {
+        if let Some(target) = target.filter(|_| !self.retains(to)) {
             self.drop_trees(&target);
         }
         Ok(())

@@ -254,7 +254,7 @@ impl<'w, 's> Entries<'w, 's> {
 
 /// Whether a key of the index on `_id` is higher than every earlier key; if so, records it as the
 /// highest.
-fn is_highest(collection: &Collection, key: &[u8]) -> bool {
+pub(super) fn is_highest(collection: &Collection, key: &[u8]) -> bool {
     let mut highest = collection.core().highest_id.lock();
     if key <= highest.as_slice() {
         return false;

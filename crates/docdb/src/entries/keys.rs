@@ -44,6 +44,11 @@ impl KeySets {
         self.0.get(at)
     }
 
+    /// Make it the keys of no document.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Each index with its keys.
     pub(super) fn with<'s>(
         &'s self,

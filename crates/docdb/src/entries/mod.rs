@@ -9,8 +9,10 @@
 mod capped;
 mod entry;
 mod keys;
+mod settle;
 mod writer;
 
 pub(crate) use entry::Entries;
 pub(crate) use keys::Untouched;
+pub(crate) use settle::{Settle, State};
 pub(crate) use writer::Writer;

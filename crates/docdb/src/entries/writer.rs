@@ -117,7 +117,7 @@ impl<'w, 's> Writer<'w, 's> {
         deleted.map_err(error::engine)?;
         let size = i64::try_from(document.as_bytes().len()).unwrap_or(0);
         entries.work.count(collection, -1, -size, 0);
-        entries.work.log_delete(collection, document)
+        entries.work.log_delete(collection, record, document)
     }
 }
 

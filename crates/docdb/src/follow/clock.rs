@@ -36,9 +36,7 @@ impl Store {
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
         let reserved = oplog.put_note(txn.as_mut(), note)?;
         let done = txn.commit(op.durability).map_err(error::engine);
-        if let Some(reserved) = reserved {
-            reserved.end(done.is_ok());
-        }
+        reserved.end(done.is_ok());
         done
     }
 
@@ -51,15 +49,14 @@ impl Store {
         let last = self.oplog_last().unwrap_or(seen);
         if last == seen
             && let Some(oplog) = self.oplog()
+            && oplog.applied().of_follower().is_none()
             && let Some(_turn) = self.turns().take_soon(&|| self.check_not_closed())?
         {
             let note = bson::rawdoc! { "msg": "periodic noop" };
             let mut txn = self.engine().begin_write().map_err(error::engine)?;
             let reserved = oplog.put_note(txn.as_mut(), &note)?;
             let done = txn.commit(Durability::Interval).map_err(error::engine);
-            if let Some(reserved) = reserved {
-                reserved.end(done.is_ok());
-            }
+            reserved.end(done.is_ok());
             done?;
         }
         Ok(self.oplog_last().unwrap_or(seen))

@@ -16,7 +16,7 @@ use kv::{Direction, KeyRange, Snapshot};
 use query::{Code, Error, Result};
 
 use crate::error;
-use crate::oplog::{Log, segment, slots};
+use crate::oplog::{Log, Stored, segment, slots};
 use crate::store::Store;
 
 /// A position in the oplog of a store. It holds no snapshot between two reads.
@@ -117,15 +117,15 @@ impl OplogReader {
 }
 
 impl Log {
-    /// Visit the entries with later times than `after`, which follows, up to `until`.
+    /// Visit the stored entries with later times than `after`, which follows, up to `until`.
     ///
     /// # Errors
     /// As [`OplogReader::visit`].
-    fn read(
+    pub(crate) fn read(
         &self,
         snapshot: &dyn Snapshot,
         (after, until): (&mut Timestamp, Timestamp),
-        mut visit: impl FnMut(&RawDocument) -> Result<bool>,
+        mut visit: impl FnMut(&[u8]) -> Result<bool>,
     ) -> Result<()> {
         let placed = {
             let segments = self.segments();
@@ -144,7 +144,7 @@ impl Log {
             let mut cursor = segment.cursor(snapshot, range, Direction::Forward)?;
             while cursor.advance().map_err(error::engine)? {
                 let time = segment.time_of(cursor.key())?;
-                let more = visit(RawDocument::from_bytes(cursor.value())?)?;
+                let more = visit(cursor.value())?;
                 *after = time;
                 if !more {
                     return Ok(());
@@ -203,13 +203,14 @@ impl Store {
         &self,
         after: &mut Timestamp,
         until: Timestamp,
-        visit: impl FnMut(&RawDocument) -> Result<bool>,
+        mut visit: impl FnMut(&RawDocument) -> Result<bool>,
     ) -> Result<()> {
         let Some(oplog) = self.oplog() else {
             return Ok(());
         };
         // It has all entries up to the time, which was visible before (R1).
         let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        let visit = |value: &[u8]| visit(Stored::split(value)?.entry);
         oplog.read(snapshot.as_ref(), (after, until), visit)
     }
 

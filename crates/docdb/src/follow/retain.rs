@@ -28,6 +28,7 @@ impl Store {
         let Some(oplog) = self.oplog() else {
             return Ok(());
         };
+        let purged = self.purge_undo();
         let mut removed = oplog.removed.lock();
         let visible = oplog.visible();
         let (to_make, unfinished) = {
@@ -37,8 +38,13 @@ impl Store {
         // On a full disk this fails until old segments are removed.
         let prepared = self.prepare_segments(oplog, to_make, unfinished);
         let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
+        // What may be taken back is kept.
+        let kept = match oplog.undo().kept() {
+            Some(_) => visible.min(oplog.undo().committed()),
+            None => visible,
+        };
         loop {
-            let oldest = oplog.segments().remove_oldest(visible, now);
+            let oldest = oplog.segments().remove_oldest(kept, now);
             let Some(oldest) = oldest else {
                 break;
             };
@@ -48,7 +54,7 @@ impl Store {
             removed.push_back(oldest.number());
         }
         self.drop_segments(&mut removed);
-        prepared
+        prepared.and(purged)
     }
 
     /// Make the next segment, and store the totals of those that get no more entries.

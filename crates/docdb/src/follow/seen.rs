@@ -13,7 +13,7 @@ use kv::{Cursor, Direction, KeyRange, Snapshot, TreeId};
 use crate::collection::OPLOG;
 use crate::error;
 use crate::oplog::segments::Placed;
-use crate::oplog::{Log, note_read, segment};
+use crate::oplog::{Log, note_read, segment, shown};
 use crate::store::Store;
 
 const ZERO: Timestamp = Timestamp {
@@ -118,7 +118,11 @@ impl Snapshot for Seen<'_> {
             return Ok(false);
         };
         match self.placed(time) {
-            Some(placed) => self.snapshot.get_into(placed.segment.tree(), key, value),
+            Some(placed) => {
+                let found = self.snapshot.get_into(placed.segment.tree(), key, value)?;
+                value.truncate(shown(value).len());
+                Ok(found)
+            }
             None => Ok(false),
         }
     }
@@ -262,7 +266,9 @@ impl Cursor for Concatenated<'_> {
     }
 
     fn value(&self) -> &[u8] {
-        self.current.as_ref().map_or(&[], |cursor| cursor.value())
+        self.current
+            .as_ref()
+            .map_or(&[], |cursor| shown(cursor.value()))
     }
 }
 

@@ -77,17 +77,37 @@ impl Images {
             .partition_point(|image| image.operation < operations.start);
         let images = self.all.iter().skip(start);
         for image in images.take_while(|image| image.operation < operations.end) {
-            let index = i64::try_from(image.operation - operations.start).unwrap_or(i64::MAX);
-            let id = id(image.uuid, time, index);
-            let mut stored = RawDocumentBuf::new();
-            stored.append(cstr!("_id"), &*id);
-            stored.append(cstr!("operationTime"), wall);
-            stored.append(cstr!("preImage"), &*image.document);
-            let put = txn.put_blind(tree, &key_of(&id)?, stored.as_bytes());
-            put.map_err(error::engine)?;
+            let index = image.operation - operations.start;
+            put(
+                txn,
+                tree,
+                (time, wall, index),
+                (image.uuid, &image.document),
+            )?;
         }
         Ok(())
     }
+}
+
+/// Put the document before the operation with an index in the entry with this time and wall clock
+/// (P1); `old` has the UUID of its collection.
+///
+/// # Errors
+/// Errors of the engine.
+pub(crate) fn put(
+    txn: &mut (dyn Transaction + '_),
+    tree: TreeId,
+    (time, wall, index): (Timestamp, DateTime, usize),
+    (uuid, old): (Uuid, &RawDocument),
+) -> Result<()> {
+    let index = i64::try_from(index).unwrap_or(i64::MAX);
+    let id = id(uuid, time, index);
+    let mut stored = RawDocumentBuf::new();
+    stored.append(cstr!("_id"), &*id);
+    stored.append(cstr!("operationTime"), wall);
+    stored.append(cstr!("preImage"), old);
+    let put = txn.put_blind(tree, &key_of(&id)?, stored.as_bytes());
+    put.map_err(error::engine)
 }
 
 /// The bytes of the stored pre-image of a document.

@@ -14,21 +14,24 @@ use std::sync::{Arc, OnceLock};
 
 use bson::{DateTime, RawDocument, Timestamp};
 use kv::{Engine, Transaction};
-use query::Result;
+use query::{Code, Error, Result};
+use stdx::sync::atomic::{AtomicI64, Ordering};
 use stdx::sync::{Condvar, Mutex, MutexGuard};
 
-use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Operations, Session, chain};
+use super::applied::Applied;
+use super::entry::{Entry, GROUP_MAX, OpTime, Operation, Session, chain};
 use super::pending::Pending;
 use super::segment::{self, Segment};
 use super::segments::{Limits, Segments};
 use super::slots::{Oldest, Slot, Slots, next};
 use super::synced::Synced;
+use super::undo::{Keeping, Undo};
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
 use crate::writes::{Awaiting, Streams, Touched};
 
-/// The term of all entries: a set of one member elects that member once.
+/// The term of the entries of a set of one member, which elects that member once.
 const TERM: i64 = 1;
 
 /// The database that the entries of several operations name, as in MongoDB.
@@ -54,6 +57,22 @@ pub(crate) struct Log {
     ended: (Mutex<()>, Condvar),
     /// The waits of change streams.
     streams: Arc<Streams>,
+    /// The term of the entries that this member writes.
+    term: AtomicI64,
+    /// The last entry: the one with the greatest time among the committed ones.
+    last: Mutex<OpTime>,
+    /// What of it the data has.
+    applied: Applied,
+    /// Whether undo records are kept beside the entries.
+    undo: Keeping,
+}
+
+/// The entries up to a time have become visible.
+pub(crate) struct Advanced {
+    /// Some of their times.
+    pub(crate) times: Vec<Timestamp>,
+    /// What they change.
+    pub(crate) touched: Touched,
 }
 
 /// The reserved times of a transaction, with what it puts. It ends after the commit.
@@ -70,12 +89,17 @@ pub(crate) struct Reserved<'l> {
 }
 
 impl Log {
-    /// The oplog of a store, which may have none yet.
+    /// The oplog of a store, which may have none yet. `mark`: what a follower has applied.
     ///
     /// # Errors
     /// Errors of the engine; damaged segments.
-    pub(crate) fn open(engine: &dyn Engine, limits: Limits, used: bool) -> Result<Log> {
+    pub(crate) fn open(
+        engine: &dyn Engine,
+        (limits, used): (Limits, bool),
+        mark: Option<OpTime>,
+    ) -> Result<Log> {
         let segments = Segments::open(engine, limits, used)?;
+        let last = segments.last_entry(engine)?;
         let (mut entries, mut bytes) = (0, 0);
         for placed in segments.all() {
             entries += placed.segment.entries();
@@ -90,6 +114,11 @@ impl Log {
             clock: OnceLock::new(),
             ended: (Mutex::new(()), Condvar::new()),
             streams: Arc::default(),
+            // The next term is set before this member writes, unless it is the only one.
+            term: AtomicI64::new(last.term.max(TERM)),
+            last: Mutex::new(last),
+            applied: Applied::new(mark),
+            undo: Keeping::open(engine)?,
         })
     }
 
@@ -98,7 +127,8 @@ impl Log {
     ///
     /// # Errors
     /// `TransactionTooLarge` or `BSONObjectTooLarge` for an operation that no entry can have;
-    /// errors of the engine. The transaction must not be committed then.
+    /// `NotWritablePrimary` for a follower; errors of the engine. The transaction must not be
+    /// committed then.
     pub(crate) fn put(
         &self,
         txn: &mut (dyn Transaction + '_),
@@ -109,19 +139,33 @@ impl Log {
             txn,
             reserved: None,
         };
-        for command in pending.commands() {
-            let at = put.next(pending.holder());
-            let operation = Operation::parse(command)?;
-            put.entry((at, wall()), |at, wall| Entry::new(at, wall, operation))?;
-        }
+        let hidden = if pending.is_empty() {
+            None
+        } else {
+            pending.hidden()
+        };
         let operations = pending.operations();
+        let commands = pending.commands();
+        for (index, command) in commands.iter().enumerate() {
+            let at = put.next(pending.holder())?;
+            let operation = Operation::parse(command)?;
+            let last = operations.is_empty() && index + 1 == commands.len();
+            let hidden = hidden.as_deref().filter(|_| last);
+            let time = at.0.ts;
+            put.entry((at, wall()), hidden, |at, wall| {
+                Entry::new(at, wall, operation)
+            })?;
+            if self.undo.kept().is_some() {
+                put.undo(time, &pending.undo_of_command(index, last))?;
+            }
+        }
         match operations.get(0) {
             None => {}
             Some(one) if operations.len() == 1 && !pending.is_transaction() => {
-                let at = put.next(pending.holder());
+                let at = put.next(pending.holder())?;
                 let (time, wall) = (at.0.ts, wall());
                 let operation = Operation::parse(one)?;
-                put.entry((at, wall), |at, wall| {
+                put.entry((at, wall), hidden.as_deref(), |at, wall| {
                     let mut entry = Entry::new(at, wall, operation);
                     entry.session = pending.session();
                     entry.statements = operations.statement_of(0).into_iter().collect();
@@ -129,7 +173,11 @@ impl Log {
                 })?;
                 pending.images().put(put.txn, (time, wall), &(0..1))?;
             }
-            Some(_) => put.chain(pending, operations)?,
+            Some(_) => put.chain(pending, hidden.as_deref())?,
+        }
+        if !operations.is_empty() {
+            let time = put.reserved.as_ref().map(Reserved::at);
+            put.undo(time.unwrap_or(OpTime::NONE).ts, pending.undo())?;
         }
         if let Some(reserved) = &mut put.reserved {
             reserved.touched = pending.touched();
@@ -137,9 +185,68 @@ impl Log {
         Ok(put.reserved)
     }
 
-    /// The time up to which the oplog has no holes.
+    /// The time up to which the oplog has no holes. For a follower that of the last applied entry:
+    /// later ones may be taken back, and the data does not have them.
     pub(crate) fn visible(&self) -> Timestamp {
-        self.slots.visible()
+        match self.applied.of_follower() {
+            Some(applied) => applied.ts,
+            None => self.slots.visible(),
+        }
+    }
+
+    /// Whether undo records are kept, and where.
+    pub(crate) fn undo(&self) -> &Keeping {
+        &self.undo
+    }
+
+    /// The last entries were removed, and `left` is the last one now.
+    pub(crate) fn removed_last(&self, left: OpTime, gone: &[(Arc<Segment>, Timestamp, u64)]) {
+        *self.last.lock() = left;
+        self.synced.end_at(left.ts);
+        let mut documents = 0;
+        for (segment, _, bytes) in gone {
+            segment.remove(1, *bytes);
+            documents += segment::document_bytes(1, *bytes);
+        }
+        self.segments.lock().end_at(left.ts);
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let entries = whole(gone.len() as u64);
+        self.core.counts.show(-entries, -whole(documents));
+    }
+
+    /// What of it the data has.
+    pub(crate) fn applied(&self) -> &Applied {
+        &self.applied
+    }
+
+    /// The last entry.
+    pub(crate) fn last_entry(&self) -> OpTime {
+        *self.last.lock()
+    }
+
+    /// Set the term of the entries that this member writes.
+    pub(crate) fn set_term(&self, term: i64) {
+        self.term.store(term, Ordering::Relaxed);
+    }
+
+    /// Entries of other members were appended, up to this one.
+    pub(crate) fn appended(&self, last: OpTime, entries: u64, documents: u64) {
+        self.segments.lock().skip(last.ts);
+        self.slots.skip(last.ts);
+        *self.last.lock() = last;
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.core.counts.show(whole(entries), whole(documents));
+    }
+
+    /// End the waits for visible entries.
+    pub(crate) fn wake(&self, advanced: Advanced) {
+        // A waiter holds this lock from reading the visible time until it waits.
+        drop(self.ended.0.lock());
+        self.ended.1.notify_all();
+        self.core.writes.note(segment::number(self.visible()));
+        self.core.writes.wake();
+        let Advanced { times, touched } = advanced;
+        self.streams.ended(&times, touched, || self.visible());
     }
 
     /// Call `body` with the last time while no entry is being put, and none is put meanwhile (see
@@ -151,10 +258,24 @@ impl Log {
         least: Timestamp,
         body: impl FnOnce(Timestamp) -> R,
     ) -> Option<R> {
+        if self.applied.of_follower().is_some() {
+            return self
+                .applied
+                .between(deadline, least, |applied| body(applied.ts));
+        }
         self.slots.between(deadline, least, |time| {
             self.segments.lock().skip(time);
             body(time)
         })
+    }
+
+    /// Make the store a follower that has applied the last entry, while no entry is being put and
+    /// none is put later; false if one still is at `deadline`.
+    pub(crate) fn follow(&self, deadline: std::time::Instant) -> bool {
+        let followed = self.slots.between(deadline, OpTime::NONE.ts, |_| {
+            self.applied.set(Some(self.last_entry()));
+        });
+        followed.is_some()
     }
 
     /// What of it survives a power loss.
@@ -187,21 +308,53 @@ impl Log {
     /// Put an entry that changes nothing.
     ///
     /// # Errors
-    /// Errors of the engine.
+    /// `NotWritablePrimary` for a follower; errors of the engine.
     pub(crate) fn put_note(
         &self,
         txn: &mut (dyn Transaction + '_),
         note: &RawDocument,
-    ) -> Result<Option<Reserved<'_>>> {
+    ) -> Result<Reserved<'_>> {
+        self.put_note_at(txn, OpTime::NONE.ts, note)
+    }
+
+    /// [`Log::put_note`] with the time `least`, if that is later than all times issued.
+    ///
+    /// # Errors
+    /// As [`Log::put_note`].
+    pub(crate) fn put_note_at(
+        &self,
+        txn: &mut (dyn Transaction + '_),
+        least: Timestamp,
+        note: &RawDocument,
+    ) -> Result<Reserved<'_>> {
         let mut put = Put {
             log: self,
             txn,
             reserved: None,
         };
-        let at = put.next("note");
+        let at = put.next_from("note", least)?;
         let operation = Operation::Nothing { ns: "", note };
-        put.entry((at, wall()), |at, wall| Entry::new(at, wall, operation))?;
-        Ok(put.reserved)
+        put.entry((at, wall()), None, |at, wall| {
+            Entry::new(at, wall, operation)
+        })?;
+        Ok(put.reserved.expect("a time was reserved for the entry"))
+    }
+
+    /// The time up to which stored entries can be read, applied or not.
+    pub(crate) fn readable(&self) -> Timestamp {
+        match self.applied.of_follower() {
+            Some(_) => self.last_entry().ts,
+            None => self.slots.visible(),
+        }
+    }
+
+    /// A position that all entries up to the visible time have reached: of a primary.
+    pub(crate) fn last_visible(&self) -> OpTime {
+        let (ts, last) = (self.slots.visible(), self.last_entry());
+        match ts < last.ts {
+            true => OpTime { ts, ..last },
+            false => last,
+        }
     }
 
     /// Wait until all entries with times up to `time` are committed or given up, or until
@@ -242,10 +395,11 @@ impl Log {
         self.visible()
     }
 
-    /// The next time (O3), and the segment of its entry.
-    fn tick(&self) -> (Timestamp, Arc<Segment>) {
+    /// The next time (O3), which is `least` if that is later, and the segment of its entry.
+    fn tick(&self, least: Timestamp) -> (Timestamp, Arc<Segment>) {
         let mut segments = self.segments.lock();
         let time = match self.clock.get() {
+            _ if segments.last() < least => least,
             Some(clock) => clock(segments.last()),
             None => {
                 let now = u32::try_from(stdx::time::wall().as_secs()).unwrap_or(u32::MAX);
@@ -257,11 +411,24 @@ impl Log {
 }
 
 impl Reserved<'_> {
+    /// The position of its last entry.
+    pub(crate) fn at(&self) -> OpTime {
+        let term = self.log.term.load(Ordering::Relaxed);
+        let ts = self.times.last().copied().unwrap_or(OpTime::NONE.ts);
+        OpTime { ts, term }
+    }
+
     /// End it after a commit, or a commit that failed.
     pub(crate) fn end(mut self, committed: bool) {
         if committed {
             if let Some(slot) = &self.slot {
                 note_written(slot.time());
+                let term = self.log.term.load(Ordering::Relaxed);
+                let mut last = self.log.last.lock();
+                if last.ts < slot.time() {
+                    let ts = slot.time();
+                    *last = OpTime { ts, term };
+                }
             }
             for (_, entries, bytes) in self.put.drain(..) {
                 let documents = segment::document_bytes(entries, bytes);
@@ -278,18 +445,11 @@ impl Drop for Reserved<'_> {
             segment.remove(*entries, *bytes);
         }
         self.slot = None;
-        // A waiter holds this lock from reading the visible time until it waits.
-        drop(self.log.ended.0.lock());
-        self.log.ended.1.notify_all();
-        self.log
-            .core
-            .writes
-            .note(segment::number(self.log.visible()));
-        self.log.core.writes.wake();
         // Also after a commit that failed: what it has left behind may be visible.
-        let touched = std::mem::take(&mut self.touched);
-        let visible = || self.log.visible();
-        self.log.streams.ended(&self.times, touched, visible);
+        self.log.wake(Advanced {
+            times: std::mem::take(&mut self.times),
+            touched: std::mem::take(&mut self.touched),
+        });
     }
 }
 
@@ -305,11 +465,22 @@ type At = (OpTime, Arc<Segment>);
 
 impl Put<'_, '_> {
     /// The time and the segment of the next entry.
-    fn next(&mut self, holder: &'static str) -> At {
+    ///
+    /// # Errors
+    /// `NotWritablePrimary` for a follower.
+    fn next(&mut self, holder: &'static str) -> Result<At> {
+        self.next_from(holder, OpTime::NONE.ts)
+    }
+
+    /// [`Put::next`] with the time `least`, if that is later than all times issued.
+    ///
+    /// # Errors
+    /// As [`Put::next`].
+    fn next_from(&mut self, holder: &'static str, least: Timestamp) -> Result<At> {
         let log = self.log;
         let mut chosen = None;
         let tick = || {
-            let (time, segment) = log.tick();
+            let (time, segment) = log.tick(least);
             chosen = Some(segment);
             time
         };
@@ -332,16 +503,26 @@ impl Put<'_, '_> {
             reserved.times.push(ts);
         }
         let segment = chosen.expect("the slots call `tick` once");
-        (OpTime { ts, term: TERM }, segment)
+        // The role does not change while the slot is open.
+        if log.applied.of_follower().is_some() {
+            let message = "not primary: the oplog gets the entries of another member";
+            return Err(Error::new(Code::NOT_WRITABLE_PRIMARY, message));
+        }
+        let term = log.term.load(Ordering::Relaxed);
+        Ok((OpTime { ts, term }, segment))
     }
 
     fn entry<'e>(
         &mut self,
         ((at, segment), wall): (At, DateTime),
+        hidden: Option<&RawDocument>,
         entry: impl FnOnce(OpTime, DateTime) -> Entry<'e>,
     ) -> Result<()> {
-        let bytes = entry(at, wall).to_raw()?;
-        let bytes = bytes.as_bytes();
+        let mut bytes = entry(at, wall).to_raw()?.into_bytes();
+        if let Some(hidden) = hidden {
+            bytes.extend_from_slice(hidden.as_bytes());
+        }
+        let bytes = bytes.as_slice();
         let put = self
             .txn
             .put_blind(segment.tree(), &segment::key(at.ts), bytes);
@@ -352,7 +533,16 @@ impl Put<'_, '_> {
         Ok(())
     }
 
-    fn chain(&mut self, pending: &Pending, operations: &Operations) -> Result<()> {
+    /// Put the undo record of the entry at a time, if records are kept.
+    fn undo(&mut self, time: Timestamp, undo: &Undo) -> Result<()> {
+        match self.log.undo.kept() {
+            Some(tree) if !undo.is_empty() => undo.put(self.txn, (tree, time)),
+            _ => Ok(()),
+        }
+    }
+
+    fn chain(&mut self, pending: &Pending, hidden: Option<&RawDocument>) -> Result<()> {
+        let operations = pending.operations();
         let most = match pending.is_transaction() {
             true => usize::MAX,
             false => GROUP_MAX,
@@ -360,8 +550,9 @@ impl Put<'_, '_> {
         let links = chain(operations, most)?;
         let linked = pending.is_transaction() || 1 < links.len();
         let mut previous = OpTime::NONE;
-        for link in &links {
-            let at = self.next(pending.holder());
+        for (index, link) in links.iter().enumerate() {
+            let at = self.next(pending.holder())?;
+            let hidden = hidden.filter(|_| index + 1 == links.len());
             let (time, wall) = (at.0, wall());
             let operation = Operation::Command {
                 database: GROUPS,
@@ -369,7 +560,7 @@ impl Put<'_, '_> {
                 command: &link.command,
                 replaced: None,
             };
-            self.entry((at, wall), |at, wall| {
+            self.entry((at, wall), hidden, |at, wall| {
                 let mut entry = Entry::new(at, wall, operation);
                 entry.session = pending.session();
                 entry.previous = linked.then_some(previous);

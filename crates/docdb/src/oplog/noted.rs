@@ -10,6 +10,7 @@ use bson::{RawDocument, RawDocumentBuf, Uuid, rawdoc};
 use query::{Error, Namespace, Result};
 
 use super::entry::{Command, IndexBuild, Operation};
+use super::former::Kept;
 use super::is_replicated;
 use super::pending::Pending;
 use crate::catalog::Stored;
@@ -36,6 +37,19 @@ impl Noted {
     /// One command that replaced or removed something.
     pub(crate) fn replacing(command: &Command<'_>, replaced: RawDocumentBuf) -> Result<Noted> {
         Ok(Noted(vec![(command.to_raw()?, Some(replaced))]))
+    }
+
+    /// Whether the commit of the change completes its entry: not the begin or the end of an index
+    /// build that is not usable, and not what the member needs for itself.
+    pub(crate) fn completes(&self) -> bool {
+        let name = |(command, _): &(RawDocumentBuf, _)| {
+            let first = command.iter().next().and_then(|first| first.ok());
+            first.map(|(name, _)| name.as_str().to_owned())
+        };
+        match self.0.last().and_then(name).as_deref() {
+            None | Some("startIndexBuild" | "abortIndexBuild") => false,
+            Some(_) => true,
+        }
     }
 
     /// Append the commands of another.
@@ -144,11 +158,23 @@ impl Noted {
         Noted::replacing(&command, replaced)
     }
 
-    /// Add the entries to those of a transaction.
-    pub(crate) fn add_to(&self, pending: &mut Pending, ns: &Namespace, uuid: Option<Uuid>) {
+    /// The commands.
+    pub(crate) fn commands(&self) -> impl Iterator<Item = &RawDocument> {
+        self.0.iter().map(|(command, _)| &**command)
+    }
+
+    /// Add the entries to those of a transaction, each with the catalog's documents before it if
+    /// those are kept.
+    pub(crate) fn add_to(
+        &self,
+        pending: &mut Pending,
+        (ns, uuid): (&Namespace, Option<Uuid>),
+        formers: Vec<Kept>,
+    ) {
         if !is_replicated(ns) {
             return;
         }
+        let mut formers = formers.into_iter();
         for (command, replaced) in &self.0 {
             pending.command(&Operation::Command {
                 database: &ns.db,
@@ -156,6 +182,9 @@ impl Noted {
                 command,
                 replaced: replaced.as_deref(),
             });
+            if let Some(former) = formers.next() {
+                pending.former_catalog(former);
+            }
         }
     }
 }

@@ -5,6 +5,8 @@ use kv::TreeId;
 
 use super::entry::{Operation, Operations};
 use super::image::Images;
+use super::stored::Retry;
+use super::undo::{Former, Undo};
 use crate::writes::Touched;
 
 /// The changes of an engine transaction.
@@ -18,6 +20,12 @@ pub(crate) struct Pending {
     images: Images,
     session: Option<(RawDocumentBuf, i64)>,
     transaction: bool,
+    /// What takes back the changes of documents and the records of the session.
+    undo: Undo,
+    /// The catalog's documents before each command.
+    formers: Vec<Vec<(String, Option<Vec<u8>>)>>,
+    /// What the commit has put for the session.
+    retry: Option<Retry>,
     /// What the changes touch, for the waits of change streams.
     touched: Touched,
 }
@@ -43,29 +51,7 @@ impl Pending {
     }
 
     fn touch(&mut self, operation: &Operation<'_>) {
-        match operation {
-            Operation::Insert { place, .. }
-            | Operation::Update { place, .. }
-            | Operation::Delete { place, .. } => self.touched.collection(place.ns),
-            Operation::Command {
-                database, command, ..
-            } => {
-                let first = command.iter().next().and_then(|first| first.ok());
-                match first.map(|(name, value)| (name.as_str(), value)) {
-                    Some(("renameCollection", RawBsonRef::String(from))) => {
-                        self.touched.collection(from);
-                        // It may be in another database.
-                        self.touched
-                            .collection(command.get_str("to").unwrap_or_default());
-                    }
-                    Some((_, RawBsonRef::String(collection))) => {
-                        self.touched.collection(&format!("{database}.{collection}"));
-                    }
-                    _ => self.touched.database(database),
-                }
-            }
-            Operation::Nothing { .. } => {}
-        }
+        touch(&mut self.touched, operation);
     }
 
     pub(super) fn touched(&self) -> Touched {
@@ -77,6 +63,56 @@ impl Pending {
     pub(crate) fn set_session(&mut self, id: RawDocumentBuf, number: i64, transaction: bool) {
         self.session = Some((id, number));
         self.transaction = transaction;
+    }
+
+    /// Set the records that the commit has put for the session.
+    pub(crate) fn set_retry(&mut self, retry: Retry) {
+        self.retry = Some(retry);
+    }
+
+    /// Add what takes back the last operation: `former` without its index.
+    pub(crate) fn former(&mut self, mut former: Former) {
+        former.index = self.operations.len().saturating_sub(1);
+        self.undo.operations.push(former);
+    }
+
+    /// Add a record of the session before the commit, by its key.
+    pub(crate) fn former_record(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
+        self.undo.sessions.push((key, value));
+    }
+
+    /// Set the catalog's documents before the last command.
+    pub(crate) fn former_catalog(&mut self, formers: Vec<(String, Option<Vec<u8>>)>) {
+        self.formers
+            .resize(self.commands.len().saturating_sub(1), Vec::new());
+        self.formers.push(formers);
+    }
+
+    /// What takes back the changes of documents, and the records of the session.
+    pub(super) fn undo(&self) -> &Undo {
+        &self.undo
+    }
+
+    /// What takes back a command; `last` if no entry of the commit follows.
+    pub(super) fn undo_of_command(&self, index: usize, last: bool) -> Undo {
+        Undo {
+            operations: Vec::new(),
+            sessions: match last {
+                true => self.undo.sessions.clone(),
+                false => Vec::new(),
+            },
+            catalog: self.formers.get(index).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// The hidden part of the last entry.
+    pub(super) fn hidden(&self) -> Option<RawDocumentBuf> {
+        self.retry.as_ref().map(Retry::to_hidden)
+    }
+
+    /// Whether there is nothing to put.
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty() && self.operations.is_empty()
     }
 
     /// Give a statement's number to the first operation that belongs to no statement yet, if there
@@ -113,5 +149,31 @@ impl Pending {
             (false, true) => "write",
             (false, false) => "change of the catalog",
         }
+    }
+}
+
+/// Add what an operation changes.
+pub(crate) fn touch(touched: &mut Touched, operation: &Operation<'_>) {
+    match operation {
+        Operation::Insert { place, .. }
+        | Operation::Update { place, .. }
+        | Operation::Delete { place, .. } => touched.collection(place.ns),
+        Operation::Command {
+            database, command, ..
+        } => {
+            let first = command.iter().next().and_then(|first| first.ok());
+            match first.map(|(name, value)| (name.as_str(), value)) {
+                Some(("renameCollection", RawBsonRef::String(from))) => {
+                    touched.collection(from);
+                    // It may be in another database.
+                    touched.collection(command.get_str("to").unwrap_or_default());
+                }
+                Some((_, RawBsonRef::String(collection))) => {
+                    touched.collection(&format!("{database}.{collection}"));
+                }
+                _ => touched.database(database),
+            }
+        }
+        Operation::Nothing { .. } => {}
     }
 }

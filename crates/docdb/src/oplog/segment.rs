@@ -7,7 +7,7 @@
 //! ```text
 //! 0        1               9              17         25
 //! +--------+---------------+--------------+----------+
-//! | form 1 | entries       | bytes        | up to    |    big-endian
+//! | form 2 | entries       | bytes        | up to    |    big-endian
 //! +--------+---------------+--------------+----------+
 //! ```
 //!
@@ -37,8 +37,9 @@ pub(crate) const PREFIX: &str = "_oplog.";
 /// Key of the header.
 const HEADER: &[u8] = &[0];
 
-/// The form of segments that this version reads and writes.
-const FORM: u8 = 1;
+/// The form of segments that this version writes. It reads form 1 as well, whose entries have no
+/// hidden parts (see `stored`), and then writes this form into the header.
+const FORM: u8 = 2;
 
 /// A segment.
 #[derive(Debug)]
@@ -103,7 +104,14 @@ impl Segment {
         let times = segment.times(snapshot.as_ref())?;
         let header = snapshot.get(tree, HEADER).map_err(error::engine)?;
         match (header, times) {
-            (Some(bytes), _) => segment.count(snapshot.as_ref(), &segment.header(&bytes)?)?,
+            (Some(bytes), _) => {
+                segment.count(snapshot.as_ref(), &segment.header(&bytes)?)?;
+                drop(snapshot);
+                if bytes.first() != Some(&FORM) {
+                    let last = times.map_or(OpTime::NONE.ts, |(_, last)| last);
+                    segment.save(engine, last)?;
+                }
+            }
             // A crash came between the creation of the tree and its header (N1).
             (None, None) => {
                 drop(snapshot);
@@ -149,8 +157,8 @@ impl Segment {
         let (form, totals) = bytes
             .split_first()
             .ok_or_else(|| self.damaged("has an empty header"))?;
-        if *form != FORM {
-            let what = format!("has the form {form}, and this version reads the form {FORM}");
+        if !(1..=FORM).contains(form) {
+            let what = format!("has the form {form}, and this version reads the forms 1 to {FORM}");
             return Err(self.damaged(what));
         }
         let totals: [u8; 24] = totals
@@ -196,6 +204,11 @@ impl Segment {
             self.saved.store(true, Ordering::Relaxed);
         }
         Ok(())
+    }
+
+    /// Entries of it were removed: its totals are to be saved again.
+    pub(crate) fn reopen(&self) {
+        self.saved.store(false, Ordering::Relaxed);
     }
 
     /// Whether [`Segment::finish`] has saved it.

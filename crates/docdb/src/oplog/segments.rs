@@ -13,12 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::Timestamp;
-use kv::Engine;
+use kv::{Direction, Engine, KeyRange};
 use query::Result;
 
-use super::entry::OpTime;
+use super::entry::{Entry, OpTime};
 use super::segment::{self, Segment};
 use super::slots::{self, next};
+use super::stored::Stored;
+use crate::error;
 
 /// How much of the oplog is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +129,24 @@ impl Segments {
         Ok(segments)
     }
 
+    /// The last entry; [`OpTime::NONE`] without any.
+    ///
+    /// # Errors
+    /// Errors of the engine; an entry that cannot be decoded.
+    pub(crate) fn last_entry(&self, engine: &dyn Engine) -> Result<OpTime> {
+        let snapshot = engine.begin_read().map_err(error::engine)?;
+        for placed in self.placed.iter().rev() {
+            let segment = &placed.segment;
+            let mut cursor =
+                segment.cursor(snapshot.as_ref(), KeyRange::ALL, Direction::Backward)?;
+            if cursor.advance().map_err(error::engine)? {
+                let stored = Stored::split(cursor.value())?;
+                return Ok(Entry::parse(stored.entry)?.at);
+            }
+        }
+        Ok(OpTime::NONE)
+    }
+
     /// The last time issued.
     pub(crate) fn last(&self) -> Timestamp {
         self.last
@@ -164,13 +184,27 @@ impl Segments {
     /// (N3).
     pub(crate) fn place(&mut self, time: Timestamp) -> Arc<Segment> {
         assert!(self.last < time, "O3: {time:?} follows {:?}", self.last);
+        let segment = self.choose(self.last);
         self.last = time;
+        segment
+    }
+
+    /// Choose the segment of the next entry after `last` (N3), which is the last one.
+    pub(crate) fn choose(&mut self, last: Timestamp) -> Arc<Segment> {
         let full = self.limits.segment_bytes <= self.current().bytes();
         if full && let Some(segment) = self.ahead.take() {
-            let first = time;
+            let first = next(last);
             self.placed.push(Placed { first, segment });
         }
         Arc::clone(self.current())
+    }
+
+    /// Later entries than `last` were not put, or are removed: the next entry may have any time
+    /// after it (N3).
+    pub(crate) fn end_at(&mut self, last: Timestamp) {
+        for placed in &mut self.placed {
+            placed.first = placed.first.min(next(last));
+        }
     }
 
     fn current(&self) -> &Arc<Segment> {

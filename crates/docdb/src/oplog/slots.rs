@@ -152,6 +152,12 @@ impl Slots {
         })
     }
 
+    /// Reserve no time up to `time` from now on, which is that of an entry of another member.
+    pub fn skip(&self, time: Timestamp) {
+        let mut state = self.state.lock();
+        state.last = state.last.max(time);
+    }
+
     /// The oldest open slot: all readers wait for it.
     #[must_use]
     pub fn oldest(&self) -> Option<Oldest> {

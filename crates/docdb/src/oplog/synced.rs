@@ -31,6 +31,12 @@ impl Synced {
         self.until.fetch_max(number, Ordering::AcqRel);
     }
 
+    /// Entries after this time were removed: later ones with the same times are not synced.
+    pub(crate) fn end_at(&self, last: Timestamp) {
+        self.until
+            .fetch_min(segment::number(last), Ordering::AcqRel);
+    }
+
     /// Call `sync`, unless another caller has made all entries up to `until`, a visible time,
     /// durable. It returns the visible time of when it began.
     ///

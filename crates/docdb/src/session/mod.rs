@@ -8,12 +8,14 @@
 
 mod moment;
 mod registry;
+mod replicated;
 mod retry;
 mod stored;
 mod transaction;
 
 pub(crate) use moment::Moments;
 pub(crate) use registry::Sessions;
+pub(crate) use replicated::{put_records, restore_records};
 pub(crate) use retry::{Done, Retry};
 
 /// The error for a transaction number lower than the session's current one.

@@ -84,6 +84,12 @@ impl Sessions {
         state.has_runs
     }
 
+    /// Remove a session, whose stored state is read again at its next use. Its records have changed
+    /// without it: no operation of this member has written under its number.
+    pub(super) fn forget(&self, id: &SessionId) {
+        self.all.lock().remove(id);
+    }
+
     fn ids(&self) -> Vec<SessionId> {
         self.all.lock().keys().copied().collect()
     }

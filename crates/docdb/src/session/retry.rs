@@ -141,6 +141,7 @@ impl Retry<'_> {
             Ok::<_, Error>((records, old_runs))
         })?;
         work.log_session(&self.id, self.number);
+        work.log_retry(&self.id, old_runs, &records)?;
         let (tree, txn) = (self.store.trees().sessions, work.txn()?);
         if old_runs {
             let (start, end) = stored::runs(&self.id);

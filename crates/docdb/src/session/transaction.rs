@@ -322,9 +322,11 @@ fn commit(
 ) -> Result<()> {
     if work.has_written() {
         work.log_session(id, number);
-        let bytes = committed(number, now)?;
+        let record = [(key(id), committed(number, now)?)];
+        work.log_retry(id, false, &record)?;
         let tree = work.store.trees().sessions;
-        let put = work.txn()?.put_blind(tree, &key(id), &bytes);
+        let [(key, bytes)] = &record;
+        let put = work.txn()?.put_blind(tree, key, bytes);
         put.map_err(error::engine)?;
     }
     work.commit(durability)

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
-use kv::{Direction, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
+use bson::Timestamp;
+use kv::{Direction, Durability, Engine, ErrorKind, KeyRange, Snapshot, TreeId, TreeOptions};
 use query::filter::Filter;
 use query::settings::Settings;
 use query::{Namespace, Result};
@@ -20,7 +21,8 @@ use crate::index::{Index, Parts};
 use crate::intent::Intents;
 use crate::key::Collate;
 use crate::limits::{INDEX_FIELDS_MAX, INDEX_KEY_MAX, INDEX_KEY_SLACK};
-use crate::oplog::{Log, segment};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Log, Undo, mark, segment, undo};
 use crate::turn::Turns;
 
 /// Name of the tree of sessions.
@@ -44,17 +46,13 @@ impl Store {
             sessions: ensure(engine.as_ref(), SESSIONS)?,
         };
         if options.foreign_oplog {
-            segment::discard(engine.as_ref(), &before)?;
+            discard_oplog(engine.as_ref(), trees.catalog, &before)?;
         }
         let oplog = match options.oplog && options.replica_set.is_some() {
-            true => Some(Log::open(
-                engine.as_ref(),
-                options.oplog_limits,
-                !before.is_empty(),
-            )?),
+            true => Some(open_oplog(&engine, &options, trees.catalog, &before)?),
             false => {
                 // What is changed from now on would be missing in it.
-                segment::discard(engine.as_ref(), &before)?;
+                discard_oplog(engine.as_ref(), trees.catalog, &before)?;
                 None
             }
         };
@@ -107,31 +105,48 @@ impl Store {
                 if stored.temporary {
                     temporary.push(ns.clone());
                 }
-                let named = match stored.uuid {
-                    None => Named::View(Arc::new(stored.options)),
-                    Some(uuid) => {
-                        known.insert(Stored::records_tree(&uuid));
-                        known.extend(
-                            stored
-                                .indexes
-                                .iter()
-                                .map(|i| Stored::index_tree(&uuid, i.number)),
-                        );
-                        Named::Collection(Arc::new(self.load_one(
-                            snapshot.as_ref(),
-                            stored,
-                            uuid,
-                        )?))
-                    }
-                };
+                known.extend(trees_of(&stored));
+                let named = self.load_named(snapshot.as_ref(), stored)?;
                 catalog.insert(ns, named);
             }
             self.set_catalog(catalog);
+        }
+        for stored in self.kept_formers()? {
+            known.extend(trees_of(&stored));
         }
         let all = self.engine.trees().map_err(error::engine)?;
         let ours = |name: &String| name.starts_with("c.") || name.starts_with("i.");
         self.drop_named(all.into_iter().filter(|n| ours(n) && !known.contains(n)));
         Ok(temporary)
+    }
+
+    /// The collection or view that a document of the catalog describes.
+    ///
+    /// # Errors
+    /// Errors of the engine; what cannot be read.
+    pub(crate) fn load_named(&self, snapshot: &dyn Snapshot, stored: Stored) -> Result<Named> {
+        Ok(match stored.uuid {
+            None => Named::View(Arc::new(stored.options)),
+            Some(uuid) => Named::Collection(Arc::new(self.load_one(snapshot, stored, uuid)?)),
+        })
+    }
+
+    /// The catalog's documents in all undo records.
+    ///
+    /// # Errors
+    /// Errors of the engine; records that cannot be decoded.
+    pub(crate) fn kept_formers(&self) -> Result<Vec<Stored>> {
+        let tree = self.oplog().and_then(|oplog| oplog.undo().tree());
+        let Some(tree) = tree else {
+            return Ok(Vec::new());
+        };
+        let all = (OpTime::NONE.ts, END);
+        let snapshot = self.engine().begin_read().map_err(error::engine)?;
+        let formers = Undo::formers(snapshot.as_ref(), tree, all)?;
+        formers
+            .iter()
+            .map(|bytes| Stored::from_bytes(bytes))
+            .collect()
     }
 
     fn load_one(
@@ -252,6 +267,54 @@ impl Store {
     pub(super) fn open_tree(&self, name: &str) -> Result<TreeId> {
         self.engine.open_tree(name).map_err(error::engine)
     }
+}
+
+/// The last time.
+const END: Timestamp = Timestamp {
+    time: u32::MAX,
+    increment: u32::MAX,
+};
+
+/// The trees of a collection; none of a view.
+fn trees_of(stored: &Stored) -> Vec<String> {
+    let Some(uuid) = &stored.uuid else {
+        return Vec::new();
+    };
+    let indexes = stored.indexes.iter();
+    let indexes = indexes.map(|index| Stored::index_tree(uuid, index.number));
+    indexes.chain([Stored::records_tree(uuid)]).collect()
+}
+
+/// Open the oplog of a store with these trees.
+fn open_oplog(
+    engine: &Arc<dyn Engine>,
+    options: &Options,
+    catalog: TreeId,
+    before: &[String],
+) -> Result<Log> {
+    let mark = {
+        let snapshot = engine.begin_read().map_err(error::engine)?;
+        mark::read(snapshot.as_ref(), catalog)?
+    };
+    let used = !before.is_empty();
+    Log::open(engine.as_ref(), (options.oplog_limits, used), mark)
+}
+
+/// Remove the oplog, and the mark of what of it is applied.
+fn discard_oplog(engine: &dyn Engine, catalog: TreeId, before: &[String]) -> Result<()> {
+    let mark = {
+        let snapshot = engine.begin_read().map_err(error::engine)?;
+        mark::read(snapshot.as_ref(), catalog)?
+    };
+    if mark.is_some() {
+        let mut txn = engine.begin_write().map_err(error::engine)?;
+        mark::remove(txn.as_mut(), catalog)?;
+        txn.commit(Durability::Group).map_err(error::engine)?;
+    }
+    if before.iter().any(|tree| tree == undo::TREE) {
+        engine.drop_tree(undo::TREE).map_err(error::engine)?;
+    }
+    segment::discard(engine, before)
 }
 
 /// Parse the filter of a partial index.

@@ -5,17 +5,21 @@
 //!
 //! Without an oplog, nothing is collected.
 
+use std::collections::BTreeMap;
+
 use bson::raw::cstr;
-use bson::{RawDocument, RawDocumentBuf};
+use bson::{RawBsonRef, RawDocument, RawDocumentBuf};
 use query::Result;
 use query::update::{Difference, Form, diff};
 
 use super::SessionId;
 use super::work::Work;
 use crate::collection::Collection;
+use crate::error;
 use crate::limits::DOCUMENT_MAX;
 use crate::oplog::entry::{Operation, Place};
-use crate::oplog::{image, is_replicated};
+use crate::oplog::{Former, Retry, What, image, is_replicated};
+use crate::record::RecordId;
 
 /// Bytes of a document and its key that an entry of an insert has beside its other fields. The key
 /// is left out beyond that.
@@ -69,6 +73,13 @@ impl Work<'_> {
             key: &key(new)?,
         };
         self.pending.operation(&operation);
+        if self.keeps_undo() {
+            let what = match diff(new, old, Form::Operators)? {
+                Difference::Delta(delta) => What::Diff(delta_of(&delta)?),
+                _ => What::Document(old.to_owned()),
+            };
+            self.pending.former(former(None, what));
+        }
         self.log_image(collection, old)
     }
 
@@ -76,6 +87,7 @@ impl Work<'_> {
     pub(crate) fn log_delete(
         &mut self,
         collection: &Collection,
+        record: &RecordId,
         document: &RawDocument,
     ) -> Result<()> {
         if !self.logs(collection) {
@@ -87,6 +99,10 @@ impl Work<'_> {
             key: &key(document)?,
         };
         self.pending.operation(&operation);
+        if self.keeps_undo() {
+            let what = What::Document(document.to_owned());
+            self.pending.former(former(record.as_number(), what));
+        }
         self.log_image(collection, document)
     }
 
@@ -110,14 +126,97 @@ impl Work<'_> {
         }
     }
 
+    /// Add the records that are put for the session: keys and values. `clear`: records of single
+    /// statements were removed before.
+    pub(crate) fn log_retry(
+        &mut self,
+        id: &SessionId,
+        clear: bool,
+        records: &[(Vec<u8>, Vec<u8>)],
+    ) -> Result<()> {
+        if self.store.oplog().is_none() {
+            return Ok(());
+        }
+        let session = [&id.id[..], &id.uid[..]].concat();
+        if self.keeps_undo() {
+            let tree = self.store.trees().sessions;
+            let keys = records.iter().map(|(key, _)| key.clone());
+            for (key, value) in former_records(self.txn()?, tree, (&session, clear), keys)? {
+                self.pending.former_record(key, value);
+            }
+        }
+        let rest = |(key, value): &(Vec<u8>, Vec<u8>)| {
+            let rest = key.get(session.len()..).unwrap_or_default();
+            Ok((rest.to_vec(), RawDocumentBuf::from_bytes(value.clone())?))
+        };
+        let records = records.iter().map(rest).collect::<Result<_>>()?;
+        self.pending.set_retry(Retry {
+            session,
+            clear,
+            records,
+        });
+        Ok(())
+    }
+
     /// Give a statement's number to the first operation without one, if any.
     pub(crate) fn log_statement(&mut self, number: i32) {
         self.pending.statement(number);
     }
 
+    /// Whether what takes back its changes is kept beside its entries.
+    pub(crate) fn keeps_undo(&self) -> bool {
+        let oplog = self.store.oplog();
+        oplog.is_some_and(|oplog| oplog.undo().kept().is_some())
+    }
+
     fn logs(&self, collection: &Collection) -> bool {
         self.store.oplog().is_some() && is_replicated(collection.ns())
     }
+}
+
+fn former(record: Option<i64>, what: What) -> Former {
+    let index = 0;
+    Former {
+        index,
+        record,
+        what,
+    }
+}
+
+/// The diff in the update of an entry.
+pub(crate) fn delta_of(update: &RawDocument) -> Result<RawDocumentBuf> {
+    match update.get("diff")? {
+        Some(RawBsonRef::Document(diff)) => Ok(diff.to_owned()),
+        _ => Err(query::Error::bad_value("an update has no diff")),
+    }
+}
+
+/// Keys and values, the value absent for a key without one.
+type Records = Vec<(Vec<u8>, Option<Vec<u8>>)>;
+
+/// The records of a session that a commit is to put, by these keys, and to remove (`clear`: all),
+/// as they are before.
+pub(crate) fn former_records(
+    txn: &(dyn kv::Transaction + '_),
+    tree: kv::TreeId,
+    (session, clear): (&[u8], bool),
+    keys: impl Iterator<Item = Vec<u8>>,
+) -> Result<Records> {
+    let mut records = BTreeMap::new();
+    if clear {
+        let end = [session, &[0xFF; 5]].concat();
+        let range = kv::KeyRange::half_open(session, &end);
+        let cursor = txn.cursor(tree, range, kv::Direction::Forward);
+        let mut cursor = cursor.map_err(error::engine)?;
+        while cursor.advance().map_err(error::engine)? {
+            records.insert(cursor.key().to_vec(), Some(cursor.value().to_vec()));
+        }
+    }
+    for key in keys {
+        let former = txn.get(tree, &key).map_err(error::engine)?;
+        records.insert(key, former);
+    }
+    Ok(records.into_iter().collect())
 }
 
 fn place<'n>(collection: &Collection, ns: &'n str) -> Place<'n> {

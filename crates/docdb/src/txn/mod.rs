@@ -16,6 +16,7 @@ pub(crate) use access::Changes;
 pub(crate) use catalog::Created;
 pub use catalog::{Held, SeenCatalog};
 pub(crate) use ends::Ends;
+pub(crate) use logged::{delta_of, former_records};
 pub use op::{InTransaction, Op, SessionId, SessionRef};
 pub(crate) use view::{View, with_view};
 pub(crate) use work::Outrun;

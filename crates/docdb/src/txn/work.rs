@@ -29,7 +29,8 @@ use crate::collection::{Alone, Collection, Core, Delta, Shared};
 use crate::error;
 use crate::index::Index;
 use crate::intent::{Claims, Holder, Refused};
-use crate::oplog::{Noted, Pending, image};
+use crate::oplog::entry::OpTime;
+use crate::oplog::{Noted, Pending, before_created, image};
 use crate::stop::{Point, reach};
 use crate::store::Store;
 use crate::turn::{self, Turn, WAIT};
@@ -65,6 +66,8 @@ pub struct Work<'s> {
     time: Option<Timestamp>,
     /// The changes that the oplog entries of this work will have.
     pub(super) pending: Pending,
+    /// The entry up to which a follower has applied all with this work.
+    applies: Option<OpTime>,
 }
 
 /// Maximum number of transactions that read a snapshot of their own at once (W4): a quarter of the
@@ -154,7 +157,14 @@ impl<'s> Work<'s> {
             alone: None,
             time: None,
             pending: Pending::default(),
+            applies: None,
         }
+    }
+
+    /// This work applies the oplog entries of another member up to this one: it moves the mark of
+    /// what is applied, and has no entries of its own.
+    pub(crate) fn apply_to(&mut self, at: OpTime) {
+        self.applies = Some(at);
     }
 
     /// Set the conditions that end the operations that run in it from now on.
@@ -473,12 +483,19 @@ impl<'s> Work<'s> {
             Some(oplog) => oplog.put(txn.as_mut(), &self.pending)?,
             None => None,
         };
+        let advance = match self.applies {
+            Some(at) => self.store.put_applied(txn.as_mut(), at)?,
+            None => None,
+        };
         reach(Point::Reserved);
         // It may wait for the log, for other commits, or for merges.
         meter::rest();
         let done = txn.commit(durability).map_err(error::engine);
         if let Some(reserved) = reserved {
             reserved.end(done.is_ok());
+        }
+        if let (Some(advance), Some(at), Ok(())) = (advance, self.applies, &done) {
+            advance.to(at);
         }
         let written = self.touched.iter().filter(|t| t.wrote);
         self.store.committed(written.map(|t| &*t.core));
@@ -488,6 +505,13 @@ impl<'s> Work<'s> {
             self.publish_created();
             drop(changes);
         }
+        self.committed();
+        Ok(())
+    }
+
+    /// Make known what has been committed.
+    fn committed(&mut self) {
+        let counted = |touched: &&Touched| touched.wrote && !touched.delta.is_zero();
         for (index, field, part) in &self.multikey {
             index.stored(*field, *part);
         }
@@ -502,7 +526,6 @@ impl<'s> Work<'s> {
         for touched in self.touched.iter().filter(|t| t.wrote) {
             touched.core.writes.wake();
         }
-        Ok(())
     }
 
     /// Write the catalog records of the collections created by this transaction. The returned lock
@@ -523,7 +546,12 @@ impl<'s> Work<'s> {
             if store.oplog().is_some() {
                 let noted = Noted::created(&made.stored)?.and(Noted::indexed(&made.stored)?);
                 let uuid = made.collection.uuid();
-                noted.add_to(&mut self.pending, &made.stored.ns, Some(uuid));
+                let formers = match self.keeps_undo() {
+                    true => before_created(&made.stored)?,
+                    false => Vec::new(),
+                };
+                let of = (&made.stored.ns, Some(uuid));
+                noted.add_to(&mut self.pending, of, formers);
             }
         }
         Ok(changes)

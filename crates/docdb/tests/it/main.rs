@@ -23,6 +23,7 @@ mod oplog_find;
 mod power;
 mod random;
 mod replay;
+mod replica;
 mod segments;
 mod session;
 mod stats;

@@ -291,8 +291,8 @@ fn damaged_and_unknown_segments_are_named() {
         engine.create_tree("_oplog.01", &options).unwrap();
     });
     named(foreign, "the tree '_oplog.01' is no segment of the oplog");
-    let newer = damaged(|engine| write(engine, "_oplog.2", &[0], Some(&[2; 25])));
-    named(newer, "segment 2 of the oplog has the form 2");
+    let newer = damaged(|engine| write(engine, "_oplog.2", &[0], Some(&[3; 25])));
+    named(newer, "segment 2 of the oplog has the form 3");
     let short = damaged(|engine| write(engine, "_oplog.2", &[0], Some(&[1, 0])));
     named(
         short,

@@ -184,6 +184,16 @@ impl Node {
         self.source
     }
 
+    /// The last durable entry of a member as it reported it to this primary in its term;
+    /// [`Position::ZERO`] if this is no primary.
+    #[must_use]
+    pub fn durable_of(&self, member: MemberId) -> Position {
+        match &self.role {
+            Role::Primary(primary) => primary.durable(member),
+            _ => Position::ZERO,
+        }
+    }
+
     /// Whether a primary may still fetch entries that it lacks.
     #[must_use]
     pub fn is_catching_up(&self) -> bool {

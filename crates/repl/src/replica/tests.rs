@@ -54,7 +54,14 @@ impl Set {
                 }
             }
             for i in 0..self.replicas.len() {
-                let effects = self.replicas[i].tick(self.now);
+                let replica = &mut self.replicas[i];
+                let primary =
+                    |replica: &Replica| matches!(replica.node().state(), State::Primary { .. });
+                let announced = replica.loses_majority(self.now) || replica.quiet.is_some();
+                let before = primary(replica);
+                let effects = replica.tick(self.now);
+                let stays = !before || primary(replica);
+                assert!(stays || announced, "T2: its caller knows before");
                 self.effects(i, effects);
             }
         }
@@ -142,6 +149,14 @@ fn a_lost_primary_is_replaced_and_steps_down() {
         second,
         "the dry run of the other did not disturb it"
     );
+    let id = Some(MemberId(u32::try_from(second).unwrap()));
+    assert_eq!(set.replicas[first].primary(set.now), id);
+    assert_eq!(set.replicas[first].followed(set.now), id);
+    assert_eq!(set.replicas[second].primary(set.now), None, "of others");
+    let durable = set.replicas[second].node().last();
+    let known = MemberId(u32::try_from(first).unwrap());
+    assert_eq!(set.replicas[second].node().durable_of(known), durable);
+    assert_eq!(set.replicas[first].node().durable_of(known), Position::ZERO);
     assert_eq!(set.replicas[first].node().commit().ts, 3);
 }
 

@@ -11,6 +11,7 @@ mod backup_encrypted;
 mod backup_ended;
 mod backup_increment;
 mod backup_owner;
+mod cluster;
 mod damage;
 mod experiments;
 mod full;

@@ -110,6 +110,11 @@ impl Place {
         self.background(self.romanesco("serve", line))
     }
 
+    /// Start `romanesco cluster` and do not wait for its end.
+    pub(crate) fn cluster(&self, line: &str) -> Running {
+        self.background(self.romanesco("cluster", line))
+    }
+
     fn background(&self, mut command: Command) -> Running {
         let log = fs::File::create(self.path("background.txt")).unwrap();
         let errors = log.try_clone().unwrap();

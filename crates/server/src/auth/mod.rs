@@ -5,6 +5,7 @@
 mod conversation;
 pub(crate) mod custom;
 pub(crate) mod privilege;
+pub(crate) mod prover;
 pub(crate) mod restriction;
 pub(crate) mod roles;
 pub(crate) mod scram;

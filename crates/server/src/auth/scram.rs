@@ -36,6 +36,13 @@ pub(crate) struct Credential {
     pub(crate) server_key: Secret,
 }
 
+/// The keys by which a client proves that it knows a password.
+pub(super) struct ProvingKeys {
+    pub(super) client: Secret,
+    pub(super) stored: Secret,
+    pub(super) server: Secret,
+}
+
 impl Mechanism {
     /// All mechanisms, the preferred one first.
     pub(crate) const ALL: [Mechanism; 2] = [Mechanism::Sha256, Mechanism::Sha1];
@@ -76,7 +83,7 @@ impl Mechanism {
         }
     }
 
-    fn hmac(self, key: &[u8], data: &[u8]) -> Secret {
+    pub(super) fn hmac(self, key: &[u8], data: &[u8]) -> Secret {
         const ANY: &str = "HMAC takes keys of any length";
         match self {
             Mechanism::Sha1 => {
@@ -146,6 +153,17 @@ impl Mechanism {
             stored_key: self.digest(&self.hmac(&salted, b"Client Key")),
             server_key: self.hmac(&salted, b"Server Key"),
             salt,
+        }
+    }
+
+    /// The keys by which a client proves that it knows a password.
+    pub(super) fn proving_keys(self, password: &[u8], salt: &[u8], iterations: u32) -> ProvingKeys {
+        let salted = self.salted(password, salt, iterations);
+        let client = self.hmac(&salted, b"Client Key");
+        ProvingKeys {
+            stored: self.digest(&client),
+            client,
+            server: self.hmac(&salted, b"Server Key"),
         }
     }
 

@@ -102,6 +102,8 @@ pub(crate) struct Users {
     reading: Mutex<()>,
     /// The turn: held by a command that changes users or roles (T1).
     changes: Mutex<()>,
+    /// The user that the members of the replica set are to each other; it is not stored.
+    system: OnceLock<Arc<User>>,
     /// Number of times that the collections were read.
     pub(crate) reads: Counter,
     /// Number of users whose privileges were computed from their documents.
@@ -206,7 +208,36 @@ impl Users {
     }
 
     pub(crate) fn get(&self, database: &str, name: &str) -> Option<Arc<User>> {
+        let system = self
+            .system
+            .get()
+            .filter(|user| user.name == name && user.database == database);
+        if let Some(user) = system {
+            return Some(Arc::clone(user));
+        }
         self.known.read().users.get(&key(database, name)).cloned()
+    }
+
+    /// Let the members of the replica set authenticate as a user with all privileges.
+    ///
+    /// # Errors
+    /// A password that SASLprep does not take; no random salt.
+    pub(crate) fn set_system(&self, (database, name): (&str, &str), password: &str) -> Result<()> {
+        let mechanism = Mechanism::Sha256;
+        let salt = random(mechanism.salt_bytes())?;
+        let rounds = mechanism.iterations();
+        let credential = mechanism.credential(name, password, salt, rounds)?;
+        let document = doc! {
+            "user": name, "db": database,
+            "roles": [{"role": "__system", "db": "admin"}],
+            "credentials": {mechanism.name(): stored(&credential)},
+        };
+        let raw = RawDocumentBuf::try_from(&document)?;
+        if let Some(user) = User::of(&raw, &Roles::default())? {
+            // Only the first call has an effect.
+            drop(self.system.set(Arc::new(user)));
+        }
+        Ok(())
     }
 
     /// All users, in the order of their `_id`.

@@ -9,6 +9,7 @@ use query::{Code, Error, Result};
 use tokio::sync::watch;
 use wire::{Builder, Compressor, limits as wire_limits};
 
+use super::replica_set::role;
 use crate::access::{login, x509};
 use crate::arguments::Arguments;
 use crate::auth::scram::Mechanism;
@@ -138,9 +139,10 @@ fn answer(request: &Call<'_>, primary: &str, reply: &mut Builder) -> Result<()> 
     reply.open_document("topologyVersion");
     reply.object_id("processId", topology.process);
     reply.long("counter", topology.counter()).close();
-    match &topology.set_name {
-        Some(name) => member(request, name, primary, reply),
-        None => {
+    match (&topology.set_name, &request.server.member) {
+        (_, Some(member)) => role(member, primary, reply),
+        (Some(name), None) => single(request, name, primary, reply),
+        (None, None) => {
             reply.boolean(primary, true);
         }
     }
@@ -216,8 +218,8 @@ fn speculate(request: &Request, first: &RawDocument, reply: &mut Builder) {
     }
 }
 
-/// Append the fields of a member of a replica set.
-fn member(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
+/// Append the fields of the only member of a replica set.
+fn single(request: &Request, name: &str, primary: &str, reply: &mut Builder) {
     let server = &request.server;
     let topology = &server.topology;
     reply.strings("hosts", [topology.me.as_str()]);

@@ -33,7 +33,7 @@ mod parameter;
 mod pipeline;
 mod plans;
 mod rebuild;
-mod replica_set;
+pub(crate) mod replica_set;
 mod roles;
 mod sasl;
 mod session;
@@ -216,7 +216,7 @@ mod tests {
                 ],
             ),
             (PROVES, &["saslContinue", "authenticate"]),
-            (FIRST_USER, &["createUser"]),
+            (FIRST_USER, &["createUser", "replSetInitiate"]),
             (ELSEWHERE, &["aggregate", "applyOps", "bulkWrite"]),
             (SNAPSHOT, &["find", "aggregate", "distinct", "getMore"]),
             (STREAMS, &["insert", "update", "delete", "bulkWrite"]),

@@ -63,6 +63,10 @@ pub struct Config {
     /// `replication.replSetName` (default `rs0`), or `None` for a standalone server, which has no
     /// transactions and no retryable writes.
     pub replica_set: Option<String>,
+    /// `replication.initiate` (default `self`): who begins the replica set.
+    pub initiate: Initiate,
+    /// `security.keyFile`: the key by which the members of a replica set recognize each other.
+    pub key_file: Option<PathBuf>,
     /// `replication.oplogSizeMB` in bytes: how much of the oplog is kept from the first start on.
     /// Default: a share of the space that is free then. There is no oplog if it is 0, nor on a
     /// standalone server.
@@ -109,6 +113,16 @@ pub struct Config {
     pub parsed: bson::Document,
     /// The commit that the program was built from, for the log.
     pub commit: &'static str,
+}
+
+/// `replication.initiate`: who begins the replica set of a server.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Initiate {
+    /// The server itself: it is the only member.
+    #[default]
+    Itself,
+    /// The command `replSetInitiate`, here or at another member, with several members.
+    Command,
 }
 
 /// `security.enableEncryption` and `security.encryptionKeyFile`: encryption of the data files.
@@ -159,6 +173,8 @@ impl Default for Config {
             compressors: Compressor::ALL.to_vec(),
             tls: TlsConfig::default(),
             replica_set: Some("rs0".to_owned()),
+            initiate: Initiate::Itself,
+            key_file: None,
             oplog_bytes: None,
             oplog_age: Duration::ZERO,
             authorization: false,

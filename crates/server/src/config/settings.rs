@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::Compressor;
 
 use super::engine::ONE_FOLDER;
-use super::server::Config;
+use super::server::{Config, Initiate};
 use super::setting::{Flag, Setting};
 use super::value::{boolean, gigabytes, within};
 
@@ -248,7 +248,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     .flags(&[Flag::value("networkMessageCompressors", "NAMES")]),
     Setting::used(
         "replication.replSetName",
-        "Name of the replica set, whose only member this server is",
+        "Name of the replica set; this server is its only member unless replication.initiate is \
+         command",
         |config, value| {
             config.replica_set = Some(value.to_owned()).filter(|name| !name.is_empty());
             Ok(())
@@ -256,6 +257,21 @@ pub(super) const SETTINGS: &[Setting] = &[
     )
     .default("rs0")
     .flags(&[Flag::value("replSet", "NAME")]),
+    Setting::used(
+        "replication.initiate",
+        "Who begins the replica set: self, with this server as its only member, or command: \
+         replSetInitiate, for several members",
+        |config, value| {
+            config.initiate = match value {
+                "self" => Initiate::Itself,
+                "command" => Initiate::Command,
+                _ => return Err("must be self or command".to_owned()),
+            };
+            Ok(())
+        },
+    )
+    .default("self")
+    .flags(&[Flag::value("initiate", "WHO")]),
     Setting::used(
         "replication.standalone",
         "Run without a replica set: no transactions and no retryable writes",
@@ -379,11 +395,12 @@ pub(super) const SETTINGS: &[Setting] = &[
     ]),
     Setting::used(
         "security.keyFile",
-        "Require authentication, as --auth; the key itself is not used, because there are no \
-         other members of the replica set",
+        "Require authentication, as --auth; by the key in the file the members of a replica set \
+         recognize each other",
         |config, value| {
             fs::metadata(value).map_err(|error| error.to_string())?;
             config.authorization = true;
+            config.key_file = Some(value.into());
             Ok(())
         },
     )

@@ -8,7 +8,7 @@ use stdx::sync::OnceLock;
 use tokio::sync::Notify;
 use wire::{Builder, Message};
 
-use super::check;
+use super::{check, roles};
 use crate::access::{Sent, authorize};
 use crate::arguments::{Arguments, Generic, Parsed};
 use crate::command::{Command, RETRYABLE};
@@ -69,6 +69,7 @@ pub(crate) fn prepare(
         // A read may name the time that it brings.
         advance_clock(server, client, &generic);
         check::check(server, row, &generic, arguments)?;
+        roles::check(server, row, &generic, (arguments, message.body()))?;
         Ok(needed)
     });
     let needed = needed.map_err(|error| refused(row, &generic, error))?;

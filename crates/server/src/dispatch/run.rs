@@ -1,16 +1,17 @@
 //! Runs a request on the kind of thread that its command requires, and finishes the reply.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bson::{Bson, Document, Timestamp, doc};
+use bson::{Bson, Document, Timestamp};
 use query::{Code, Error, Result};
 use tokio::sync::{OwnedRwLockReadGuard, Semaphore, oneshot};
 use wire::Builder;
 
 use super::transact::call;
-use super::{inline, slow};
+use super::{acknowledge, inline, roles, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
 use crate::limits::{ADMISSION, WAITING};
@@ -40,6 +41,7 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
     if let Some(block) = fault.as_ref().and_then(|fault| fault.block) {
         tokio::time::sleep(block).await;
     }
+    let term = acknowledge::term(&request);
     let outcome = match &fault {
         Some(Fault { close: true, .. }) => {
             server.operations.end(&request.operation);
@@ -56,11 +58,15 @@ pub(crate) async fn run(request: Arc<Request>) -> Answer {
         )),
         _ => execute(&request).await,
     };
+    let unsatisfied = match fault.as_ref().and_then(|fault| fault.code) {
+        None => acknowledge::wait(&request, term).await,
+        Some(_) => None,
+    };
     server.operations.end(&request.operation);
     if outcome.is_ok() && hit_write(&request, false).is_some_and(|fault| fault.close) {
         return Answer::Close;
     }
-    let (reply, noted) = finish(&request, outcome, fault);
+    let (reply, noted) = finish(&request, outcome, fault, unsatisfied);
     if let Some(noted) = noted {
         // A failure to write the profile entry is not an error of the command.
         let _: Result<(), _> = noted.await;
@@ -116,13 +122,31 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     }
     let mut reserved = None;
     loop {
-        let reply = execute_once(request).await?;
+        roles::reach(request).await?;
+        let mut reply = execute_once(request).await?;
+        if let Some(rest) = request.later.take() {
+            reply.fields(&uninterrupted(request, rest).await?);
+        }
         match request.awaits.take() {
-            None => return Ok(reply),
+            None => {
+                roles::committed(request).await?;
+                return Ok(reply);
+            }
             Some(awaiting) => {
                 reserved.get_or_insert_with(|| Reserved::of(request));
                 awaits::wait(request, awaiting).await;
             }
+        }
+    }
+}
+
+/// Wait for the rest of a command, unless it is interrupted.
+async fn uninterrupted<T>(request: &Request, rest: impl Future<Output = Result<T>>) -> Result<T> {
+    tokio::select! {
+        done = rest => done,
+        () = request.interrupted.notified() => {
+            request.op().check()?;
+            Err(shutting_down())
         }
     }
 }
@@ -228,6 +252,7 @@ fn finish(
     request: &Arc<Request>,
     outcome: Result<Builder>,
     fault: Option<Fault>,
+    unsatisfied: Option<Document>,
 ) -> (Builder, Option<oneshot::Receiver<()>>) {
     let server = &request.server;
     let fault = fault.unwrap_or_default();
@@ -238,7 +263,7 @@ fn finish(
     let failed = outcome.as_ref().err().cloned();
     let mut reply = match outcome {
         Ok(mut reply) => {
-            if let Some(error) = fault.write_concern.or_else(|| unsatisfied(request)) {
+            if let Some(error) = fault.write_concern.or(unsatisfied) {
                 concern_error(&mut reply, error, situation, fault.labels.as_deref());
             }
             reply.double("ok", 1.0);
@@ -249,7 +274,7 @@ fn finish(
             failure::fill(&mut reply, &error, Some(situation), fault.labels.as_deref());
             // The write concern applies to failed writes as well, and drivers check this field
             // first.
-            if let Some(error) = unsatisfied(request).filter(|_| fault.code.is_none()) {
+            if let Some(error) = unsatisfied.filter(|_| fault.code.is_none()) {
                 reply.value("writeConcernError", &Bson::Document(error));
             }
             reply
@@ -285,26 +310,6 @@ fn note_use(request: &Request, taken: Duration) {
     let usages = &request.server.usages;
     let how = (command.kind, command.has(WRITES));
     usages.note((request.database(), collection), how, taken);
-}
-
-/// The error of a write concern that a set of one member cannot satisfy. The write itself was
-/// executed.
-fn unsatisfied(request: &Request) -> Option<Document> {
-    if !request.writes() || !request.server.topology.is_replica_set() {
-        return None;
-    }
-    let (code, message) = match request.generic.write_concern.w.as_ref()? {
-        Bson::Int64(n) if *n > 1 => (
-            Code::UNSATISFIABLE_WRITE_CONCERN,
-            "Not enough data-bearing nodes".to_owned(),
-        ),
-        Bson::String(mode) if mode != "majority" => (
-            Code::UNKNOWN_REPL_WRITE_CONCERN,
-            format!("No write concern mode named '{mode}' found in replica set configuration"),
-        ),
-        _ => return None,
-    };
-    Some(doc! {"code": code.0, "codeName": code.name().into_owned(), "errmsg": message})
 }
 
 fn concern_error(

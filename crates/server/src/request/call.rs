@@ -15,6 +15,7 @@ use wire::Builder;
 
 use super::Understood;
 use super::awaits::Awaits;
+use super::later::Later;
 use crate::auth::User;
 use crate::auth::privilege::Wanted;
 use crate::command::WRITES;
@@ -48,6 +49,8 @@ pub(crate) struct Request {
     pub(crate) repeated: AtomicBool,
     /// Its wait for the data of its cursor.
     pub(crate) awaits: Awaits,
+    /// What it waits for, without a thread, before its reply is complete.
+    pub(crate) later: Later,
     /// The privileges that it required, which are kept with its cursors; empty if it required none.
     pub(crate) needs: OnceLock<Arc<Vec<Wanted>>>,
     /// The arguments as authorization parsed them, for commands whose parsing is costly.
@@ -91,6 +94,7 @@ impl Request {
             more: AtomicBool::new(false),
             repeated: AtomicBool::new(false),
             awaits: Awaits::default(),
+            later: Later::default(),
             needs: OnceLock::new(),
             understood: None,
         }
@@ -148,7 +152,10 @@ impl Request {
         {
             (w, journal) = (default_w, default_j);
         }
+        // A majority of several members needs no sync of this one, which comes meanwhile.
+        let several = self.server.member.is_some();
         let majority = match &w {
+            _ if several => false,
             None => self.server.topology.is_replica_set(),
             Some(Bson::String(_)) => true,
             Some(Bson::Int64(n)) => *n > 1,

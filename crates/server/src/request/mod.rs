@@ -3,6 +3,7 @@
 pub(crate) mod awaits;
 mod call;
 pub(crate) mod failure;
+mod later;
 mod shown;
 mod transaction;
 mod understood;

@@ -2,10 +2,10 @@
 //! MongoDB's shape.
 
 use bson::{Bson, DateTime, Document, doc};
-use docdb::{Op, Store};
+use docdb::{ContentVersion, Op, Store};
 use kv::Durability;
 use query::{Error, Namespace, Result};
-use stdx::sync::RwLock;
+use stdx::sync::{Mutex, RwLock};
 
 use super::clock;
 use crate::own;
@@ -26,7 +26,7 @@ pub(crate) struct Defaults {
 
 /// The defaults in use.
 #[derive(Default)]
-pub(crate) struct Concerns(RwLock<Defaults>);
+pub(crate) struct Concerns(RwLock<Defaults>, Mutex<Option<ContentVersion>>);
 
 fn settings() -> Namespace {
     Namespace {
@@ -42,17 +42,36 @@ impl Concerns {
     /// Those of storage.
     pub(crate) fn load(store: &Store) -> Result<Concerns> {
         let concerns = Concerns::default();
+        concerns.read(store)?;
+        Ok(concerns)
+    }
+
+    /// Read the stored defaults again if the collection has changed.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub(crate) fn refresh(&self, store: &Store) -> Result<()> {
+        let version = store.content_version(&settings());
+        if *self.1.lock() == version {
+            return Ok(());
+        }
+        self.read(store)
+    }
+
+    fn read(&self, store: &Store) -> Result<()> {
+        let version = store.content_version(&settings());
         let op = Op::new(Durability::Interval);
         let found = own::find(store, &op, &settings(), &doc! {"_id": KEY})?;
         if let Some(document) = found.first() {
             let concern = |name| document.get_document(name).ok().cloned();
-            *concerns.0.write() = Defaults {
+            *self.0.write() = Defaults {
                 read: concern("defaultReadConcern"),
                 write: concern("defaultWriteConcern"),
                 updated: document.get_datetime("updateWallClockTime").ok().copied(),
             };
         }
-        Ok(concerns)
+        *self.1.lock() = version;
+        Ok(())
     }
 
     /// The defaults in use now.

@@ -120,6 +120,11 @@ impl Operation {
         self.end_with(Code::INTERRUPTED_AT_SHUTDOWN);
     }
 
+    /// Interrupt it because this member is no primary any more: drivers retry it on the next one.
+    pub(crate) fn kill_at_step_down(&self) {
+        self.end_with(Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE);
+    }
+
     /// Whether it was interrupted.
     pub(crate) fn is_killed(&self) -> bool {
         self.killed.load(Ordering::Relaxed) != 0

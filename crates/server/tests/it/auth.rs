@@ -549,7 +549,7 @@ fn command(name: &str) -> Document {
 }
 
 /// The users that may run a command: 0 all clients, 1 all users, 2 readers, 3 writers, 4 other
-/// roles; `None` if the command is missing here.
+/// roles, 5 no user with a password; `None` if the command is missing here.
 fn class(name: &str) -> Option<u8> {
     Some(match name {
         "hello" | "isMaster" | "ping" | "buildInfo" | "endSessions" | "saslStart"
@@ -622,6 +622,11 @@ fn class(name: &str) -> Option<u8> {
         | "replSetInitiate"
         | "replSetResizeOplog"
         | "replSetStepDown"
+        | "replSetStepUp"
+        | "replSetReconfig"
+        | "replSetFreeze"
+        | "replSetMaintenance"
+        | "replSetSyncFrom"
         | "getDefaultRWConcern"
         | "killAllSessions"
         | "killAllSessionsByPattern"
@@ -647,6 +652,8 @@ fn class(name: &str) -> Option<u8> {
         | "rolesInfo"
         | "invalidateUserCache"
         | "_mergeAuthzCollections" => 4,
+        // Only other members may send these.
+        "replSetMessage" | "replSetFetch" | "replSetProbe" => 5,
         _ => return None,
     })
 }

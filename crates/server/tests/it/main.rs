@@ -14,6 +14,7 @@ mod bulk;
 mod certificates;
 mod change_streams;
 mod client;
+mod cluster;
 mod current_op;
 mod dashboards;
 mod deviations;

@@ -65,7 +65,9 @@ const PLACES: &[Place] = &[
     place(
         "server",
         4,
-        &["backup", "docdb", "kv", "query", "stdx", "vfs", "wire"],
+        &[
+            "backup", "docdb", "kv", "query", "repl", "stdx", "vfs", "wire",
+        ],
     ),
     place("lab-report", 4, &["kv", "stdx", "vfs"]),
     place("lab-host", 4, &["kv", "lab-report", "stdx", "vfs"]),

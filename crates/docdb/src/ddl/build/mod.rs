@@ -280,13 +280,16 @@ impl Store {
         Ok(())
     }
 
-    /// Finish a change that removed indexes from the catalog: drop their trees.
+    /// Finish a change that removed indexes from the catalog: drop their trees, but those that an
+    /// undo record keeps.
     pub(super) fn end_without(&self, change: Change<'_>, gone: &[Arc<Index>]) {
         let uuid = change.stored.uuid.unwrap_or_default();
+        let retains = self.retains(change.collection.ns());
         drop(change);
-        if !gone.is_empty() {
-            let tree = |index: &Arc<Index>| Stored::index_tree(&uuid, index.number());
-            self.drop_named(gone.iter().map(tree));
+        let gone = gone.iter().filter(|index| !(retains && index.is_ready()));
+        let mut names = gone.map(|index| Stored::index_tree(&uuid, index.number()));
+        if let Some(first) = names.next() {
+            self.drop_named([first].into_iter().chain(names));
         }
     }
 
@@ -304,20 +307,28 @@ impl Store {
             if specs.is_empty() {
                 continue;
             }
+            if self.is_follower() {
+                // The entry that ends the build is not applied: that builds them again.
+                self.remove_left(&op, &collection)?;
+                continue;
+            }
             // The change that adds the new indexes to the catalog removes the old ones.
             match self.build_indexes(&op, collection.ns(), &specs) {
                 Ok(_) => {}
                 // Some documents cannot be indexed: no client waits for this build, and the index
                 // does not exist, as if its build had failed before the crash.
-                Err(e) if !error::is_fatal(&e) => {
-                    let of = (collection.ns(), collection.uuid());
-                    let left = |index: &Index| index.is_left();
-                    // Their build has an entry of its begin only: it ended with the crash.
-                    self.take_out(&op, of, (&left, &Noted::nothing()))?;
-                }
+                Err(e) if !error::is_fatal(&e) => self.remove_left(&op, &collection)?,
                 Err(e) => return Err(e),
             }
         }
         Ok(())
+    }
+
+    /// Remove the indexes that ended builds have left.
+    fn remove_left(&self, op: &Op<'_>, collection: &Collection) -> Result<()> {
+        let of = (collection.ns(), collection.uuid());
+        let left = |index: &Index| index.is_left();
+        // Their build has an entry of its begin only: it ended with the crash.
+        self.take_out(op, of, (&left, &Noted::nothing()))
     }
 }

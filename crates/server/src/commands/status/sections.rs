@@ -3,6 +3,7 @@
 use bson::{Bson, doc};
 use wire::Builder;
 
+use crate::commands::replica_set::role;
 use crate::kernel::{self, Process, kibibytes};
 use crate::long::long;
 use crate::metrics::Latency;
@@ -194,6 +195,11 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
         return;
     };
     reply.open_document("repl");
+    if let Some(member) = &server.member {
+        role(member, "isWritablePrimary", reply);
+        reply.close();
+        return oplog_of(server, reply);
+    }
     reply
         .open_document("topologyVersion")
         .object_id("processId", topology.process);
@@ -209,6 +215,10 @@ pub(super) fn replica_set(server: &Server, reply: &mut Builder) {
         .string("primary", &topology.me)
         .string("me", &topology.me);
     reply.object_id("electionId", topology.election).close();
+    oplog_of(server, reply);
+}
+
+fn oplog_of(server: &Server, reply: &mut Builder) {
     if let Some(status) = oplog::status(&server.store) {
         reply.value("oplog", &Bson::Document(status));
     }

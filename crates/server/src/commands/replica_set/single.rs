@@ -1,5 +1,5 @@
-//! The replica set of one member: `replSetGetStatus`, `replSetGetConfig`,
-//! `replSetInitiate`.
+//! The replica set whose only member is this server since its start: `replSetGetStatus` and
+//! `replSetGetConfig`; and `replSetResizeOplog`.
 
 use std::time::Duration;
 
@@ -7,66 +7,16 @@ use bson::{Bson, DateTime, Document, RawBsonRef, doc};
 use query::{Code, Error, Result};
 use wire::Builder;
 
-use crate::access::Privilege;
-use crate::command::{ADMIN, LOOSE};
+use super::name;
 use crate::oplog;
-use crate::request::{Call, Request};
-use crate::row::Row;
+use crate::request::Call;
 use crate::state::clock;
-
-pub(super) const ROWS: &[Row] = &[
-    Row::new(
-        "replSetGetStatus",
-        status,
-        "Return the state of the replica set",
-    )
-    .flags(ADMIN | LOOSE)
-    .privilege(Privilege::Cluster("replSetGetStatus")),
-    Row::new(
-        "replSetGetConfig",
-        config,
-        "Return the configuration of the replica set",
-    )
-    .flags(ADMIN | LOOSE)
-    .privilege(Privilege::Cluster("replSetGetConfig")),
-    Row::new(
-        "replSetInitiate",
-        initiate,
-        "Initiate a replica set (the server initiates its own at start)",
-    )
-    .flags(ADMIN | LOOSE)
-    .privilege(Privilege::Cluster("replSetConfigure")),
-    Row::new(
-        "replSetResizeOplog",
-        resize,
-        "Change the size of the oplog and how long entries are kept",
-    )
-    .flags(ADMIN)
-    .fields(&["size", "minRetentionHours"])
-    .privilege(Privilege::Cluster("replSetResizeOplog")),
-    Row::new(
-        "replSetStepDown",
-        step_down,
-        "Step down as primary (refused: the set has one member)",
-    )
-    .flags(ADMIN | LOOSE)
-    .privilege(Privilege::Cluster("replSetStateChange")),
-];
-
-fn name(request: &Request) -> Result<&str> {
-    request
-        .server
-        .topology
-        .set_name
-        .as_deref()
-        .ok_or_else(|| Error::new(Code::NO_REPLICATION_ENABLED, "not running with --replSet"))
-}
 
 fn optime(time: bson::Timestamp, term: i64) -> Document {
     doc! {"ts": time, "t": term}
 }
 
-fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+pub(super) fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let set = name(request)?;
     let server = &request.server;
     let topology = &server.topology;
@@ -112,7 +62,7 @@ fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
+pub(super) fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let set = name(request)?;
     let topology = &request.server.topology;
     reply.value("config", &Bson::Document(doc! {
@@ -133,12 +83,7 @@ fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
     Ok(())
 }
 
-fn initiate(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    name(request)?;
-    Err(Error::new(Code::ALREADY_INITIALIZED, "already initialized"))
-}
-
-fn resize(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+pub(super) fn resize(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     name(request)?;
     let arguments = request.arguments();
     let number = |name: &str| -> Result<Option<f64>> {
@@ -188,10 +133,4 @@ fn resize(request: &Call<'_>, _: &mut Builder) -> Result<()> {
         oplog::resize(store, bytes)?;
     }
     Ok(())
-}
-
-fn step_down(request: &Call<'_>, _: &mut Builder) -> Result<()> {
-    name(request)?;
-    let message = "No electable secondaries caught up: this is the only member of the set";
-    Err(Error::new(Code::EXCEEDED_TIME_LIMIT, message))
 }

@@ -1,0 +1,9 @@
+//! Stores as members of a replica set: appending, applying and taking back entries.
+
+mod append;
+mod apply;
+mod history;
+mod law;
+mod pair;
+mod rollback;
+mod state;

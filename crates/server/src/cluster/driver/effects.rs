@@ -1,0 +1,210 @@
+//! Does the effects of the state machine, in order.
+
+use std::sync::Arc;
+
+use bson::{DateTime, doc};
+use repl::config::Config;
+use repl::event::{Effect, Hard, State};
+use repl::message::{Envelope, Heartbeat, Message};
+use repl::position::{MemberId, Position};
+
+use super::jobs::Job;
+use super::{Driver, Report};
+use crate::cluster::config::SetConfig;
+use crate::cluster::file::Stored;
+use crate::cluster::letter::{Letter, Note};
+use crate::cluster::standing::Standing;
+use crate::long::long;
+
+impl Driver {
+    pub(super) fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if self.halted.is_some() {
+                return;
+            }
+            self.effect(effect);
+        }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Send(envelope) => self.send(envelope),
+            Effect::Persist(hard) => self.persist(hard),
+            Effect::Write { after: _, runs } => self.write(&runs),
+            // It was put before the state machine knew it.
+            Effect::WriteNoop(_) => self.wrote(),
+            Effect::Rollback(to) => {
+                let message = "Rolling back: this member undoes entries that the set does not \
+                     have; documents that it changes are kept in files below rollback";
+                self.warn(9_100_010, message, doc! {"to": shown(to)});
+                self.jobs.log(Job::RollBack(to));
+            }
+            Effect::SourceRefused(source) => {
+                let host = self.host_of(source.0);
+                let message = "The sync source cannot be followed: its log is older";
+                self.log(9_100_011, message, doc! {"source": host});
+            }
+            Effect::Role(state) => self.role(state),
+            Effect::Committed(at) => self.committed(at),
+            Effect::Installed(core) => self.installed(&core),
+            Effect::Refused(why) => {
+                if let Some(seat) = &mut self.seat {
+                    seat.refused = Some(why);
+                }
+            }
+        }
+    }
+
+    fn send(&mut self, envelope: Envelope) {
+        let Some(seat) = &mut self.seat else { return };
+        match &envelope.message {
+            Message::Fetch { .. } => return self.begin_fetch(envelope),
+            Message::Batch { .. } | Message::Diverged { .. } => {
+                seat.served = Some(envelope);
+                return;
+            }
+            _ => {}
+        }
+        let mut letter = Letter::plain(envelope);
+        if let Message::Heartbeat(beat) = &letter.envelope.message {
+            let node = seat.replica.node();
+            letter.note = Note {
+                standing: Standing::of(node.state()),
+                source: node.source().map(|source| source.0),
+                applied: seat.applied,
+            };
+            letter.config = beat.body.is_some().then(|| Arc::clone(&seat.config));
+        }
+        self.network.send(letter);
+    }
+
+    fn persist(&mut self, hard: Hard) {
+        let Some(config) = self.full(&hard.config) else {
+            return self.halt("the protocol stores a configuration that the server does not have");
+        };
+        let Some(seat) = &self.seat else { return };
+        let stored = Stored {
+            me: seat.me,
+            term: hard.term.0,
+            voted_for: hard.voted_for.map(|candidate| candidate.0),
+            config: SetConfig::clone(&config),
+        };
+        self.jobs.persist(stored, hard);
+    }
+
+    /// The whole configuration that the protocol's form belongs to.
+    fn full(&self, core: &Config) -> Option<Arc<SetConfig>> {
+        let seat = self.seat.as_ref()?;
+        let known = [seat.incoming.as_ref(), Some(&seat.config)];
+        let mut known = known.into_iter().flatten();
+        let same = known.find(|config| config.id() == core.id);
+        // A new primary only gives the configuration its term.
+        let made = || Arc::new(seat.config.with_id(core.id));
+        let full = same.cloned().unwrap_or_else(made);
+        (full.core() == *core).then_some(full)
+    }
+
+    fn installed(&mut self, core: &Config) {
+        let Some(config) = self.full(core) else {
+            return self
+                .halt("the protocol installs a configuration that the server does not have");
+        };
+        let Some(seat) = &mut self.seat else { return };
+        seat.config = Arc::clone(&config);
+        seat.replica.set_timing(config.timing());
+        seat.reports.retain(|id, _| config.member(*id).is_some());
+        let me = seat.me;
+        self.network.configure(&config, me);
+        let id = config.id();
+        self.log(
+            9_100_012,
+            "New configuration of the replica set",
+            doc! {
+                "version": long(id.version), "term": long(id.term.0),
+                "members": long(config.members.len()),
+            },
+        );
+    }
+
+    fn role(&mut self, state: State) {
+        let Some(seat) = &mut self.seat else { return };
+        let node = seat.replica.node();
+        let term = long(node.term().0);
+        match state {
+            State::Primary { writable: false } if node.is_catching_up() => {
+                seat.elected = Some(DateTime::now());
+                self.log(9_100_013, "Election won; catching up", doc! {"term": term});
+            }
+            State::Primary { writable: false } => self.waits_to_write(),
+            State::Primary { writable: true } => self.may_write(),
+            other => {
+                seat.elected = None;
+                let state = Standing::of(other).name();
+                self.log(
+                    9_100_014,
+                    "State of this member",
+                    doc! {"state": state, "term": term},
+                );
+                self.rests();
+            }
+        }
+    }
+
+    fn committed(&mut self, at: Position) {
+        let Some(seat) = &self.seat else { return };
+        let primary = matches!(
+            seat.replica.node().state(),
+            State::Primary { writable: true }
+        );
+        self.jobs.log(match primary {
+            true => Job::Committed(at),
+            false => Job::Apply {
+                to: at,
+                committed: true,
+            },
+        });
+    }
+
+    /// Remember what a member reports.
+    pub(super) fn note(&mut self, letter: &Letter) {
+        let Message::Heartbeat(beat) = &letter.envelope.message else {
+            return;
+        };
+        let Some(seat) = &mut self.seat else { return };
+        let from = letter.envelope.from.0;
+        if seat.config.member(from).is_none() {
+            return;
+        }
+        let report = report(beat, letter);
+        seat.reports.insert(from, report);
+    }
+
+    pub(super) fn host_of(&self, member: u32) -> String {
+        let seat = self.seat.as_ref();
+        seat.map_or_else(String::new, |seat| seat.config.host(member).to_owned())
+    }
+}
+
+fn report(beat: &Heartbeat, letter: &Letter) -> Report {
+    Report {
+        at: stdx::time::now(),
+        at_date: DateTime::now(),
+        last: beat.last,
+        durable: beat.durable,
+        config_version: beat.config.version,
+        config_term: beat.config.term.0,
+        note: letter.note,
+        term: letter.envelope.term.0,
+    }
+}
+
+/// A position in the log of the server.
+pub(super) fn shown(at: Position) -> bson::Document {
+    crate::cluster::letter::position(at)
+}
+
+/// The other members of a configuration.
+pub(super) fn others(config: &SetConfig, me: u32) -> impl Iterator<Item = MemberId> + '_ {
+    let others = config.members.iter().filter(move |m| m.id != me);
+    others.map(|member| MemberId(member.id))
+}

@@ -1,0 +1,187 @@
+//! `replSetGetStatus` and `replSetGetConfig` of a set of several members.
+
+use bson::{Bson, DateTime, Document, doc};
+use query::Result;
+use repl::position::Position;
+use wire::Builder;
+
+use super::not_initialized;
+use crate::cluster::config::{MemberConfig, SetConfig};
+use crate::cluster::letter::{position, timestamp};
+use crate::cluster::member::Member;
+use crate::cluster::standing::Standing;
+use crate::cluster::view::{Progress, View};
+use crate::long::long;
+use crate::request::Call;
+use crate::state::clock;
+
+pub(super) fn config(member: &Member, reply: &mut Builder) -> Result<()> {
+    let view = member.view();
+    let config = view.config.as_ref().ok_or_else(not_initialized)?;
+    reply.value("config", &Bson::Document(config.to_document()));
+    Ok(())
+}
+
+pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -> Result<()> {
+    let view = member.view();
+    let progress = member.progress.borrow().clone();
+    let config = view.config.as_ref().ok_or_else(not_initialized)?;
+    let core = config.core();
+    let source = progress
+        .source
+        .filter(|_| view.standing != Standing::Primary);
+    reply
+        .string("set", &config.name)
+        .date("date", clock::now())
+        .int("myState", view.standing.number())
+        .long("term", long(view.term))
+        .string("syncSourceHost", source.map_or("", |id| config.host(id)))
+        .int("syncSourceId", source.map_or(-1, int))
+        .long(
+            "heartbeatIntervalMillis",
+            long(config.settings.heartbeat_ms),
+        )
+        .int("majorityVoteCount", count(core.majority()))
+        .int("writeMajorityCount", count(core.majority()))
+        .int("votingMembersCount", count(core.voters().count()))
+        .int(
+            "writableVotingMembersCount",
+            count(core.members.iter().filter(|m| m.acknowledges()).count()),
+        );
+    reply.value("optimes", &Bson::Document(optimes(&progress)));
+    if let Some(why) = &view.halted {
+        reply.string("halted", why);
+    }
+    let uptime = request.server.started.elapsed().as_secs();
+    let shown = config.members.iter().map(|of| {
+        let own = Some(of.id) == view.me;
+        Bson::Document(match own {
+            true => this(of, (&view, config), &progress, uptime),
+            false => other(of, config, member, &progress),
+        })
+    });
+    let shown: Vec<Bson> = shown.collect();
+    reply.value("members", &Bson::Array(shown));
+    Ok(())
+}
+
+fn optimes(progress: &Progress) -> Document {
+    doc! {
+        "lastCommittedOpTime": position(progress.commit),
+        "lastCommittedWallTime": date(progress.commit),
+        "readConcernMajorityOpTime": position(progress.commit.min(progress.applied)),
+        "appliedOpTime": position(progress.applied),
+        "writtenOpTime": position(progress.last),
+        "durableOpTime": position(progress.durable),
+        "lastAppliedWallTime": date(progress.applied),
+        "lastWrittenWallTime": date(progress.last),
+        "lastDurableWallTime": date(progress.durable),
+    }
+}
+
+fn this(
+    of: &MemberConfig,
+    (view, config): (&View, &SetConfig),
+    progress: &Progress,
+    uptime: u64,
+) -> Document {
+    let source = progress
+        .source
+        .filter(|_| view.standing != Standing::Primary);
+    let mut shown = doc! {
+        "_id": int(of.id), "name": &of.host, "health": 1.0,
+        "state": view.standing.number(), "stateStr": view.standing.name(),
+        "uptime": long(uptime),
+    };
+    times(&mut shown, of, (progress.applied, progress.durable));
+    shown.extend(doc! {
+        "syncSourceHost": source.map_or("", |id| config.host(id)),
+        "syncSourceId": source.map_or(-1, int),
+        "infoMessage": view.halted.as_deref().unwrap_or(&progress.info),
+        "configVersion": long(config.version), "configTerm": long(config.term),
+        "self": true, "lastHeartbeatMessage": "",
+    });
+    if let Some(elected) = progress.elected.filter(|_| view.is_writable()) {
+        election(&mut shown, elected);
+    }
+    shown
+}
+
+fn other(of: &MemberConfig, config: &SetConfig, member: &Member, progress: &Progress) -> Document {
+    let health = member.health(of.id);
+    let report = progress.reports.get(&of.id);
+    let late = std::time::Duration::from_millis(2 * config.settings.election_ms);
+    let fresh = |at: std::time::Instant| at.elapsed() <= late;
+    let up = report.is_some_and(|report| fresh(report.at));
+    let standing = match report {
+        None => Standing::Unknown,
+        Some(_) if !up => Standing::Down,
+        Some(report) => report.note.standing,
+    };
+    let mut shown = doc! {
+        "_id": int(of.id), "name": &of.host, "health": f64::from(u8::from(up)),
+        "state": standing.number(), "stateStr": standing.name(),
+        "uptime": 0_i64,
+    };
+    if let Some(report) = report {
+        let durable = progress.durable_of.get(&of.id).copied();
+        let durable = durable.map_or(report.durable, |known| known.max(report.durable));
+        times(&mut shown, of, (report.note.applied, durable));
+        shown.insert("lastHeartbeatRecv", report.at_date);
+    }
+    let answered = health.answered.map(|at| {
+        let ago = i64::try_from(at.elapsed().as_millis()).unwrap_or(i64::MAX);
+        DateTime::from_millis(clock::now().timestamp_millis().saturating_sub(ago))
+    });
+    if let Some(answered) = answered {
+        shown.insert("lastHeartbeat", answered);
+    }
+    let source = report.and_then(|report| report.note.source);
+    let source = source.filter(|_| standing != Standing::Primary);
+    shown.extend(doc! {
+        "pingMs": long(health.ping.as_millis()),
+        "lastHeartbeatMessage": health.error,
+        "syncSourceHost": source.map_or("", |id| config.host(id)),
+        "syncSourceId": source.map_or(-1, int),
+        "infoMessage": "",
+        "configVersion": report.map_or(-1, |report| long(report.config_version)),
+        "configTerm": report.map_or(-1, |report| long(report.config_term)),
+    });
+    shown
+}
+
+/// The times of a member that has data.
+fn times(shown: &mut Document, of: &MemberConfig, (applied, durable): (Position, Position)) {
+    if of.arbiter {
+        return;
+    }
+    shown.extend(doc! {
+        "optime": position(applied), "optimeDurable": position(durable),
+        "optimeDate": date(applied), "optimeDurableDate": date(durable),
+        "lastAppliedWallTime": date(applied), "lastDurableWallTime": date(durable),
+    });
+}
+
+fn election(shown: &mut Document, elected: DateTime) {
+    let seconds = u32::try_from(elected.timestamp_millis() / 1_000).unwrap_or(0);
+    shown.insert(
+        "electionTime",
+        bson::Timestamp {
+            time: seconds,
+            increment: 1,
+        },
+    );
+    shown.insert("electionDate", elected);
+}
+
+fn date(at: Position) -> DateTime {
+    DateTime::from_millis(i64::from(timestamp(at).time) * 1_000)
+}
+
+fn int(id: u32) -> i32 {
+    i32::try_from(id).unwrap_or(i32::MAX)
+}
+
+fn count(n: usize) -> i32 {
+    i32::try_from(n).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,86 @@
+//! When writes are acknowledged, and what reads see.
+
+use bson::{Document, doc};
+
+use super::{Set, insert};
+use crate::client::{await_so, batch};
+
+fn concern(id: i32, concern: Document) -> Document {
+    let mut insert = insert(id);
+    insert.insert("writeConcern", concern);
+    insert
+}
+
+fn code(reply: &Document) -> Option<i32> {
+    let error = reply.get_document("writeConcernError").ok()?;
+    error.get_i32("code").ok()
+}
+
+#[test]
+fn a_write_waits_for_the_members_that_its_concern_names() {
+    let mut set = Set::waiting(3);
+    let mut config = set.config(1, |i, member| {
+        member.insert("tags", doc! {"dc": if i == 2 { "b" } else { "a" }});
+    });
+    let settings = config.get_document_mut("settings").unwrap();
+    settings.insert("getLastErrorModes", doc! {"both": {"dc": 2}});
+    set.client(0).ok("admin", doc! {"replSetInitiate": config});
+    let primary = set.primary();
+    let mut client = set.client(primary);
+    let mut write = |id, wanted: Document| code(&client.ok("test", concern(id, wanted)));
+    assert_eq!(write(1, doc! {"w": 1}), None);
+    assert_eq!(write(2, doc! {"w": "majority"}), None);
+    assert_eq!(write(3, doc! {"w": 3, "j": true}), None);
+    assert_eq!(write(4, doc! {"w": "both"}), None);
+    assert_eq!(write(5, doc! {"w": 4}), Some(100));
+    assert_eq!(write(6, doc! {"w": "none"}), Some(79));
+    let down = (0..3).find(|i| *i != primary).unwrap();
+    let folder = set.stop(down);
+    assert_eq!(write(7, doc! {"w": 3, "wtimeout": 1}), Some(64));
+    assert_eq!(write(8, doc! {"w": "majority"}), None);
+    assert_eq!(write(9, doc! {"w": 2}), None);
+    set.resume(down, folder);
+    assert_eq!(write(10, doc! {"w": 3}), None);
+}
+
+#[test]
+fn without_a_majority_nothing_is_acknowledged_and_the_primary_ends() {
+    let mut set = Set::started(3);
+    let primary = set.primary();
+    let mut client = set.client(primary);
+    client.ok("test", insert(1));
+    let others: Vec<usize> = (0..3).filter(|i| *i != primary).collect();
+    let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
+    let reply = client.run("test", insert(2));
+    // The write is on this member only: it steps down, and says so.
+    let refused = code(&reply).or(reply.get_i32("code").ok());
+    assert!(matches!(refused, Some(189 | 10_107 | 11_602)), "{reply}");
+    await_so("the end of the primary", || {
+        !set.hello(primary).get_bool("isWritablePrimary").unwrap()
+    });
+    for (i, folder) in others.iter().zip(folders) {
+        set.resume(*i, folder);
+    }
+    let next = set.primary();
+    set.client(next).ok("test", insert(3));
+}
+
+#[test]
+fn a_read_of_the_majority_sees_what_was_acknowledged() {
+    let set = Set::started(3);
+    let primary = set.primary();
+    let mut client = set.client(primary);
+    let reply = client.ok("test", insert(1));
+    let time = reply.get_timestamp("operationTime").unwrap();
+    let majority = doc! {"find": "c", "readConcern": {"level": "majority"}};
+    assert_eq!(batch(&client.ok("test", majority)).len(), 1);
+    for i in 0..3 {
+        // A causally consistent read on any member.
+        let read = doc! {
+            "find": "c", "readConcern": {"afterClusterTime": time},
+            "$readPreference": {"mode": "nearest"},
+            "$clusterTime": reply.get_document("$clusterTime").unwrap().clone(),
+        };
+        assert_eq!(batch(&set.client(i).ok("test", read)).len(), 1, "{i}");
+    }
+}
