@@ -28,10 +28,8 @@ fn documents(client: &Client) -> Collection<Document> {
 }
 
 fn is_writable(port: u64) -> bool {
-    let hello = direct(port)
-        .database("admin")
-        .run_command(doc! {"hello": 1});
-    let hello = hello.run();
+    let admin = direct(port).database("admin");
+    let hello = admin.run_command(doc! {"hello": 1}).run();
     hello.is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or(false))
 }
 
@@ -53,7 +51,8 @@ fn one_command_starts_a_set_and_ends_it() {
         .collect();
     assert_eq!(members.len(), 3);
     let client = Client::with_uri_str(uri.trim()).unwrap();
-    let done = documents(&client).insert_one(doc! {"_id": 1});
+    let documents = documents(&client);
+    let done = documents.insert_one(doc! {"_id": 1});
     done.write_concern(WriteConcern::majority()).run().unwrap();
     running.signal(Signal::INT);
     assert_eq!(running.end(), 0, "{}", place.text("background.txt"));
@@ -127,9 +126,8 @@ fn after_the_kill_of_the_primary_no_acknowledged_write_is_lost() {
     }
     // Both others have the same.
     let hash = |server: &Foreign| {
-        let reply = direct(server.port)
-            .database("test")
-            .run_command(doc! {"dbHash": 1});
+        let test = direct(server.port).database("test");
+        let reply = test.run_command(doc! {"dbHash": 1});
         reply
             .run()
             .map(|reply| reply.get_str("md5").unwrap().to_owned())

@@ -114,6 +114,37 @@ fn large_documents_are_written_before_the_batch_ends() {
     State::validate(&follower.store, "large documents");
 }
 
+/// `entries::settle`: E3.
+#[test]
+fn a_key_passes_from_one_document_to_another_in_a_batch() {
+    let (primary, follower) = (
+        Member::new(kv::memory::factory()),
+        Member::follower(kv::memory::factory()),
+    );
+    let index = doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true };
+    primary
+        .store
+        .create_indexes(&op(), &ns("c"), &[index])
+        .unwrap();
+    for id in 0..4 {
+        insert(&primary.store, id, 1);
+    }
+    let change = |id: i32, change: Document| {
+        let change = [set(doc! { "_id": id }, change)];
+        let reply = primary.store.update(&op(), &ns("c"), &change, true, false);
+        assert_eq!(reply.unwrap().n_modified, 1);
+    };
+    change(1, doc! { "$set": { "u": 7 } });
+    change(2, doc! { "$set": { "u": 8 } });
+    catch_up(&primary, &follower);
+    change(1, doc! { "$unset": { "u": 1 } });
+    change(3, doc! { "$set": { "u": 7 } });
+    change(2, doc! { "$unset": { "u": 1 } });
+    change(0, doc! { "$set": { "u": 8 } });
+    catch_up(&primary, &follower);
+    State::validate(&follower.store, "E3");
+}
+
 /// An entry after `at` that another primary could not have written.
 fn entry(at: OpTime, change: &Document) -> StoredEntry {
     let ts = Timestamp {

@@ -195,6 +195,7 @@ impl History {
                 let gone = del(doc! { "a": { "$lt": self.int(9) } }, true);
                 drop(self.store.delete(&op(), &ns, &[gone], true));
             }
+            17 if self.rng.chance(0.5) => self.upserts(&ns),
             17 => self.find_and_modify(&ns),
             18..20 => self.transaction(),
             20 => self.many(&ns),
@@ -224,6 +225,19 @@ impl History {
             }),
             false => drop(self.store.update(&op(), ns, &statement, true, false)),
         }
+    }
+
+    /// A retryable write of several statements whose results differ: each has a record.
+    fn upserts(&mut self, ns: &Namespace) {
+        let number = self.number;
+        let one = |part: i32| {
+            let id = format!("{number}.{part}");
+            let mut statement = set(doc! { "_id": id }, doc! { "$set": { "a": part } });
+            statement.upsert = true;
+            statement
+        };
+        let statements: Vec<UpdateStatement> = (0..3).map(one).collect();
+        self.retryable(|store, op| drop(store.update(op, ns, &statements, true, false)));
     }
 
     fn find_and_modify(&mut self, ns: &Namespace) {

@@ -136,6 +136,7 @@ fn compare(follower: &Follower, moments: &[Moment], context: &str) -> bool {
     };
     let found = State::of(follower.store(), &moment.sessions);
     moment.state.check(&found, context);
+    State::validate(follower.store(), context);
     true
 }
 
