@@ -3,6 +3,7 @@
 //! no entry was removed since.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bson::{Timestamp, rawdoc};
 use docdb::oplog::entry::OpTime;
@@ -26,6 +27,8 @@ const ENTRIES: usize = 5_000;
 pub(crate) struct MemberStore {
     store: Arc<Store>,
     whole: bool,
+    /// How many rollbacks have begun.
+    rollbacks: AtomicU64,
 }
 
 impl MemberStore {
@@ -44,7 +47,16 @@ impl MemberStore {
         // Also while it has no other member: it may get some.
         replica.keep_undo(&operation(), true)?;
         let whole = store.property(WHOLE)?.is_some();
-        Ok(MemberStore { store, whole })
+        Ok(MemberStore {
+            store,
+            whole,
+            rollbacks: AtomicU64::new(0),
+        })
+    }
+
+    /// How many rollbacks have begun.
+    pub(crate) fn rollbacks(&self) -> u64 {
+        self.rollbacks.load(Ordering::SeqCst)
     }
 
     fn replica(&self) -> Result<Replica<'_>> {
@@ -199,6 +211,8 @@ impl Storage for MemberStore {
     fn roll_back(&self, to: Position) -> Result<()> {
         let replica = self.replica()?;
         if to < position(replica.written())? {
+            // Before anything that a read has seen is taken back.
+            self.rollbacks.fetch_add(1, Ordering::SeqCst);
             replica.roll_back_to(&operation(), optime(to))?;
         }
         Ok(())

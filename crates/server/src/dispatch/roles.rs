@@ -5,15 +5,44 @@
 //! | PRIMARY | all | all |
 //! | SECONDARY | with a read preference other than `primary`; cursors continue | 10107 |
 //! | others | 13436 | 10107 |
+//!
+//! - R1. A read of what is committed is answered only if a majority has all that it saw. Its time
+//!   is compared with the commit point of the same log: a rollback since the read began ends it.
+//! - R2. A linearizable read is answered only if, after it, the primary has committed an entry of
+//!   its own term: no other primary has committed anything before the read.
+
+use std::sync::Arc;
 
 use bson::RawDocument;
 use query::{Code, Error, Result};
+use tokio::sync::oneshot;
 
 use crate::arguments::{Arguments, Generic};
+use crate::cluster::member::Member;
 use crate::cluster::standing::Standing;
 use crate::command::{CONTINUES, Class, Command, READS, WRITES};
 use crate::request::Request;
 use crate::server::Server;
+
+/// The level that reads what no later primary can have changed.
+const LINEARIZABLE: &str = "linearizable";
+
+/// What a member was when a request began.
+#[derive(Clone, Copy)]
+pub(super) struct Began {
+    /// The term in which it accepted writes.
+    term: Option<u64>,
+    /// How many rollbacks it had begun.
+    rollbacks: u64,
+}
+
+/// What this server is as a request begins; `None` if it is no member of a set of several.
+pub(super) fn begin(request: &Request) -> Option<Began> {
+    let member = request.server.member.as_ref()?;
+    let rollbacks = member.storage.rollbacks();
+    let term = member.progress.borrow().leads;
+    Some(Began { term, rollbacks })
+}
 
 /// Check that a member in this state runs the command.
 ///
@@ -35,6 +64,11 @@ pub(super) fn check(
     let writes = command.has(WRITES) || stage.is_some_and(|stage| stage(body).is_some());
     if writes || generic.in_transaction {
         return Err(Error::new(Code::NOT_WRITABLE_PRIMARY, "not primary"));
+    }
+    let concern = generic.read_concern.as_ref();
+    if concern.is_some_and(|concern| concern.level == LINEARIZABLE) {
+        let message = "cannot satisfy linearizable read concern on non-primary node";
+        return Err(Error::new(Code::NOT_WRITABLE_PRIMARY, message));
     }
     let reads = command.class == Class::Read || command.has(READS);
     if !reads {
@@ -91,49 +125,79 @@ pub(super) async fn reach(request: &Request) -> Result<()> {
     }
 }
 
-/// Wait until what was read is committed by a majority, for a read that wants so.
+/// Wait until what was read is committed by a majority, for a read that wants so (R1, R2).
 ///
 /// # Errors
 /// When the operation must end.
-pub(super) async fn committed(request: &Request) -> Result<()> {
-    let Some(member) = &request.server.member else {
+pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> Result<()> {
+    let (Some(member), Some(began)) = (&request.server.member, began) else {
         return Ok(());
     };
     let concern = request.generic.read_concern.as_ref();
-    let majority = concern.is_some_and(|c| matches!(c.level.as_str(), "majority" | "snapshot"));
-    // Secondaries apply only what is committed.
-    if !majority || !member.is_writable() || request.writes() {
+    let level = concern.map_or("", |concern| concern.level.as_str());
+    if request.writes() || !matches!(level, "majority" | "snapshot" | LINEARIZABLE) {
         return Ok(());
     }
-    let read = request.read.get().copied();
+    let mut read = request.read.get().copied();
+    if level == LINEARIZABLE {
+        confirm(request).await?;
+        read = None;
+    }
     let Some(read) = read.or_else(|| request.server.store.oplog_visible()) else {
         return Ok(());
     };
-    let read = crate::cluster::letter::number(read);
-    member.wrote();
-    let mut progress = member.progress.clone();
-    let reached = async {
-        loop {
-            let (commit, leads) = {
-                let now = progress.borrow_and_update();
-                (now.commit.ts, now.leads)
-            };
-            if read <= commit {
-                return Ok(());
-            }
-            if leads.is_none() {
-                let message = "Primary stepped down while waiting for replication";
-                return Err(Error::new(Code::PRIMARY_STEPPED_DOWN, message));
-            }
-            if progress.changed().await.is_err() {
-                return Err(super::run::shutting_down());
-            }
-        }
-    };
+    let reached = reached(member, began, crate::cluster::letter::number(read));
     tokio::select! {
         done = reached => done,
         () = until(request.deadline()) => request.op().check(),
         () = request.interrupted.notified() => request.op().check(),
+    }
+}
+
+/// Put an entry behind a read (R2).
+async fn confirm(request: &Arc<Request>) -> Result<()> {
+    let (answer, done) = oneshot::channel();
+    let job = Arc::clone(request);
+    let taken = request.server.pool.submit(move || {
+        let note = bson::rawdoc! {"msg": "linearizable read"};
+        // A client that has disconnected receives no answer.
+        let _: std::result::Result<(), _> =
+            answer.send(job.server.store.append_oplog_note(&job.op(), &note));
+    });
+    if !taken {
+        return Err(super::run::shutting_down());
+    }
+    let done = done.await;
+    done.unwrap_or_else(|_| Err(super::run::failed_inside(request)))
+}
+
+/// Wait until the commit point has reached a time.
+async fn reached(member: &Member, began: Began, time: u64) -> Result<()> {
+    member.wrote();
+    let mut progress = member.progress.clone();
+    loop {
+        let (commit, leads) = {
+            let now = progress.borrow_and_update();
+            (now.commit.ts, now.leads)
+        };
+        // After the commit point was read: it is that of the log that was read (R1).
+        if member.storage.rollbacks() != began.rollbacks {
+            let message = "what was read was rolled back; retry the read";
+            return Err(Error::new(
+                Code::INTERRUPTED_DUE_TO_REPL_STATE_CHANGE,
+                message,
+            ));
+        }
+        if time <= commit {
+            return Ok(());
+        }
+        if began.term.is_some() && leads != began.term {
+            let message = "Primary stepped down while waiting for replication";
+            return Err(Error::new(Code::PRIMARY_STEPPED_DOWN, message));
+        }
+        if progress.changed().await.is_err() {
+            return Err(super::run::shutting_down());
+        }
     }
 }
 

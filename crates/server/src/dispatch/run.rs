@@ -120,6 +120,7 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
     if request.command.kind == Kind::GetMore {
         request.server.metrics.ops.getmore.one();
     }
+    let began = roles::begin(request);
     let mut reserved = None;
     loop {
         roles::reach(request).await?;
@@ -129,7 +130,7 @@ async fn execute(request: &Arc<Request>) -> Result<Builder> {
         }
         match request.awaits.take() {
             None => {
-                roles::committed(request).await?;
+                roles::committed(request, began).await?;
                 return Ok(reply);
             }
             Some(awaiting) => {

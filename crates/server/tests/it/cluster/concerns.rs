@@ -84,3 +84,70 @@ fn a_read_of_the_majority_sees_what_was_acknowledged() {
         assert_eq!(batch(&set.client(i).ok("test", read)).len(), 1, "{i}");
     }
 }
+
+/// A read of a secondary, with a concern and a limit of time.
+fn limited(level: &str) -> Document {
+    doc! {
+        "find": "c", "readConcern": {"level": level}, "maxTimeMS": 300,
+        "$readPreference": {"mode": "secondaryPreferred"},
+    }
+}
+
+#[test]
+fn a_restarted_primary_answers_no_majority_with_what_it_has_alone() {
+    let mut set = Set::started(3);
+    let primary = set.primary();
+    set.client(primary).ok("test", insert(1));
+    let others: Vec<usize> = (0..3).filter(|i| *i != primary).collect();
+    let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
+    let mut alone = insert(2);
+    alone.insert("writeConcern", doc! {"w": 1});
+    let reply = set.client(primary).run("test", alone);
+    let written = reply.get_i32("n") == Ok(1);
+    let folder = set.stop(primary);
+    set.resume(primary, folder);
+    await_so("a secondary", || {
+        set.hello(primary).get_bool("secondary").unwrap()
+    });
+    let mut client = set.client(primary);
+    if written {
+        // R1: nobody has said yet what is committed.
+        let seen = batch(&client.ok("test", limited("local"))).len();
+        assert_eq!(seen, 2);
+        let reply = client.run("test", limited("majority"));
+        assert_eq!(reply.get_i32("code"), Ok(50), "{reply}");
+    }
+    for (i, folder) in others.iter().zip(folders) {
+        set.resume(*i, folder);
+    }
+    set.primary();
+    await_so("an answer of the majority", || {
+        let reply = client.run("test", limited("majority"));
+        reply.get_f64("ok") == Ok(1.0)
+    });
+}
+
+#[test]
+fn a_linearizable_read_is_answered_by_a_primary_with_its_majority() {
+    let mut set = Set::started(3);
+    let primary = set.primary();
+    let mut client = set.client(primary);
+    client.ok("test", insert(1));
+    let read = || {
+        let mut read = limited("linearizable");
+        read.insert("maxTimeMS", 60_000);
+        read
+    };
+    assert_eq!(batch(&client.ok("test", read())).len(), 1);
+    let others: Vec<usize> = (0..3).filter(|i| *i != primary).collect();
+    let reply = set.client(others[0]).run("test", read());
+    assert_eq!(reply.get_i32("code"), Ok(10_107), "{reply}");
+    let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
+    // R2: without a majority there is no answer, though the document is there.
+    let reply = client.run("test", limited("linearizable"));
+    let code = reply.get_i32("code");
+    assert!(matches!(code, Ok(50 | 189 | 10_107 | 11_602)), "{reply}");
+    for (i, folder) in others.iter().zip(folders) {
+        set.resume(*i, folder);
+    }
+}
