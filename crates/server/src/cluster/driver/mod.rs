@@ -246,7 +246,7 @@ impl Driver {
                     Some(input) => self.take(input),
                     None => return,
                 },
-                _ = timer.tick() => {}
+                _ = timer.tick() => self.notice(),
             }
             self.settle();
         }
@@ -285,6 +285,16 @@ impl Driver {
         }
         let effects = seat.replica.tick(now);
         self.perform(effects);
+    }
+
+    /// Look for entries that nobody has told of: those of the server itself, and those of clients
+    /// that were behind an open slot when the client was done.
+    fn notice(&mut self) {
+        let Some(seat) = &self.seat else { return };
+        let known = seat.replica.node().last();
+        if self.halted.is_none() && seat.gate.may_put() && known < self.storage.last() {
+            self.jobs.log(Job::Pump);
+        }
     }
 
     fn take(&mut self, input: Input) {

@@ -38,6 +38,14 @@ async fn three_members_elect_one_and_copy_its_entries() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_entry_that_nobody_has_told_of_is_committed() {
+    let set = Set::started(3).await;
+    let primary = set.primary().await;
+    let last = set.storage(primary).write(5).expect("a primary");
+    set.committed_everywhere(last).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_the_loss_of_the_primary_committed_entries_are_kept() {
     let mut set = Set::started(3).await;
     let first = set.primary().await;

@@ -103,7 +103,7 @@ fn a_restarted_primary_answers_no_majority_with_what_it_has_alone() {
     let mut alone = insert(2);
     alone.insert("writeConcern", doc! {"w": 1});
     let reply = set.client(primary).run("test", alone);
-    let written = reply.get_i32("n") == Ok(1);
+    let written = reply.get_i32("n").ok() == Some(1);
     let folder = set.stop(primary);
     set.resume(primary, folder);
     await_so("a secondary", || {
@@ -115,7 +115,7 @@ fn a_restarted_primary_answers_no_majority_with_what_it_has_alone() {
         let seen = batch(&client.ok("test", limited("local"))).len();
         assert_eq!(seen, 2);
         let reply = client.run("test", limited("majority"));
-        assert_eq!(reply.get_i32("code"), Ok(50), "{reply}");
+        assert_eq!(reply.get_i32("code").ok(), Some(50), "{reply}");
     }
     for (i, folder) in others.iter().zip(folders) {
         set.resume(*i, folder);
@@ -123,7 +123,7 @@ fn a_restarted_primary_answers_no_majority_with_what_it_has_alone() {
     set.primary();
     await_so("an answer of the majority", || {
         let reply = client.run("test", limited("majority"));
-        reply.get_f64("ok") == Ok(1.0)
+        reply.get_f64("ok").ok() == Some(1.0)
     });
 }
 
@@ -141,7 +141,7 @@ fn a_linearizable_read_is_answered_by_a_primary_with_its_majority() {
     assert_eq!(batch(&client.ok("test", read())).len(), 1);
     let others: Vec<usize> = (0..3).filter(|i| *i != primary).collect();
     let reply = set.client(others[0]).run("test", read());
-    assert_eq!(reply.get_i32("code"), Ok(10_107), "{reply}");
+    assert_eq!(reply.get_i32("code").ok(), Some(10_107), "{reply}");
     let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
     // R2: without a majority there is no answer, though the document is there.
     let reply = client.run("test", limited("linearizable"));
