@@ -287,8 +287,8 @@ impl Driver {
         self.perform(effects);
     }
 
-    /// Look for entries that nobody has told of: those of the server itself, and those of clients
-    /// that were behind an open slot when the client was done.
+    /// Look for entries that came without a notice: those of the server itself, and those of
+    /// clients that were behind an open slot when the client was done.
     fn notice(&mut self) {
         let Some(seat) = &self.seat else { return };
         let known = seat.replica.node().last();

@@ -111,11 +111,11 @@ fn a_restarted_primary_answers_no_majority_with_what_it_has_alone() {
     });
     let mut client = set.client(primary);
     if written {
-        // R1: nobody has said yet what is committed.
+        // It does not know yet what is committed.
         let seen = batch(&client.ok("test", limited("local"))).len();
         assert_eq!(seen, 2);
         let reply = client.run("test", limited("majority"));
-        assert_eq!(reply.get_i32("code").ok(), Some(50), "{reply}");
+        assert_eq!(reply.get_i32("code").ok(), Some(50), "roles: R1: {reply}");
     }
     for (i, folder) in others.iter().zip(folders) {
         set.resume(*i, folder);
@@ -143,10 +143,13 @@ fn a_linearizable_read_is_answered_by_a_primary_with_its_majority() {
     let reply = set.client(others[0]).run("test", read());
     assert_eq!(reply.get_i32("code").ok(), Some(10_107), "{reply}");
     let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
-    // R2: without a majority there is no answer, though the document is there.
+    // Without a majority there is no answer, though the document is there.
     let reply = client.run("test", limited("linearizable"));
     let code = reply.get_i32("code");
-    assert!(matches!(code, Ok(50 | 189 | 10_107 | 11_602)), "{reply}");
+    assert!(
+        matches!(code, Ok(50 | 189 | 10_107 | 11_602)),
+        "roles: R2: {reply}"
+    );
     for (i, folder) in others.iter().zip(folders) {
         set.resume(*i, folder);
     }
