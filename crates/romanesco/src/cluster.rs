@@ -112,18 +112,7 @@ impl Args {
         if !interrupt.is_set() {
             say!("{}", self.uri(members));
         }
-        loop {
-            if interrupt.is_set() {
-                return Ok(());
-            }
-            for member in members.iter_mut() {
-                if let Ok(Some(status)) = member.child.try_wait() {
-                    let log = member.log.display();
-                    return Err(format!("a member ended ({status}); its log is {log}"));
-                }
-            }
-            stdx::time::sleep(LOOK);
-        }
+        watch(members, interrupt)
     }
 
     /// The ports of the members. A set knows its members by them, so a directory keeps them.
@@ -230,6 +219,30 @@ fn end(members: Vec<Member>) -> Result<(), String> {
 }
 
 /// Wait until a condition holds, or a signal.
+/// Wait for Ctrl-C, or for the end of all members. The end of one is not that of the set: a user
+/// may want to see what the others do.
+fn watch(members: &mut [Member], interrupt: &Interrupt) -> Result<(), String> {
+    let mut running: Vec<&mut Member> = members.iter_mut().collect();
+    while !interrupt.is_set() {
+        running.retain_mut(|member| {
+            let Ok(Some(status)) = member.child.try_wait() else {
+                return true;
+            };
+            let (port, log) = (member.port, member.log.display());
+            note!(
+                "the member at port {port} ended ({status}); its log is {log}. End this command \
+                 and start it with the same --directory to have all members again"
+            );
+            false
+        });
+        if running.is_empty() {
+            return Err("all members have ended".to_owned());
+        }
+        stdx::time::sleep(LOOK);
+    }
+    Ok(())
+}
+
 fn wait_until(
     interrupt: &Interrupt,
     mut so: impl FnMut() -> Result<bool, String>,

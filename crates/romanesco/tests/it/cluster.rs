@@ -54,6 +54,18 @@ fn one_command_starts_a_set_and_ends_it() {
     let documents = documents(&client);
     let done = documents.insert_one(doc! {"_id": 1});
     done.write_concern(WriteConcern::majority()).run().unwrap();
+    // The set outlives one of its members.
+    let killed = i32::try_from(members[2]).unwrap();
+    let killed = rustix::process::Pid::from_raw(killed).unwrap();
+    rustix::process::kill_process(killed, Signal::KILL).unwrap();
+    wait_for("the report of a member that ended", || {
+        place.text("background.txt").contains("SIGKILL")
+    });
+    wait_for("a write without it", || {
+        let written = doc! {"$set": {"later": true}};
+        let done = documents.update_one(doc! {"_id": 1}, written);
+        done.write_concern(WriteConcern::majority()).run().is_ok()
+    });
     running.signal(Signal::INT);
     assert_eq!(running.end(), 0, "{}", place.text("background.txt"));
     assert!(members.iter().all(|member| !lives(*member)));
