@@ -5,6 +5,8 @@ use kv::Durability;
 use query::Result;
 
 use crate::error;
+use crate::oplog::Log;
+use crate::oplog::entry::OpTime;
 use crate::store::Store;
 use crate::txn::Op;
 
@@ -33,11 +35,27 @@ impl Store {
             return Ok(());
         };
         let _turn = self.turn(op)?;
+        self.commit_note(oplog, (OpTime::NONE.ts, note), op.durability)?;
+        Ok(())
+    }
+
+    /// Put a note in a transaction of its own, with the time `least` if that is later than all
+    /// times issued; returns its position. The caller has the turn to write.
+    ///
+    /// # Errors
+    /// `NotWritablePrimary` for a follower; errors of the engine.
+    pub(crate) fn commit_note(
+        &self,
+        oplog: &Log,
+        (least, note): (Timestamp, &RawDocument),
+        durability: Durability,
+    ) -> Result<OpTime> {
         let mut txn = self.engine().begin_write().map_err(error::engine)?;
-        let reserved = oplog.put_note(txn.as_mut(), note)?;
-        let done = txn.commit(op.durability).map_err(error::engine);
+        let reserved = oplog.put_note(txn.as_mut(), least, note)?;
+        let at = reserved.at();
+        let done = txn.commit(durability).map_err(error::engine);
         reserved.end(done.is_ok());
-        done
+        done.map(|()| at)
     }
 
     /// Put a note if the oplog has got no entry since the time `seen`; returns its last time.
@@ -53,11 +71,7 @@ impl Store {
             && let Some(_turn) = self.turns().take_soon(&|| self.check_not_closed())?
         {
             let note = bson::rawdoc! { "msg": "periodic noop" };
-            let mut txn = self.engine().begin_write().map_err(error::engine)?;
-            let reserved = oplog.put_note(txn.as_mut(), &note)?;
-            let done = txn.commit(Durability::Interval).map_err(error::engine);
-            reserved.end(done.is_ok());
-            done?;
+            self.commit_note(oplog, (OpTime::NONE.ts, &note), Durability::Interval)?;
         }
         Ok(self.oplog_last().unwrap_or(seen))
     }

@@ -305,23 +305,12 @@ impl Log {
         drop(self.clock.set(clock));
     }
 
-    /// Put an entry that changes nothing.
+    /// Put an entry that changes nothing, with the time `least` if that is later than all times
+    /// issued.
     ///
     /// # Errors
     /// `NotWritablePrimary` for a follower; errors of the engine.
     pub(crate) fn put_note(
-        &self,
-        txn: &mut (dyn Transaction + '_),
-        note: &RawDocument,
-    ) -> Result<Reserved<'_>> {
-        self.put_note_at(txn, OpTime::NONE.ts, note)
-    }
-
-    /// [`Log::put_note`] with the time `least`, if that is later than all times issued.
-    ///
-    /// # Errors
-    /// As [`Log::put_note`].
-    pub(crate) fn put_note_at(
         &self,
         txn: &mut (dyn Transaction + '_),
         least: Timestamp,

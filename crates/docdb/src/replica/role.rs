@@ -90,11 +90,8 @@ impl Replica<'_> {
     /// Errors of the engine. No entry may be reported as durable then.
     pub fn sync(&self) -> Result<OpTime> {
         let visible = self.log.visible();
-        let written = match self.role() {
-            Role::Follower => self.log.last_entry(),
-            // An entry before it may not be committed yet.
-            Role::Primary => self.log.last_visible(),
-        };
+        // Of a primary: an entry before a later one may not be committed yet.
+        let written = self.visible();
         self.store.engine().sync_log().map_err(error::engine)?;
         self.log.synced().note(visible);
         Ok(written)
@@ -174,12 +171,7 @@ impl Replica<'_> {
     /// `NotWritablePrimary` for a follower; the operation must end; errors of the engine.
     pub fn begin_term(&self, op: &Op<'_>, at: Timestamp, note: &RawDocument) -> Result<OpTime> {
         let _turn = self.store.turn(op)?;
-        let mut txn = self.store.engine().begin_write().map_err(error::engine)?;
-        let reserved = self.log.put_note_at(txn.as_mut(), at, note)?;
-        let at = reserved.at();
-        let done = txn.commit(op.durability).map_err(error::engine);
-        reserved.end(done.is_ok());
-        done.map(|()| at)
+        self.store.commit_note(self.log, (at, note), op.durability)
     }
 
     /// Drop the temporary collections, which an `$out` of another primary has not finished: a new

@@ -11,7 +11,8 @@ use stdx::Rng;
 use crate::lab::{Lab, ns, on_each, op, raw};
 use crate::write::{del, set};
 
-fn specs() -> Vec<Document> {
+/// Indexes of many kinds.
+pub(crate) fn specs() -> Vec<Document> {
     vec![
         doc! { "key": { "a": 1, "b": -1 }, "name": "ab" },
         doc! { "key": { "l.x": 1 }, "name": "lx" },

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use bson::{Bson, Document, RawDocument, Timestamp, doc};
+use bson::{Bson, DateTime, Document, RawDocument, Timestamp, doc};
 use query::{Code, Error, Result};
 use repl::config::ConfigId;
 use repl::log::{Log, Run};
@@ -338,6 +338,11 @@ pub(crate) fn timestamp(at: Position) -> Timestamp {
         time: u32::try_from(at.ts >> 32).unwrap_or(u32::MAX),
         increment: u32::try_from(at.ts & u64::from(u32::MAX)).unwrap_or(u32::MAX),
     }
+}
+
+/// The date of a position, in whole seconds.
+pub(crate) fn date_of(at: Position) -> DateTime {
+    DateTime::from_millis(i64::from(timestamp(at).time) * 1_000)
 }
 
 /// The number of a time in positions.

@@ -231,7 +231,8 @@ impl Member {
     }
 }
 
-fn gone() -> Error {
+/// The error of what the server does not do any more.
+pub(crate) fn gone() -> Error {
     let message = "The server is in quiesce mode and will shut down";
     Error::new(Code::SHUTDOWN_IN_PROGRESS, message)
 }

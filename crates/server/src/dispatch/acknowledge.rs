@@ -142,8 +142,7 @@ async fn limited(
             Some(error(Code(code), "operation was interrupted".to_owned()))
         }
         _ = stopping.wait_for(|stopping| *stopping) => {
-            let message = "The server is in quiesce mode and will shut down".to_owned();
-            Some(error(Code::SHUTDOWN_IN_PROGRESS, message))
+            Some(error(Code::SHUTDOWN_IN_PROGRESS, super::run::shutting_down().message))
         }
     }
 }

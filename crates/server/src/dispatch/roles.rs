@@ -11,6 +11,7 @@
 //! - R2. A linearizable read is answered only if, after it, the primary has committed an entry of
 //!   its own term: no other primary has committed anything before the read.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use bson::RawDocument;
@@ -117,12 +118,7 @@ pub(super) async fn reach(request: &Request) -> Result<()> {
         let done = progress.wait_for(|now| time <= now.applied.ts).await;
         done.map(|_| ()).map_err(|_| super::run::shutting_down())
     };
-    let limit = request.deadline();
-    tokio::select! {
-        done = reached => done,
-        () = until(limit) => request.op().check(),
-        () = request.interrupted.notified() => request.op().check(),
-    }
+    limited(request, reached).await
 }
 
 /// Wait until what was read is committed by a majority, for a read that wants so (R1, R2).
@@ -146,12 +142,8 @@ pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> R
     let Some(read) = read.or_else(|| request.server.store.oplog_visible()) else {
         return Ok(());
     };
-    let reached = reached(member, began, crate::cluster::letter::number(read));
-    tokio::select! {
-        done = reached => done,
-        () = until(request.deadline()) => request.op().check(),
-        () = request.interrupted.notified() => request.op().check(),
-    }
+    let read = crate::cluster::letter::number(read);
+    limited(request, reached(member, began, read)).await
 }
 
 /// Put an entry behind a read (R2).
@@ -198,6 +190,15 @@ async fn reached(member: &Member, began: Began, time: u64) -> Result<()> {
         if progress.changed().await.is_err() {
             return Err(super::run::shutting_down());
         }
+    }
+}
+
+/// Wait, unless the operation must end before.
+async fn limited(request: &Request, reached: impl Future<Output = Result<()>>) -> Result<()> {
+    tokio::select! {
+        done = reached => done,
+        () = until(request.deadline()) => request.op().check(),
+        () = request.interrupted.notified() => request.op().check(),
     }
 }
 

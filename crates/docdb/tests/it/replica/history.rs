@@ -26,16 +26,12 @@ pub(crate) struct History {
 }
 
 fn specs() -> Vec<Document> {
-    vec![
-        doc! { "key": { "a": 1, "b": -1 }, "name": "ab" },
-        doc! { "key": { "l.x": 1 }, "name": "lx" },
-        doc! { "key": { "u": 1 }, "name": "u", "unique": true, "sparse": true },
-        doc! { "key": { "b": 1 }, "name": "p", "partialFilterExpression": { "a": { "$gt": 5 } } },
-        doc! { "key": { "$**": 1 }, "name": "w" },
-        doc! { "key": { "a": "hashed" }, "name": "h" },
+    let mut specs = crate::random::specs();
+    specs.extend([
         doc! { "key": { "t": 1 }, "name": "t", "expireAfterSeconds": 60 },
         doc! { "key": { "b": 1 }, "name": "b" },
-    ]
+    ]);
+    specs
 }
 
 fn options() -> Vec<Document> {

@@ -132,8 +132,8 @@ impl Driver {
             let (me, id) = (seat.me, seat.config.id());
             let has = |member: u32| {
                 let report = seat.reports.get(&member);
-                let told = report.map(|r| (r.config_term, r.config_version));
-                member == me || told == Some((id.term.0, id.version))
+                let reported = report.map(|r| (r.config_term, r.config_version));
+                member == me || reported == Some((id.term.0, id.version))
             };
             let core = seat.replica.node().config();
             let ready = core.voters().filter(|voter| has(voter.id.0)).count();
@@ -349,7 +349,8 @@ fn give(answer: oneshot::Sender<Result<()>>, outcome: Result<()>) {
     let _: std::result::Result<(), _> = answer.send(outcome);
 }
 
-fn not_initialized() -> Error {
+/// The error of a member that belongs to no set yet.
+pub(crate) fn not_initialized() -> Error {
     let message = "no replset config has been received; send replSetInitiate";
     Error::new(Code::NOT_YET_INITIALIZED, message)
 }

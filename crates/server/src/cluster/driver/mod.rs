@@ -33,7 +33,7 @@ use repl::replica::Replica;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-pub(crate) use asks::Ask;
+pub(crate) use asks::{Ask, not_initialized};
 use fetching::Fetching;
 use gate::{Gate, Leaving};
 use jobs::{Job, Jobs};
@@ -188,11 +188,7 @@ impl Driver {
 
     /// Take a seat in a set: what `stored` says is durable.
     fn sit(&mut self, stored: Stored, started: Started) {
-        let hard = Hard {
-            term: repl::position::Term(stored.term),
-            voted_for: stored.voted_for.map(MemberId),
-            config: Arc::new(stored.config.core()),
-        };
+        let hard = hard_of(&stored);
         let me = MemberId(stored.me);
         let node = Node::start(me, hard, started.log, started.commit);
         let config = Arc::new(stored.config);
@@ -366,11 +362,7 @@ impl Driver {
     /// Take a seat whose file is not written yet: its content counts as durable from the first
     /// write on, and nothing is reported before.
     fn join(&mut self, stored: Stored, started: Started) {
-        let hard = Hard {
-            term: repl::position::Term(stored.term),
-            voted_for: stored.voted_for.map(MemberId),
-            config: Arc::new(stored.config.core()),
-        };
+        let hard = hard_of(&stored);
         // The state machine begins with a configuration that is older than any.
         let blank = Stored {
             config: stored.config.with_id(repl::config::ConfigId::default()),
@@ -447,6 +439,15 @@ impl Driver {
             message,
             attributes,
         });
+    }
+}
+
+/// What the state machine has of the content of the file.
+fn hard_of(stored: &Stored) -> Hard {
+    Hard {
+        term: repl::position::Term(stored.term),
+        voted_for: stored.voted_for.map(MemberId),
+        config: Arc::new(stored.config.core()),
     }
 }
 

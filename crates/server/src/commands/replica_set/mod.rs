@@ -12,6 +12,7 @@ use query::{Code, Error, Result};
 use wire::Builder;
 
 use crate::access::Privilege;
+use crate::cluster::driver::not_initialized;
 use crate::cluster::member::Member;
 use crate::command::{ADMIN, FIRST_USER, LOOSE};
 use crate::request::{Call, Request};
@@ -143,10 +144,4 @@ fn name(request: &Request) -> Result<&str> {
 fn member(request: &Request) -> Result<Option<&Member>> {
     name(request)?;
     Ok(request.server.member.as_ref())
-}
-
-/// The error of a member that belongs to no set yet.
-fn not_initialized() -> Error {
-    let message = "no replset config has been received; send replSetInitiate";
-    Error::new(Code::NOT_YET_INITIALIZED, message)
 }

@@ -1,11 +1,9 @@
 //! The role of a member in a set of several members, as `hello` and `serverStatus` show it.
 
-use bson::DateTime;
-use repl::position::Position;
 use wire::Builder;
 
 use crate::cluster::config::{MemberConfig, SetConfig};
-use crate::cluster::letter::timestamp;
+use crate::cluster::letter::{date_of, timestamp};
 use crate::cluster::member::Member;
 use crate::cluster::standing::Standing;
 use crate::cluster::view::{Progress, View};
@@ -93,8 +91,4 @@ fn last_write(view: &View, progress: &Progress, reply: &mut Builder) {
         reply.date(date, date_of(at));
     }
     reply.close();
-}
-
-fn date_of(at: Position) -> DateTime {
-    DateTime::from_millis(i64::from(timestamp(at).time) * 1_000)
 }

@@ -7,7 +7,7 @@ use wire::Builder;
 
 use super::not_initialized;
 use crate::cluster::config::{MemberConfig, SetConfig};
-use crate::cluster::letter::{position, timestamp};
+use crate::cluster::letter::{date_of, position};
 use crate::cluster::member::Member;
 use crate::cluster::standing::Standing;
 use crate::cluster::view::{Progress, View};
@@ -68,14 +68,14 @@ pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -
 fn optimes(progress: &Progress) -> Document {
     doc! {
         "lastCommittedOpTime": position(progress.commit),
-        "lastCommittedWallTime": date(progress.commit),
+        "lastCommittedWallTime": date_of(progress.commit),
         "readConcernMajorityOpTime": position(progress.commit.min(progress.applied)),
         "appliedOpTime": position(progress.applied),
         "writtenOpTime": position(progress.last),
         "durableOpTime": position(progress.durable),
-        "lastAppliedWallTime": date(progress.applied),
-        "lastWrittenWallTime": date(progress.last),
-        "lastDurableWallTime": date(progress.durable),
+        "lastAppliedWallTime": date_of(progress.applied),
+        "lastWrittenWallTime": date_of(progress.last),
+        "lastDurableWallTime": date_of(progress.durable),
     }
 }
 
@@ -157,8 +157,8 @@ fn times(shown: &mut Document, of: &MemberConfig, (applied, durable): (Position,
     }
     shown.extend(doc! {
         "optime": position(applied), "optimeDurable": position(durable),
-        "optimeDate": date(applied), "optimeDurableDate": date(durable),
-        "lastAppliedWallTime": date(applied), "lastDurableWallTime": date(durable),
+        "optimeDate": date_of(applied), "optimeDurableDate": date_of(durable),
+        "lastAppliedWallTime": date_of(applied), "lastDurableWallTime": date_of(durable),
     });
 }
 
@@ -172,10 +172,6 @@ fn election(shown: &mut Document, elected: DateTime) {
         },
     );
     shown.insert("electionDate", elected);
-}
-
-fn date(at: Position) -> DateTime {
-    DateTime::from_millis(i64::from(timestamp(at).time) * 1_000)
 }
 
 fn int(id: u32) -> i32 {

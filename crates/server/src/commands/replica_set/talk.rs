@@ -11,7 +11,7 @@ use wire::Builder;
 
 use super::{member, not_initialized};
 use crate::cluster::letter::{Letter, fetched_reply, parse_fetch};
-use crate::cluster::member::Member;
+use crate::cluster::member::{Member, gone};
 use crate::cluster::storage::{Read, Storage as _};
 use crate::request::{Call, Request};
 use crate::server::Server;
@@ -88,8 +88,7 @@ async fn answer(server: &Arc<Server>, set: String, envelope: Envelope) -> Result
     let served = tokio::select! {
         served = member.serve(set, envelope) => served?,
         _ = stopping.wait_for(|stopping| *stopping) => {
-            let message = "The server is in quiesce mode and will shut down";
-            return Err(Error::new(Code::SHUTDOWN_IN_PROGRESS, message));
+            return Err(gone());
         }
     };
     let fields = fetched_reply(&served.envelope);
