@@ -59,7 +59,7 @@ impl Base {
         }
     }
 
-    /// The index of the first run in the direction that may have keys within `from`.
+    /// The index of the run in which a cursor that starts at `from` begins.
     fn first(&self, runs: &[Arc<Run>], from: Bound<&[u8]>) -> Option<usize> {
         match self.direction {
             Direction::Forward => {

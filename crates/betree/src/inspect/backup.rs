@@ -63,7 +63,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// What is before the data: the superblock in each of its slots.
+    /// The bytes before the data: one copy of the superblock in each slot.
     fn slots(&self) -> Result<Vec<u8>> {
         let slots = self.superblock.slot(self.keys.as_ref())?.repeat(4);
         assert_eq!(

@@ -20,7 +20,7 @@ impl Core {
     /// Statistics of the store.
     ///
     /// # Errors
-    /// `Closed`; `Io` when the length of the file cannot be had.
+    /// `Closed`; `Io` when the length of the file cannot be read.
     pub(crate) fn stats(&self) -> Result<Stats> {
         self.health.check_open()?;
         let mut stats = Stats {

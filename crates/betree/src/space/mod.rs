@@ -198,9 +198,10 @@ impl Space {
         })
     }
 
-    /// The superblock names the image of `epoch`, durably: what was released before it is free.
-    /// Also frees `extents`, those of the image before it, and makes the reserve `bytes` long, or
-    /// as long as can be without growing the file, before anyone else gets what is freed.
+    /// Call it once the superblock durably names the image of `epoch`: extents released before that
+    /// image become free, and so do `extents`, which held the image before it. The reserve is made
+    /// `bytes` long, or as long as is possible without growing the file, before other callers can
+    /// allocate the freed space.
     pub(crate) fn finish_checkpoint(&self, epoch: Epoch, extents: &[Extent], bytes: u64) {
         self.change(|state| {
             state.durable(epoch);

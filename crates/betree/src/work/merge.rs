@@ -47,9 +47,9 @@ pub(crate) struct MergeJob {
     last_key: Vec<u8>,
     /// Bytes written and reported to the pace.
     reported: u64,
-    /// Bytes among these whose time was counted.
+    /// Bytes of them for which the pace already knows how long writing took.
     timed: u64,
-    /// Time that was not yet counted.
+    /// Writing time that the pace does not know yet.
     took: Duration,
     done: bool,
 }

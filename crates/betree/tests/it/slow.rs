@@ -13,7 +13,7 @@ use vfs::{File, Held, Open, RealVfs, Site, Vfs};
 struct State {
     /// The site whose next calls are blocked.
     site: Option<&'static str>,
-    /// Number of calls at this site that pass first.
+    /// Number of calls at this site that pass before one is blocked.
     skip: usize,
     /// Number of blocked calls.
     held: usize,

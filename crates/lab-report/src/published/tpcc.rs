@@ -32,7 +32,8 @@ const INNODB: (f64, f64) = (754.0 / 133.0, 6.0);
 /// MyRocks with 27 GB: the same for the two highest caps, 20,000 and 30,000.
 const MYROCKS: (f64, f64) = (2509.0 / 2337.0, 1.5);
 
-/// Minimum exponent of a rate that follows the cap, and distance from 1 of one that does not.
+/// Rates grow with the power `x` of the cap: they follow it from this `x` on, and level off up to
+/// an `x` of 1 minus this.
 const FOLLOWS: f64 = 0.1;
 
 /// The columns of the caps, and of the five transactions.

@@ -201,7 +201,8 @@ impl Node {
         self.become_primary(out);
     }
 
-    /// A message carried `term`: a newer one ends what the member does in the older.
+    /// A message carried `term`. If it is newer than the member's own, the member leaves its office or
+    /// campaign and adopts it.
     pub(super) fn observe(&mut self, term: Term, out: &mut Vec<Effect>) {
         if term <= self.hard.term {
             return;

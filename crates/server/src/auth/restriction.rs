@@ -108,7 +108,7 @@ impl Restrictions {
     /// Parse a list of restrictions.
     ///
     /// # Errors
-    /// What is none: `BadValue`, `TypeMismatch`, `UnsupportedFormat`.
+    /// `BadValue`, `TypeMismatch` or `UnsupportedFormat` for a value that is no restriction.
     pub(crate) fn parse(list: &[Bson]) -> Result<Restrictions> {
         let one = |value: &Bson| match value {
             Bson::Document(document) => Restriction::parse(document),
