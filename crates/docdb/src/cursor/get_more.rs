@@ -71,10 +71,15 @@ impl Store {
                 .registry
                 .lease(request.id, &request.ns, &owner(op), request.waited)?;
         let killed = Arc::clone(lease.killed());
-        op.check()?;
-        let next = lease.cursor().more(self, op, request)?;
+        let checked = op.check();
+        let next = checked.and_then(|()| lease.cursor().more(self, op, request));
+        // What kills a cursor may interrupt its operation, too: the cursor is the reason.
+        if killed.is_ended() {
+            return Err(killed_error(request.id));
+        }
+        let next = next?;
         let resume = lease.cursor().resume_token();
-        let batch = finish(op, request, lease, next, &killed)?;
+        let batch = finish(op, request, lease, next, &killed);
         Ok(Batch { resume, ..batch })
     }
 }
@@ -85,10 +90,7 @@ fn finish(
     lease: Lease<'_, Box<dyn Cursor>>,
     next: Next,
     killed: &Arc<End>,
-) -> Result<Batch> {
-    if killed.is_ended() {
-        return Err(killed_error(request.id));
-    }
+) -> Batch {
     let awaits = next.awaits.filter(|_| request.waits);
     let awaits = awaits.map(|awaiting| awaiting.until(killed));
     let now = stdx::time::now();
@@ -97,11 +99,61 @@ fn finish(
         (false, None) => lease.give_back(now, op.left()),
         (false, Some(_)) => lease.reserve(now, op.left()),
     }
-    Ok(Batch {
+    Batch {
         id: if next.ended { 0 } else { request.id },
         ns: request.ns.clone(),
         documents: next.documents,
         awaits,
         resume: None,
-    })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use kv::Durability;
+    use query::Code;
+
+    use super::*;
+    use crate::store::Options;
+
+    /// A cursor that is killed during its first `getMore`, and the operation after it, as
+    /// `killSessions` does both.
+    struct Doomed(i64);
+
+    impl Cursor for Doomed {
+        fn more(&mut self, store: &Store, op: &Op<'_>, _: &GetMore) -> Result<Next> {
+            store.kill_cursors(&[self.0], &|_, _| true);
+            op.killed.store(Code::INTERRUPTED.0, Ordering::Relaxed);
+            op.check()?;
+            Ok(Next::of(Vec::new(), false))
+        }
+    }
+
+    #[test]
+    fn an_operation_that_is_interrupted_with_its_cursor_ends_with_cursor_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = kv::memory::factory().open(folder.path(), &kv::EngineOptions::default());
+        let store = Store::open(Arc::from(engine.unwrap()), Options::default()).unwrap();
+        let ns = Namespace::parse("d.c").unwrap();
+        let op = Op::new(Durability::None);
+        let id = store.cursors().open(&op, &ns, false, Box::new(Doomed(0)));
+        let request = GetMore {
+            id,
+            ns: ns.clone(),
+            batch_size: None,
+            waits: true,
+            waited: false,
+        };
+        // The cursor learns its number only now.
+        let registry = &store.cursors().registry;
+        let mut lease = registry.lease(id, &ns, &owner(&op), false).unwrap();
+        *lease.cursor() = Box::new(Doomed(id));
+        lease.give_back(stdx::time::now(), None);
+        let error = store.get_more(&op, &request).unwrap_err();
+        assert_eq!(error.code, Code::CURSOR_KILLED);
+        let gone = store.get_more(&op, &request).unwrap_err();
+        assert_eq!(gone.code, Code::CURSOR_NOT_FOUND);
+    }
 }

@@ -38,6 +38,25 @@ fn waiting(client: &mut Client) -> Vec<i32> {
     listed.map(number).collect()
 }
 
+/// Wait until that many operations use a cursor: an operation that is listed may not have reached
+/// its cursor yet.
+fn await_use(client: &mut Client, count: usize) {
+    await_so("all use their cursors", || {
+        waiting(client).len() == count && pinned(client) == i64::try_from(count).unwrap()
+    });
+}
+
+/// The number of cursors in use.
+fn pinned(client: &mut Client) -> i64 {
+    let counts = client.ok("admin", doc! {"serverStatus": 1});
+    let metrics = counts.get_document("metrics").unwrap();
+    let open = metrics.get_document("cursor").unwrap();
+    open.get_document("open")
+        .unwrap()
+        .get_i64("pinned")
+        .unwrap()
+}
+
 #[test]
 fn cursors_that_wait_for_data_hold_no_thread() {
     let site = Site::new();
@@ -49,18 +68,11 @@ fn cursors_that_wait_for_data_hold_no_thread() {
         let id = tail(reader, "busy");
         reader.send("test", more(id, "busy"), 0);
     }
-    await_so("all wait", || waiting(&mut client).len() == MANY);
+    await_use(&mut client, MANY);
     // A write of another collection ends no wait, and there are threads for it.
     client.ok("test", doc! {"insert": "other", "documents": [{"_id": 2}]});
     assert_eq!(waiting(&mut client).len(), MANY);
-    let counts = client.ok("admin", doc! {"serverStatus": 1});
-    let pinned = counts.get_document("metrics").unwrap();
-    let pinned = pinned.get_document("cursor").unwrap();
-    let open = pinned.get_document("open").unwrap();
-    assert_eq!(
-        open.get_i64("pinned").unwrap(),
-        i64::try_from(MANY).unwrap()
-    );
+    assert_eq!(pinned(&mut client), i64::try_from(MANY).unwrap());
     client.ok("test", doc! {"insert": "busy", "documents": [{"_id": 2}]});
     for reader in &mut readers {
         let (_, reply) = reader.receive().unwrap();
@@ -78,7 +90,7 @@ fn a_wait_ends_for_what_ends_its_operation_or_its_cursor() {
         let mut reader = site.client();
         let id = tail(&mut reader, "c");
         reader.send("test", more(id, "c"), 0);
-        await_so("it waits", || waiting(client).len() == 1);
+        await_use(client, 1);
         let (code, _) = client.fails("test", more(id, "c"));
         assert_eq!(code, IN_USE);
         let operation = waiting(client)[0];
@@ -124,7 +136,7 @@ fn a_wait_ends_with_the_cursors_of_its_session() {
         let mut next = more(id, "c");
         next.insert("lsid", lsid.clone());
         reader.send("test", next.clone(), 0);
-        await_so("it waits", || waiting(&mut client).len() == 1);
+        await_use(&mut client, 1);
         match command {
             "killCursors" => client.ok("test", doc! {command: "c", "cursors": [id]}),
             _ => client.ok("admin", doc! {command: [lsid]}),
@@ -173,7 +185,7 @@ fn a_server_that_stops_ends_the_waits() {
     let mut reader = site.client();
     let id = tail(&mut reader, "c");
     reader.send("test", more(id, "c"), 0);
-    await_so("it waits", || waiting(&mut client).len() == 1);
+    await_use(&mut client, 1);
     drop(client);
     let stopped = stdx::sync::spawn("stop", move || site.stop()).unwrap();
     let (_, reply) = reader.receive().unwrap();
