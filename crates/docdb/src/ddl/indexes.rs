@@ -9,7 +9,7 @@ use crate::catalog::Named;
 use crate::collate;
 use crate::collection::Collection;
 use crate::document::shell;
-use crate::index::{Build, IndexSpec};
+use crate::index::{Build, FieldKind, IndexSpec};
 use crate::limits::INDEXES_MAX;
 use crate::store::Store;
 use crate::txn::Op;
@@ -68,7 +68,7 @@ impl Store {
         // Reject invalid specifications before anything is created.
         for spec in specs {
             IndexSpec::check_repeated(spec)?;
-            IndexSpec::parse_raw(spec)?;
+            check_id(spec, &IndexSpec::parse_raw(spec)?)?;
         }
         let collection = self.ensure_collection(op, ns)?;
         let mut before = count(&collection);
@@ -95,21 +95,47 @@ impl Store {
 /// Parse a specification and fill in the effective collation in full.
 fn full_spec(spec: &RawDocument, collection: &Collection) -> Result<IndexSpec> {
     let mut parsed = IndexSpec::parse_raw(spec)?;
-    let on_id = parsed.key.len() == 1 && parsed.key.contains_key("_id");
     parsed.collation = match (&parsed.collation, spec.get("collation")?.is_some()) {
         (Some(collation), _) => collate::in_full(collation)?,
         (None, true) => None,
         (None, false) => collection.options().collation.clone(),
     };
-    let directed = parsed
-        .fields()?
-        .iter()
-        .all(|(_, k)| *k == crate::index::FieldKind::Ascending);
-    if on_id && directed {
+    if is_on_id(&parsed)? {
         parsed.name = "_id_".to_owned();
         parsed.unique = true;
     }
     Ok(parsed)
+}
+
+/// Whether the key is that of the index on `_id`.
+fn is_on_id(spec: &IndexSpec) -> Result<bool> {
+    let on_id = spec.key.len() == 1 && spec.key.contains_key("_id");
+    let ascending = |(_, kind): &(String, FieldKind)| *kind == FieldKind::Ascending;
+    Ok(on_id && spec.fields()?.iter().all(ascending))
+}
+
+/// Check that a client names no option for the index on `_id`, not even one that the index has.
+fn check_id(spec: &RawDocument, parsed: &IndexSpec) -> Result<()> {
+    if !is_on_id(parsed)? {
+        return Ok(());
+    }
+    let clustered = spec.get("clustered")?.is_some();
+    for element in spec {
+        let (name, _) = element?;
+        let name = name.as_str();
+        let known = ["v", "key", "name", "ns", "collation", "_id"].contains(&name)
+            || clustered && ["clustered", "unique"].contains(&name);
+        if !known {
+            let spec = Document::try_from(spec)?;
+            let message = format!(
+                "The field '{name}' is not valid for an _id index specification. Specification: \
+                 {spec}"
+            );
+            let code = Code::INVALID_INDEX_SPECIFICATION_OPTION;
+            return Err(Error::new(code, message));
+        }
+    }
+    Ok(())
 }
 
 /// Check that a partial filter uses only operators that the planner can compare with a query.

@@ -59,6 +59,9 @@ pub(super) fn asked(arguments: &Arguments<'_>) -> Result<FindAndModify> {
             "Cannot specify both new=true and remove=true; 'remove' always returns the deleted \
              document",
         ),
+        (None, true) if arguments.get("arrayFilters").is_some() => {
+            Some("Cannot specify arrayFilters and remove=true")
+        }
         _ => None,
     };
     if let Some(problem) = problem {

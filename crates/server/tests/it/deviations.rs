@@ -511,3 +511,37 @@ fn the_command_of_an_explanation_is_left_out_if_it_is_too_large() {
         );
     }
 }
+
+#[test]
+fn options_of_the_id_index_are_refused() {
+    let site = Site::new();
+    let mut client = site.client();
+    let create = |option: &str, value: Bson| {
+        let mut index = doc! {"key": {"_id": 1}, "name": "_id_"};
+        index.insert(option, value);
+        doc! {"createIndexes": "c", "indexes": [index]}
+    };
+    for option in ["unique", "sparse", "background", "prepareUnique"] {
+        let (code, message) = client.fails("test", create(option, true.into()));
+        assert_eq!(code, 197, "{message}");
+        let expected = format!("The field '{option}' is not valid for an _id index specification.");
+        assert!(message.starts_with(&expected), "{message}");
+    }
+    for (option, value) in [("v", Bson::Int32(2)), ("ns", "test.c".into())] {
+        client.ok("test", create(option, value));
+    }
+}
+
+#[test]
+fn an_update_only_argument_of_a_removal_is_refused() {
+    let site = Site::new();
+    let mut client = site.client();
+    insert(&mut client, "c", vec![doc! {"_id": 1}]);
+    let command = doc! {"findAndModify": "c", "remove": true, "arrayFilters": [{"x": 1}]};
+    let (code, message) = client.fails("test", command);
+    assert_eq!(
+        (code, &*message),
+        (9, "Cannot specify arrayFilters and remove=true")
+    );
+    assert_eq!(all(&mut client, "c", doc! {}).len(), 1);
+}
