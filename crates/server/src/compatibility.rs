@@ -12,8 +12,19 @@ use crate::version::MONGODB;
 /// The heading of the generated part of the page; see [`compatibility`].
 pub const HEADING: &str = "## What is understood";
 
+/// Stages that only begin and end the pipelines of change streams.
+const STREAMS: [&str; 2] = ["$changeStream", "$changeStreamSplitLargeEvent"];
+
 /// Maximum length of a line.
 const WIDTH: usize = 100;
+
+/// The stages, those of change streams included.
+fn stages() -> Vec<&'static str> {
+    let mut names = vocabulary::stages();
+    names.extend(STREAMS);
+    names.sort_unstable();
+    names
+}
 
 /// The generated part of the page, from its heading to the end.
 #[must_use]
@@ -55,7 +66,7 @@ pub fn compatibility() -> String {
     }
     page.push('\n');
     for (title, names) in [
-        ("Aggregation stages", vocabulary::stages()),
+        ("Aggregation stages", stages()),
         ("Operators of expressions", vocabulary::expressions()),
         ("Accumulators", vocabulary::accumulators()),
         (
