@@ -10,6 +10,10 @@ pub(crate) const WORKERS: usize = 256;
 /// reads still find a worker.
 pub(crate) const WRITERS: usize = 192;
 
+/// Maximum number of these for one user: long queries of a user leave places for others. More than
+/// [`WRITERS`], so that reads of a user find a place while the engine delays its writes.
+pub(crate) const SHARE: usize = 240;
+
 /// Bytes of the message of a command that runs on the thread of its connection: some hundred
 /// microseconds of work.
 pub(crate) const BRIEF_MESSAGE: usize = 64 * 1_024;
@@ -24,6 +28,10 @@ pub(crate) const BRIEF_AVERAGE: i64 = 64 * 1_024;
 /// Threads in addition to [`WORKERS`], for commands that other commands wait for or that show why
 /// they wait: commit, abort, kill, `currentOp`.
 pub(crate) const RESERVED: usize = 32;
+
+/// Maximum number of small commands whose constant expressions are computed apart at once, before
+/// admission: an attacker keeps that many threads busy, which is a small part of those that exist.
+pub(crate) const COMPUTING: usize = 32;
 
 /// Number of commands that may wait for a worker before clients that support backoff are rejected:
 /// some seconds of work.

@@ -18,7 +18,7 @@ use crate::auth::{User, Users};
 use crate::cluster::member::Member;
 use crate::command::Commands;
 use crate::config::{Config, Memory};
-use crate::limits::{RESERVED, WORKERS, WRITERS};
+use crate::limits::{COMPUTING, RESERVED, WORKERS, WRITERS};
 use crate::metrics::Metrics;
 use crate::oplog;
 use crate::startup_log;
@@ -36,6 +36,7 @@ use crate::state::operations::Operations;
 use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
+use crate::state::shares::Shares;
 use crate::state::syncs::Syncs;
 use crate::state::topology::Topology;
 use crate::state::trust::Trust;
@@ -114,10 +115,14 @@ pub(crate) struct Server {
     pub(crate) short_syncs: Trust,
     /// Permits for commands in these threads.
     pub(crate) admission: Semaphore,
-    /// Permits for writes, taken before the one in `admission`.
+    /// Permits of each user, taken before the one in `admission`.
+    pub(crate) shares: Shares,
+    /// Permits for writes, taken before those.
     pub(crate) writers: Semaphore,
     /// Permits for commands without admission.
     pub(crate) reserved: Semaphore,
+    /// Permits for computing constants before admission.
+    pub(crate) computing: Semaphore,
     /// The encryption of connections, unless it is off.
     pub(crate) tls: Option<Tls>,
     /// Who may read the metrics.
@@ -185,8 +190,10 @@ impl Server {
             syncs: Syncs::default(),
             short_syncs: Trust::default(),
             admission: Semaphore::new(WORKERS),
+            shares: Shares::default(),
             writers: Semaphore::new(WRITERS),
             reserved: Semaphore::new(RESERVED),
+            computing: Semaphore::new(COMPUTING),
             clients: Clients::default(),
             logins: Logins::default(),
             // Half of the connections are left to those that have authenticated.

@@ -152,15 +152,23 @@ pub(crate) fn authorize(
     if !server.config.authorization || rule.privilege == Privilege::Open {
         return Ok(None);
     }
-    let large = LARGE <= sent.bytes();
-    let compute = || {
-        let _bounded = bounded::enter(large);
+    let compute = |large: bool| {
+        let _bounded = bounded::enter(large.then_some(&server.memory));
         authorized(server, client, rule, sent)
     };
-    match large {
-        false => compute(),
-        // Parsing a large pipeline takes long: let other connections of this thread run meanwhile.
-        true => tokio::task::block_in_place(compute),
+    // Parsing a large pipeline takes long: let other connections of this thread run meanwhile.
+    let apart = || tokio::task::block_in_place(|| compute(true));
+    if LARGE <= sent.bytes() {
+        return apart();
+    }
+    match compute(false) {
+        // Small commands, too, may have constant expressions that take long or are large. Few at
+        // once, because each keeps a thread for up to a second.
+        Err(error) if bounded::is_spent(&error) => match server.computing.try_acquire() {
+            Ok(_place) => apart(),
+            Err(_) => Err(error),
+        },
+        done => done,
     }
 }
 

@@ -5,14 +5,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use query::meter::{Entered, Meter, Watch};
+use query::meter::{Budget, Entered, Meter, Watch};
 use query::{Code, Error, Result};
 
-/// Memory for expressions and their constants; larger constants are evaluated during execution.
+/// Memory for expressions and their constants on a network thread. Elsewhere it is the memory of
+/// an operation, and counts as memory of queries.
 const MEMORY: usize = 32 << 20;
 
 /// Maximum number of checks, one per 100 microseconds of work: some milliseconds for a command on a
-/// network thread, a second for a large one, which has its own thread.
+/// network thread, a second for one that has its own thread.
 const SMALL_LOOKS: usize = 64;
 const LARGE_LOOKS: usize = 10_000;
 
@@ -32,14 +33,24 @@ impl Watch for Looks {
     }
 }
 
-/// Limit the work of this thread until the guard is dropped.
-pub(crate) fn enter(large: bool) -> Entered {
-    let looks = if large { LARGE_LOOKS } else { SMALL_LOOKS };
+/// Limit the work of this thread until the guard is dropped: to that of a network thread, or, with
+/// the budget for the memory of queries, to that of a thread for this command alone.
+pub(crate) fn enter(apart: Option<&Arc<Budget>>) -> Entered {
+    let meter = match apart {
+        None => Meter::default().with_limit(MEMORY),
+        Some(budget) => Meter::default().with_budget(Some(Arc::clone(budget))),
+    };
+    let looks = apart.map_or(SMALL_LOOKS, |_| LARGE_LOOKS);
     let watch = Arc::new(Looks(AtomicUsize::new(looks)));
-    Meter::default()
-        .with_limit(MEMORY)
-        .with_watch(watch)
-        .enter()
+    meter.with_watch(watch).enter()
+}
+
+/// Whether the limits of a thread may be the reason of an error.
+pub(crate) fn is_spent(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::MAX_TIME_MS_EXPIRED | Code::EXCEEDED_MEMORY_LIMIT
+    )
 }
 
 #[cfg(test)]
@@ -50,7 +61,7 @@ mod tests {
     use super::*;
 
     fn parsed(spec: &Bson) -> Result<Expr> {
-        let _bounded = enter(false);
+        let _bounded = enter(None);
         Expr::parse(spec, &Scope::new())
     }
 

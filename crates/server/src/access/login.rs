@@ -9,6 +9,7 @@ use bson::doc;
 use query::{Code, Error, Result};
 
 use crate::arguments::Arguments;
+use crate::auth::custom;
 use crate::auth::scram::{ClientFirst, Exchange, Mechanism, Secret, failed};
 use crate::auth::users::random;
 use crate::auth::{Conversation, Identity, User};
@@ -195,6 +196,8 @@ pub(super) fn accept(request: &Request, identity: Identity) -> Result<()> {
         );
         return Err(Error::new(Code::PROTOCOL_ERROR, message));
     }
+    let user = custom::key(&identity.database, &identity.name);
+    state.share = Some(request.server.shares.of(&user));
     state.identity = Some(identity.clone());
     drop(state);
     log(request, &identity.name, &identity.database, true);

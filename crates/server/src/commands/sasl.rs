@@ -65,6 +65,7 @@ fn by_certificate(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 fn logout(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     let mut state = request.client.state.lock();
     state.identity = None;
+    state.share = None;
     state.conversation = None;
     Ok(())
 }

@@ -167,9 +167,15 @@ async fn execute_once(request: &Arc<Request>) -> Result<Builder> {
     // The engine may block writes for long. Writes of an open transaction pass, because other
     // writers may wait for its end.
     let alone = !request.generic.in_transaction;
-    let _writer = match writes && alone && request.command.lane == Lane::Storage {
+    let storage = request.command.lane == Lane::Storage;
+    let _writer = match writes && alone && storage {
         true => Some(admit(request, &server.writers).await?),
         false => None,
+    };
+    let share = request.client.share().filter(|_| storage);
+    let _share = match &share {
+        Some(share) => Some(admit(request, share).await?),
+        None => None,
     };
     let permit = admit(request, admission).await?;
     if inline::takes(request) {

@@ -1,9 +1,11 @@
 //! A client: one connection, its metadata, and the user it authenticated as.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use bson::RawDocumentBuf;
 use stdx::sync::Mutex;
+use tokio::sync::Semaphore;
 use wire::Compressor;
 
 use super::peer::Peer;
@@ -38,6 +40,8 @@ pub(crate) struct ClientState {
     pub(crate) backpressure: bool,
     /// The user it authenticated as.
     pub(crate) identity: Option<Identity>,
+    /// The places of this user.
+    pub(crate) share: Option<Arc<Semaphore>>,
     /// An authentication in progress.
     pub(crate) conversation: Option<Conversation>,
     /// Whether it has sent a greeting.
@@ -97,6 +101,11 @@ impl Client {
         let state = self.state.lock();
         let user = state.identity.as_ref()?;
         Some(format!("{}@{}", user.name, user.database))
+    }
+
+    /// The places that its user may take at once; `None` if it is no user.
+    pub(crate) fn share(&self) -> Option<Arc<Semaphore>> {
+        self.state.lock().share.clone()
     }
 
     /// Its name in the log and in `currentOp`.

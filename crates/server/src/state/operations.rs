@@ -38,9 +38,8 @@ impl Operations {
         self.running.lock().values().map(Arc::clone).collect()
     }
 
-    /// Interrupt a command; returns whether it is running.
-    pub(crate) fn kill(&self, number: i32) -> bool {
-        let found = self.running.lock().get(&number).map(Arc::clone);
-        found.inspect(|operation| operation.kill()).is_some()
+    /// The command of a number, if it is running.
+    pub(crate) fn get(&self, number: i32) -> Option<Arc<Operation>> {
+        self.running.lock().get(&number).map(Arc::clone)
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bson::{Bson, doc};
+use bson::{Bson, bson, doc};
 
 use crate::auth::{as_user, guarded, log_in};
-use crate::client::{Client, batch};
+use crate::client::{Client, await_so, batch};
 
 const UNAUTHORIZED: i32 = 13;
 
@@ -380,4 +380,67 @@ fn users_with_the_privilege_change_themselves_and_nobody_else() {
     let mut again = site.client();
     let done = log_in(&mut again, "test", "reader", "other");
     assert!(done.get_bool("done").unwrap(), "{done}");
+}
+
+/// As with MongoDB, a user may end its own operations.
+#[test]
+fn operations_are_ended_by_their_users_and_by_those_who_may_end_any() {
+    let site = guarded();
+    let mut root = as_user(&site, "admin", "root");
+    let mut busy = as_user(&site, "test", "reader");
+    root.ok(
+        "test",
+        doc! {"create": "capped", "capped": true, "size": 4_096},
+    );
+    root.ok("test", doc! {"insert": "capped", "documents": [{"_id": 1}]});
+    let tail = doc! {"find": "capped", "tailable": true, "awaitData": true};
+    let started = busy.ok("test", tail);
+    let id = started
+        .get_document("cursor")
+        .unwrap()
+        .get_i64("id")
+        .unwrap();
+    let more = doc! {"getMore": id, "collection": "capped", "maxTimeMS": 3_600_000};
+    busy.send("test", more, 0);
+    let mut number = None;
+    await_so("the command to be in work", || {
+        let shown = root.ok("admin", doc! {"currentOp": 1, "op": "getmore"});
+        let first = shown.get_array("inprog").unwrap().first().cloned();
+        let first = first.as_ref().and_then(Bson::as_document);
+        number = first.and_then(|one| one.get_i32("opid").ok());
+        number.is_some()
+    });
+    let number = number.unwrap();
+    let mut writer = as_user(&site, "test", "writer");
+    let mut reader = as_user(&site, "test", "reader");
+    for (client, operation) in [(&mut writer, number), (&mut reader, i32::MAX)] {
+        let (code, _) = client.fails("admin", doc! {"killOp": 1, "op": operation});
+        assert_eq!(code, UNAUTHORIZED);
+    }
+    reader.ok("admin", doc! {"killOp": 1, "op": number});
+    assert_eq!(busy.receive().unwrap().1.get_i32("code").unwrap(), 11_601);
+    root.ok("admin", doc! {"killOp": 1, "op": i32::MAX});
+}
+
+/// Authorization parses pipelines on a network thread, with less time and memory than commands may
+/// use: constants beyond that are computed elsewhere, and the command runs.
+#[test]
+fn large_constants_run_with_authorization_as_they_do_without() {
+    let site = guarded();
+    let mut reader = as_user(&site, "test", "reader");
+    let numbers = |count: i32| bson!({"$range": [0, count]});
+    let doubled = bson!({"$map": {"input": numbers(100_000), "in": {"$add": ["$$this", 1]}}});
+    for (count, constant) in [(100_000, doubled), (500_000, numbers(500_000))] {
+        let size = bson!({"$size": constant});
+        let stages = bson!([{"$project": {"_id": 0, "n": size.clone()}}]);
+        let plain = doc! {"aggregate": "c", "pipeline": &stages, "cursor": {}};
+        assert_eq!(
+            batch(&reader.ok("test", plain.clone())),
+            [doc! {"n": count}]
+        );
+        reader.ok("test", doc! {"explain": plain});
+        let documents = bson!([{"$documents": [{"n": size}]}]);
+        let alone = doc! {"aggregate": 1, "pipeline": documents, "cursor": {}};
+        assert_eq!(batch(&reader.ok("test", alone)), [doc! {"n": count}]);
+    }
 }
