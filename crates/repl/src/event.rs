@@ -27,10 +27,13 @@ pub enum Event {
     Campaign {
         /// Whether a dry run comes first.
         dry_run: bool,
+        /// Whether it means to replace a primary that works, as
+        /// [`VoteRequest::takeover`](crate::message::VoteRequest::takeover).
+        takeover: bool,
     },
     /// It is time to send a heartbeat to a member.
     Beat(MemberId),
-    /// It is time to ask a sync source for entries.
+    /// It is time to ask a sync source for entries. It ends a campaign.
     Fetch(MemberId),
     /// All entries up to this one survive a crash. A failed sync never produces this event.
     Durable(Position),

@@ -35,7 +35,7 @@
 //! let config = Arc::new(Config { id: ConfigId::default(), members: vec![Member::voter(1)] });
 //! let hard = Hard { config, ..Hard::default() };
 //! let mut node = Node::start(MemberId(1), hard, Log::default(), Position::ZERO);
-//! let effects = node.step(Event::Campaign { dry_run: false });
+//! let effects = node.step(Event::Campaign { dry_run: false, takeover: false });
 //! let [Effect::Persist(vote)] = effects.as_slice() else { panic!("a vote is made durable") };
 //! node.step(Event::Persisted(vote.clone()));
 //! assert_eq!(node.state(), State::Primary { writable: false });

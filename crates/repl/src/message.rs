@@ -86,6 +86,10 @@ pub struct Heartbeat {
 pub struct VoteRequest {
     /// Whether the candidate only asks what the voter would answer (pre-vote).
     pub dry_run: bool,
+    /// Whether it means to replace a primary that works: it has a higher priority, or an operator
+    /// asked for it. Otherwise it has lost the primary, and members that receive word of a
+    /// primary do not answer its dry run.
+    pub takeover: bool,
     /// The term of the election.
     pub election: Term,
     /// The last entry of the candidate.

@@ -10,6 +10,12 @@
 //! - T2. A primary that has received no heartbeats of a majority for an election timeout steps
 //!   down.
 //! - T3. A frozen member does not campaign.
+//! - T4. A member that is the primary of a majority, or had word of a primary within one and a
+//!   half heartbeats, answers no dry run of a candidate that believes the primary lost. So a member
+//!   that alone does not reach the primary does not disturb it.
+//! - T5. A closed or refused connection to the primary, or its word that it is none any more, is a
+//!   hint: it shortens the wait of T1 to two heartbeats since the last word of the primary, and the
+//!   next word of any primary ends it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -60,11 +66,17 @@ pub struct Replica {
     peers: BTreeMap<MemberId, Peer>,
     beat_at: Duration,
     campaign_at: Duration,
+    /// When it campaigned last.
+    campaigned_at: Duration,
     fetch_at: Duration,
     /// When it became primary.
     elected_at: Duration,
     frozen_until: Duration,
     quiet: Option<StepDown>,
+    /// The primary whose machine has closed or refused a connection, until the next word of a
+    /// primary (T5).
+    lost: Option<MemberId>,
+    reason: Reason,
 }
 
 /// What a member reported last.
@@ -83,6 +95,19 @@ struct StepDown {
     force: bool,
     /// How long it does not campaign afterwards.
     frozen: Duration,
+}
+
+/// Why a member campaigned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It has had no word of a primary.
+    Timeout,
+    /// It has a higher priority than the primary.
+    Priority,
+    /// An operator asked for it.
+    StepUp,
+    /// The primary has handed over.
+    HandOver,
 }
 
 /// A request to step down (`replSetStepDown`).
@@ -107,10 +132,13 @@ impl Replica {
             peers: BTreeMap::new(),
             beat_at: now,
             campaign_at: now,
+            campaigned_at: now,
             fetch_at: now,
             elected_at: now,
             frozen_until: now,
             quiet: None,
+            lost: None,
+            reason: Reason::Timeout,
         };
         replica.wait_for_primary(now);
         replica
@@ -124,6 +152,9 @@ impl Replica {
 
     /// Gives the node an event.
     pub fn step(&mut self, now: Duration, event: Event) -> Vec<Effect> {
+        if self.is_needless(now, &event) {
+            return Vec::new();
+        }
         self.note(now, &event);
         let effects = self.node.step(event);
         self.react(now, &effects);
@@ -134,9 +165,38 @@ impl Replica {
     pub fn tick(&mut self, now: Duration) -> Vec<Effect> {
         let mut effects = Vec::new();
         for event in self.due(now) {
+            let reason = match event {
+                Event::Campaign { takeover: true, .. } => Some(Reason::Priority),
+                Event::Campaign { .. } => Some(Reason::Timeout),
+                _ => None,
+            };
             effects.extend(self.step(now, event));
+            self.reason = reason.unwrap_or(self.reason);
         }
         effects
+    }
+
+    /// Why the member campaigned last.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        self.reason
+    }
+
+    /// The machine of a member has closed or refused a connection (T5). That a member does not
+    /// answer is no such hint.
+    pub fn hint_lost(&mut self, now: Duration, member: MemberId) {
+        let known = self.peers.get(&member);
+        if let Some(peer) = known.filter(|peer| peer.primary && self.lost.is_none()) {
+            self.lose(now, member, peer.at);
+        }
+    }
+
+    /// The primary is probably none any more; its last word was at `heard`.
+    fn lose(&mut self, now: Duration, member: MemberId, heard: Duration) {
+        let silent = heard + 2 * self.timing.heartbeat;
+        self.lost = Some(member);
+        let early = now.max(silent) + self.slot(member);
+        self.campaign_at = self.campaign_at.min(early);
     }
 
     /// Does not campaign until `until`; a time that is past ends it (`replSetFreeze`).
@@ -229,15 +289,24 @@ impl Replica {
     }
 
     fn due_as_secondary(&mut self, now: Duration, events: &mut Vec<Event>) {
-        if self.fetch_at <= now {
+        // Answers of voters that are later than a heartbeat are not waited for: a candidate that is
+        // not elected must not stay behind.
+        let over = self.campaigned_at + self.timing.heartbeat <= now;
+        if self.fetch_at <= now && (over || !self.node.is_candidate()) {
             self.fetch_at = now + self.timing.fetch;
             events.extend(self.source(now).map(Event::Fetch));
         }
         if self.campaign_at <= now && self.frozen_until <= now {
             self.wait_for_primary(now);
-            events.push(Event::Campaign { dry_run: true });
+            events.push(Event::Campaign {
+                dry_run: true,
+                takeover: false,
+            });
         } else if self.frozen_until <= now && self.outranks(now) {
-            events.push(Event::Campaign { dry_run: true });
+            events.push(Event::Campaign {
+                dry_run: true,
+                takeover: true,
+            });
         }
     }
 
@@ -283,34 +352,88 @@ impl Replica {
         settled || config.majority() <= voters
     }
 
-    fn wait_for_primary(&mut self, now: Duration) {
-        // Members wait differently, and differently in each term, so that one of them is first.
-        let mixed = u64::from(self.me.0)
+    /// T4: whether the event is a dry run of a candidate that is wrong about the primary. Not to
+    /// answer is as good as to refuse, and as a lost message.
+    fn is_needless(&self, now: Duration, event: &Event) -> bool {
+        let Event::Receive(envelope) = event else {
+            return false;
+        };
+        let Message::VoteRequest(request) = &envelope.message else {
+            return false;
+        };
+        let leads = matches!(self.node.state(), State::Primary { .. });
+        let lately = self.timing.heartbeat * 3 / 2;
+        let heard = |peer: &Peer| peer.primary && now < peer.at + lately;
+        let served = (leads && self.reaches_majority(now)) || self.peers.values().any(heard);
+        request.dry_run && !request.takeover && served
+    }
+
+    /// Members that have lost a primary at the same moment campaign one after the other: by
+    /// priority, and differently in each term.
+    fn slot(&self, lost: MemberId) -> Duration {
+        let rank = |id: MemberId, priority: u32| (std::cmp::Reverse(priority), self.mixed(id), id);
+        let config = self.node.config();
+        let own = config.member(self.me).map_or(0, |member| member.priority);
+        let own = rank(self.me, own);
+        let others = config.members.iter().filter(|m| m.id != lost);
+        let others = others.filter(|m| m.is_electable() && rank(m.id, m.priority) < own);
+        let before = u32::try_from(others.count()).unwrap_or(u32::MAX);
+        self.timing.heartbeat * before / 8
+    }
+
+    /// A number that differs by member and by term.
+    fn mixed(&self, id: MemberId) -> u64 {
+        u64::from(id.0)
             .wrapping_add(self.node.term().0.wrapping_mul(31))
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let share = u32::try_from(mixed >> 56).unwrap_or(0);
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn wait_for_primary(&mut self, now: Duration) {
+        if let Some(lost) = self.lost {
+            self.campaign_at = now + self.timing.heartbeat + self.slot(lost);
+            return;
+        }
+        // Members wait differently, and differently in each term, so that one of them is first.
+        let share = u32::try_from(self.mixed(self.me) >> 56).unwrap_or(0);
         self.campaign_at = now + self.timing.election + self.timing.election * 15 * share / 25_600;
     }
 
     /// Remembers what an event says of other members.
     fn note(&mut self, now: Duration, event: &Event) {
+        if matches!(event, Event::Campaign { .. }) {
+            self.campaigned_at = now;
+            self.reason = Reason::StepUp;
+        }
         let Event::Receive(envelope) = event else {
             return;
         };
         if envelope.term < self.node.term() {
             return;
         }
+        if matches!(envelope.message, Message::TakeOver) {
+            self.campaigned_at = now;
+            self.reason = Reason::HandOver;
+        }
         if let Message::Heartbeat(Heartbeat { last, primary, .. }) = envelope.message {
-            let known = self.peers.get(&envelope.from);
+            let known = self.peers.get(&envelope.from).copied();
             let peer = Peer {
                 at: now,
                 last,
                 primary,
                 refused_until: known.map_or(Duration::ZERO, |peer| peer.refused_until),
             };
-            self.peers.insert(envelope.from, peer);
             if primary {
+                // The one of an older term is none any more.
+                self.peers
+                    .values_mut()
+                    .for_each(|peer| peer.primary = false);
+                self.lost = None;
                 self.wait_for_primary(now);
+            }
+            let led = known.is_some_and(|peer| peer.primary);
+            self.peers.insert(envelope.from, peer);
+            if led && !primary {
+                self.lose(now, envelope.from, now);
             }
         }
     }

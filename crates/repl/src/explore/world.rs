@@ -213,7 +213,9 @@ impl World {
         match action {
             Action::Campaign(a) => {
                 let dry_run = scenario.dry_run;
-                self.give(a, Event::Campaign { dry_run }, scenario);
+                // Nodes do not decide by the reason.
+                let takeover = false;
+                self.give(a, Event::Campaign { dry_run, takeover }, scenario);
             }
             Action::Beat(a, b) => self.give(a, Event::Beat(self.id(b)), scenario),
             Action::Fetch(a, b) => self.give(a, Event::Fetch(self.id(b)), scenario),

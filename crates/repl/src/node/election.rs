@@ -16,13 +16,14 @@ use crate::position::{MemberId, Term};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Candidate {
     dry_run: bool,
+    takeover: bool,
     election: Term,
     /// The voters that agreed, in order.
     pub(super) granted: Vec<MemberId>,
 }
 
 impl Node {
-    pub(super) fn campaign(&mut self, dry_run: bool, out: &mut Vec<Effect>) {
+    pub(super) fn campaign(&mut self, (dry_run, takeover): (bool, bool), out: &mut Vec<Effect>) {
         let member = self.hard.config.member(self.me);
         let electable = member.is_some_and(crate::config::Member::is_electable);
         let free = matches!(self.role, Role::Secondary | Role::Candidate(_));
@@ -32,6 +33,7 @@ impl Node {
         let election = self.hard.term.next();
         self.role = Role::Candidate(Candidate {
             dry_run,
+            takeover,
             election,
             granted: Vec::new(),
         });
@@ -78,6 +80,7 @@ impl Node {
         };
         let request = VoteRequest {
             dry_run: candidate.dry_run,
+            takeover: candidate.takeover,
             election: candidate.election,
             last: self.log.last(),
             config: self.hard.config.id,
@@ -191,8 +194,9 @@ impl Node {
             return;
         }
         if candidate.dry_run {
+            let takeover = candidate.takeover;
             self.role = Role::Secondary;
-            return self.campaign(false, out);
+            return self.campaign((false, takeover), out);
         }
         assert_eq!(
             candidate.election, self.hard.term,

@@ -115,7 +115,7 @@ impl Node {
     fn take(&mut self, event: Event, out: &mut Vec<Effect>) {
         match event {
             Event::Receive(envelope) => self.receive(envelope, out),
-            Event::Campaign { dry_run } => self.campaign(dry_run, out),
+            Event::Campaign { dry_run, takeover } => self.campaign((dry_run, takeover), out),
             Event::Beat(to) => self.beat(to, out),
             Event::Fetch(from) => self.fetch(from, out),
             Event::Durable(at) => self.durable_to(at, out),
@@ -267,7 +267,7 @@ impl Node {
             } if !stale => self.batch(after, &runs, commit, out),
             Message::Diverged { runs } if !stale => self.diverged(from, runs, out),
             Message::Positions(row) if !stale => self.row(from, row, out),
-            Message::TakeOver if !stale => self.campaign(false, out),
+            Message::TakeOver if !stale => self.campaign((false, true), out),
             _ => {}
         }
     }

@@ -11,7 +11,12 @@ use crate::plant::Plant;
 use crate::position::{MemberId, Position};
 
 impl Node {
+    /// Asks for entries. A candidate gives up for that: its own vote stands, those of others come
+    /// too late.
     pub(super) fn fetch(&mut self, from: MemberId, out: &mut Vec<Effect>) {
+        if matches!(self.role, Role::Candidate(_)) {
+            self.rest(out);
+        }
         if self.copies() && from != self.me {
             self.source = Some(from);
             let after = self.log.last();

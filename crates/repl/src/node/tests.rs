@@ -89,7 +89,10 @@ fn passed(member: u32, term: u64, durable: Position, hops: u8) -> Message {
 /// The member 0 as primary of term 1, with a noop that is durable there.
 fn primary(members: &[Member]) -> Node {
     let mut node = node(members, &[], Position::ZERO);
-    node.step(Event::Campaign { dry_run: false });
+    node.step(Event::Campaign {
+        dry_run: false,
+        takeover: false,
+    });
     persisted(&mut node);
     for voter in 1..=members.len() / 2 {
         node.step(from(u32::try_from(voter).unwrap(), 1, vote(1, true)));
@@ -178,6 +181,7 @@ fn a_vote_is_answered_when_it_is_durable_and_only_once_in_a_term() {
             version: 1,
         };
         Message::VoteRequest(VoteRequest {
+            takeover: false,
             dry_run,
             election: Term(election),
             last,
@@ -335,7 +339,10 @@ fn a_primary_hands_over_when_all_is_committed() {
 #[test]
 fn a_candidate_catches_up_before_it_writes() {
     let mut node = node(&voters(3), &[(1, 1)], Position::ZERO);
-    node.step(Event::Campaign { dry_run: false });
+    node.step(Event::Campaign {
+        dry_run: false,
+        takeover: false,
+    });
     persisted(&mut node);
     node.step(from(1, 2, vote(2, true)));
     assert!(node.is_catching_up());

@@ -16,6 +16,8 @@ struct Set {
     net: Vec<Envelope>,
     /// Members that neither send nor receive.
     cut: BTreeSet<MemberId>,
+    /// Pairs of members that do not reach each other, the lower one first.
+    apart: BTreeSet<(MemberId, MemberId)>,
 }
 
 impl Set {
@@ -40,6 +42,7 @@ impl Set {
             replicas: members.iter().map(replica).collect(),
             net: Vec::new(),
             cut: BTreeSet::new(),
+            apart: BTreeSet::new(),
         }
     }
 
@@ -48,7 +51,9 @@ impl Set {
             self.now += Duration::from_millis(1);
             let arrived = std::mem::take(&mut self.net);
             for envelope in arrived {
-                if !self.cut.contains(&envelope.to) && !self.cut.contains(&envelope.from) {
+                let (a, b) = (envelope.to, envelope.from);
+                let apart = self.apart.contains(&(a.min(b), a.max(b)));
+                if !apart && !self.cut.contains(&a) && !self.cut.contains(&b) {
                     let to = usize::try_from(envelope.to.0).unwrap();
                     self.step(to, Event::Receive(envelope));
                 }
@@ -102,6 +107,10 @@ impl Set {
 
     fn write(&mut self) {
         let i = self.primary();
+        self.write_at(i);
+    }
+
+    fn write_at(&mut self, i: usize) {
         let ts = self.replicas[i].node().last().ts + 1;
         self.step(i, Event::Append { ts });
         let last = self.replicas[i].node().last();
@@ -170,6 +179,7 @@ fn a_higher_priority_takes_over_unless_frozen() {
     assert!(set.primary() != 2, "T3");
     set.run(4000);
     assert_eq!(set.primary(), 2, "T1");
+    assert_eq!(set.replicas[2].reason(), Reason::Priority);
 }
 
 #[test]
@@ -188,8 +198,28 @@ fn a_step_down_hands_over_at_once() {
     set.effects(first, effects);
     set.run(700);
     assert!(set.primary() != first);
+    assert_eq!(set.replicas[set.primary()].reason(), Reason::HandOver);
     set.run(8000);
     assert!(set.primary() != first, "T3");
+}
+
+#[test]
+fn a_hand_over_that_is_lost_is_made_up_for() {
+    let mut set = Set::new(&voters());
+    set.run(3000);
+    let first = set.primary();
+    set.write();
+    set.run(1000);
+    let request = StepDownRequest {
+        wait: Duration::from_secs(1),
+        force: false,
+        frozen: Duration::from_secs(10),
+    };
+    let effects = set.replicas[first].step_down(set.now, request);
+    set.effects(first, effects);
+    set.net.retain(|e| e.message != Message::TakeOver);
+    set.run(1400);
+    assert!(set.primary() != first, "T5");
 }
 
 #[test]
@@ -211,4 +241,174 @@ fn without_a_successor_a_step_down_ends_as_it_was_asked() {
             "T3: force {force}"
         );
     }
+}
+
+/// A set whose primary is cut off after it has committed; returns it.
+fn beheaded(members: &[Member]) -> (Set, usize) {
+    let mut set = Set::new(members);
+    set.run(3000);
+    let first = set.primary();
+    set.write();
+    set.run(1730);
+    set.cut.insert(set.replicas[first].me);
+    (set, first)
+}
+
+fn hint(set: &mut Set, lost: usize, but: &[usize]) {
+    let now = set.now;
+    let id = set.replicas[lost].me;
+    for (i, replica) in set.replicas.iter_mut().enumerate() {
+        if i != lost && !but.contains(&i) {
+            replica.hint_lost(now, id);
+        }
+    }
+}
+
+/// The primary but for the one that was cut off, which does not know.
+fn other_primary(set: &Set, not: usize) -> Option<usize> {
+    set.primaries().into_iter().find(|i| *i != not)
+}
+
+#[test]
+fn a_closed_connection_to_the_primary_shortens_the_wait() {
+    let (mut set, first) = beheaded(&voters());
+    set.run(1200);
+    assert_eq!(other_primary(&set, first), None, "T1: without a hint");
+    let (mut set, first) = beheaded(&voters());
+    hint(&mut set, first, &[]);
+    set.run(300);
+    assert_eq!(other_primary(&set, first), None, "T5: two heartbeats");
+    set.run(900);
+    let second = other_primary(&set, first).expect("T5");
+    set.write_at(second);
+    set.run(600);
+    let node = set.replicas[second].node();
+    assert_eq!(node.commit(), node.last());
+    let third = (0..3).find(|i| *i != first && *i != second).unwrap();
+    assert_eq!(
+        set.replicas[third].primary(set.now),
+        Some(set.replicas[second].me),
+        "the former one is none any more"
+    );
+}
+
+#[test]
+fn members_that_lose_a_primary_do_not_split_their_votes() {
+    // Each hint comes at the same moment, in each of many terms and sets.
+    for count in [3, 4, 5, 7] {
+        let members: Vec<Member> = (0..count).map(Member::voter).collect();
+        let mut set = Set::new(&members);
+        set.run(3000);
+        for _ in 0..20 {
+            let first = set.primary();
+            set.cut.insert(set.replicas[first].me);
+            let term = set.replicas[first].node().term();
+            hint(&mut set, first, &[]);
+            set.run(1600);
+            let second = other_primary(&set, first).expect("T5");
+            let next = set.replicas[second].node().term();
+            assert_eq!(next, term.next(), "one election is enough");
+            set.cut.clear();
+            set.run(2500);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_hint_changes_nothing() {
+    let mut set = Set::new(&voters());
+    set.run(3000);
+    let first = set.primary();
+    let before = set.replicas[first].node().term();
+    for _ in 0..50 {
+        hint(&mut set, first, &[]);
+        set.run(777);
+    }
+    assert_eq!(set.primary(), first, "T5");
+    assert_eq!(set.replicas[first].node().term(), before);
+}
+
+#[test]
+fn a_member_that_alone_loses_the_primary_does_not_disturb_it() {
+    for hinted in [false, true] {
+        let mut set = Set::new(&voters());
+        set.run(3000);
+        let first = set.primary();
+        let third = (first + 1) % 3;
+        let (a, b) = (set.replicas[first].me, set.replicas[third].me);
+        set.apart.insert((a.min(b), a.max(b)));
+        let before = set.replicas[first].node().term();
+        for _ in 0..60 {
+            if hinted {
+                hint(&mut set, first, &[(first + 2) % 3]);
+            }
+            set.run(500);
+            assert_eq!(set.primaries(), [first], "T4: hinted {hinted}");
+        }
+        assert_eq!(set.replicas[first].node().term(), before, "T4");
+        // It is the network between them only: the member takes part in commits.
+        set.write();
+        set.run(1500);
+        let last = set.replicas[first].node().last();
+        assert_eq!(set.replicas[third].node().last(), last);
+    }
+}
+
+#[test]
+fn a_primary_answers_no_dry_run_of_one_that_believes_it_lost() {
+    // Of two voters, the primary would be the majority of the other.
+    let mut set = Set::new(&voters());
+    set.run(3000);
+    let first = set.primary();
+    let third = (first + 1) % 3;
+    let silent = (first + 2) % 3;
+    set.write();
+    set.run(1000);
+    set.cut.insert(set.replicas[silent].me);
+    let election = set.replicas[first].node().term().next();
+    let request = |takeover| {
+        Event::Receive(Envelope {
+            to: MemberId(u32::try_from(first).unwrap()),
+            from: MemberId(u32::try_from(third).unwrap()),
+            term: Term(election.0 - 1),
+            message: Message::VoteRequest(crate::message::VoteRequest {
+                dry_run: true,
+                takeover,
+                election,
+                last: set.replicas[third].node().last(),
+                config: set.replicas[third].node().config().id,
+            }),
+        })
+    };
+    let (lost, takeover) = (request(false), request(true));
+    let now = set.now;
+    assert_eq!(set.replicas[first].step(now, lost), [], "T4");
+    let answered = set.replicas[first].step(now, takeover);
+    assert_eq!(answered.len(), 1, "T4: {answered:?}");
+}
+
+#[test]
+fn a_forced_step_down_asks_the_member_that_has_most() {
+    let mut set = Set::new(&voters());
+    set.run(3000);
+    let first = set.primary();
+    let lagging = (first + 1) % 3;
+    let other = (first + 2) % 3;
+    set.write();
+    set.run(1000);
+    // The lagging member stays behind, the other one has all but the last entry.
+    set.cut.insert(set.replicas[lagging].me);
+    set.write();
+    set.run(600);
+    set.write();
+    let request = StepDownRequest {
+        wait: Duration::ZERO,
+        force: true,
+        frozen: Duration::from_secs(60),
+    };
+    let effects = set.replicas[first].step_down(set.now, request);
+    set.effects(first, effects);
+    set.cut.clear();
+    set.run(100);
+    assert_eq!(set.primaries(), [other], "it need not wait for a timeout");
 }

@@ -69,6 +69,7 @@ impl Letter {
                 "voteRequest",
                 doc! {
                     "dryRun": request.dry_run,
+                    "takeover": request.takeover,
                     "election": long(request.election.0),
                     "last": position(request.last),
                     "config": config_id(request.config),
@@ -149,9 +150,10 @@ impl Letter {
         letter.envelope.message = match name {
             "heartbeat" => letter.parse_heartbeat(&content)?,
             "voteRequest" => {
-                content.only(&["dryRun", "election", "last", "config"])?;
+                content.only(&["dryRun", "takeover", "election", "last", "config"])?;
                 Message::VoteRequest(VoteRequest {
                     dry_run: content.is_on("dryRun")?,
+                    takeover: content.is_on("takeover")?,
                     election: Term(natural(&content, "election")?),
                     last: parse_position(&content, "last")?,
                     config: parse_config_id(&content)?,

@@ -139,7 +139,10 @@ impl Driver {
             let ready = core.voters().filter(|voter| has(voter.id.0)).count();
             if core.majority() <= ready {
                 seat.eager = false;
-                self.step(Event::Campaign { dry_run: false });
+                self.step(Event::Campaign {
+                    dry_run: false,
+                    takeover: false,
+                });
             }
             return;
         }
@@ -275,7 +278,10 @@ impl Driver {
             return Ok(());
         }
         seat.refused = None;
-        self.step(Event::Campaign { dry_run: true });
+        self.step(Event::Campaign {
+            dry_run: true,
+            takeover: true,
+        });
         let refused = self.seat()?.refused.take();
         refused.map_or(Ok(()), |why| Err(refusal(why)))
     }

@@ -43,6 +43,7 @@ fn letters() -> Vec<Letter> {
     };
     let request = VoteRequest {
         dry_run: true,
+        takeover: true,
         election: Term(8),
         last: at(3, 5),
         config: config.id(),
