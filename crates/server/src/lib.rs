@@ -20,6 +20,7 @@ mod config;
 mod counter;
 mod dispatch;
 pub mod failure;
+mod flow;
 mod histogram;
 mod kernel;
 pub mod limits;
@@ -42,14 +43,16 @@ mod startup;
 mod startup_log;
 mod state;
 mod store_id;
+mod stored_config;
 mod tls;
 mod version;
 mod watch;
 
 pub use compatibility::{HEADING, compatibility};
 pub use config::{
-    AtRest, Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Initiate, Memory, Setting,
-    Standing, Takes, TlsConfig, TlsMode, UnixSocket, all as settings, foreign_parameters,
+    AtRest, ClusterAuth, Config, EndpointConfig, EngineSetting, EngineSetup, Flag, Initiate,
+    Memory, Setting, Standing, Takes, TlsConfig, TlsMode, UnixSocket, all as settings,
+    foreign_parameters,
 };
 pub use failure::Failure;
 pub use reference::{REFERENCE_HEADING, reference};

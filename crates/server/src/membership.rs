@@ -5,12 +5,16 @@ use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use docdb::{Op, SessionRef};
 use kv::Durability;
 use query::Result;
 
+use crate::auth::users::random;
+use crate::auth::{SYSTEM, SYSTEM_DATABASE};
+use crate::cluster::config::SetConfig;
 use crate::cluster::host::{Host, Line};
-use crate::cluster::peers::{SYSTEM, SYSTEM_DATABASE};
 use crate::server::Server;
 use crate::state::log::{Event, Severity};
 use crate::state::versions;
@@ -23,9 +27,16 @@ pub(crate) fn start(server: &Arc<Server>) -> Result<()> {
     let Some(member) = &server.member else {
         return Ok(());
     };
-    if let Some(key) = &member.key {
-        let user = (SYSTEM_DATABASE, SYSTEM);
-        server.users.set_system(user, key.text())?;
+    let modes = server.config.cluster_auth;
+    let user = (SYSTEM_DATABASE, SYSTEM);
+    match &member.key {
+        Some(key) if modes.takes_keys() => server.users.set_system(user, key.text())?,
+        // It cannot log in by a password, which no one knows.
+        _ if modes.takes_certificates() => {
+            let password = BASE64.encode(random(48)?);
+            server.users.set_system(user, &password)?;
+        }
+        _ => {}
     }
     member.start(Arc::new(ServerHost(Arc::downgrade(server))))
 }
@@ -82,6 +93,30 @@ impl Host for ServerHost {
         });
         if !taken {
             member.refreshing.store(false, Ordering::Release);
+        }
+    }
+
+    fn configured(&self, config: &Arc<SetConfig>) {
+        let Some(server) = self.0.upgrade() else {
+            return;
+        };
+        let Some(member) = &server.member else { return };
+        *member.newest.lock() = Some(Arc::clone(config));
+        let inner = Arc::clone(&server);
+        // Without a thread the next change stores it.
+        server.pool.submit(move || {
+            let Some(member) = &inner.member else { return };
+            // Held while it is written, so that the newest one is written last.
+            let newest = member.newest.lock();
+            if let Some(config) = newest.as_ref() {
+                inner.store_config(&config.to_document());
+            }
+        });
+    }
+
+    fn limited(&self, key_max: usize) {
+        if let Some(server) = self.0.upgrade() {
+            server.store.tuning().set_key_max(key_max);
         }
     }
 

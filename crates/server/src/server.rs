@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use bson::{DateTime, Timestamp, doc};
+use bson::{DateTime, Document, Timestamp, doc};
 use docdb::Store;
 use query::meter::{Budget, Processors};
 use query::{Code, Error, Result};
@@ -28,6 +28,7 @@ use crate::state::clock::{self, Clock};
 use crate::state::cluster_parameters::ClusterParameters;
 use crate::state::concerns::Concerns;
 use crate::state::failpoint::FailPoints;
+use crate::state::flow::Flow;
 use crate::state::freeze::Freeze;
 use crate::state::guests::Guests;
 use crate::state::log::{Event, Log, Severity};
@@ -42,6 +43,7 @@ use crate::state::topology::Topology;
 use crate::state::trust::Trust;
 use crate::state::usage::Usages;
 use crate::state::versions;
+use crate::stored_config;
 use crate::tls::Tls;
 use crate::watch::{Gate, Watch};
 
@@ -55,7 +57,7 @@ pub(crate) struct Parts {
     pub(crate) port: u16,
     pub(crate) log: Arc<Log>,
     pub(crate) parameters: Parameters,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<Arc<Tls>>,
     pub(crate) gate: Gate,
     /// Its membership in a replica set of several members.
     pub(crate) member: Option<Member>,
@@ -99,6 +101,8 @@ pub(crate) struct Server {
     pub(crate) topology: Topology,
     /// The membership in a replica set of several members, if it is not the only one of its set.
     pub(crate) member: Option<Member>,
+    /// Delays of writes that wait for a majority.
+    pub(crate) flow: Flow,
     /// Failpoints, which tests set.
     pub(crate) failpoints: FailPoints,
     /// Decides which commands are logged and profiled as slow.
@@ -124,7 +128,7 @@ pub(crate) struct Server {
     /// Permits for computing constants before admission.
     pub(crate) computing: Semaphore,
     /// The encryption of connections, unless it is off.
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<Arc<Tls>>,
     /// Who may read the metrics.
     pub(crate) gate: Gate,
     /// What the page about the server shows, if there is one.
@@ -180,6 +184,7 @@ impl Server {
             clock: Clock::of(&store)?,
             topology,
             member,
+            flow: Flow::default(),
             tls,
             gate,
             watch: config.endpoint.status_page.then(Watch::default),
@@ -217,6 +222,14 @@ impl Server {
         let primary = self.member.is_none();
         oplog::begin(&self.store, primary);
         self.note_start();
+        let config = match &self.member {
+            None => self.topology.configuration(),
+            // Its driver stores it.
+            Some(_) => None,
+        };
+        if let Some(config) = config {
+            self.store_config(&config);
+        }
         if primary {
             self.describe_store();
         }
@@ -275,6 +288,16 @@ impl Server {
                  users and roles until a restart succeeds in it";
             self.log
                 .warn_of_start("STORAGE", 9_000_003, message, attributes);
+        }
+    }
+
+    /// Write `local.system.replset`, which nothing of the server depends on.
+    pub(crate) fn store_config(&self, config: &Document) {
+        if let Err(error) = stored_config::put(&self.store, config) {
+            let attributes = doc! {"error": error.message};
+            let message = "Failed to write local.system.replset";
+            self.log
+                .info("REPL", 9_100_062, "replica-set", message, attributes);
         }
     }
 
@@ -367,7 +390,8 @@ impl Server {
     /// # Errors
     /// `InvalidSSLConfiguration`, naming the file; then all certificates before stay in use.
     pub(crate) fn rotate_certificates(&self) -> Result<()> {
-        let all: Vec<&Tls> = self.tls.iter().chain(self.gate.tls.as_ref()).collect();
+        let own = self.tls.as_deref().into_iter();
+        let all: Vec<&Tls> = own.chain(self.gate.tls.as_ref()).collect();
         if all.is_empty() {
             let message = "there are no certificates to rotate: net.tls.mode is disabled";
             return Err(Error::new(Code::ILLEGAL_OPERATION, message));
@@ -420,6 +444,12 @@ impl Server {
             let message = "The default read and write concerns could not be read";
             self.log
                 .info("REPL", 9_100_061, "replica-set", message, attributes);
+        }
+        if let Err(error) = self.cluster_parameters.refresh(&self.store) {
+            let attributes = doc! {"error": error.message};
+            let message = "The cluster parameters could not be read";
+            self.log
+                .info("REPL", 9_100_063, "replica-set", message, attributes);
         }
     }
 

@@ -217,12 +217,13 @@ impl Start {
         checked.map_err(|error| Failure::new(CONFIGURATION, error))?;
         let store = Store::open(engine, options).map_err(data)?;
         store_id::settle(&store, mark.as_ref(), &config.db_path, &log).map_err(data)?;
-        let member = wanted.then(|| Member::open(&config, &store));
+        let tls = startup::tls(&config).map_err(|error| Failure::new(CONFIGURATION, error))?;
+        let tls = tls.map(Arc::new);
+        let member = wanted.then(|| Member::open(&config, &store, tls.as_ref()));
         let member = member.transpose().map_err(data)?;
         let commands = Commands::of(commands::rows().map(|row| &row.command));
         let parameters =
             Parameters::new(&config).map_err(|error| Failure::new(CONFIGURATION, error.message))?;
-        let tls = startup::tls(&config).map_err(|error| Failure::new(CONFIGURATION, error))?;
         let gate = Gate::open(&config).map_err(|error| Failure::new(CONFIGURATION, error))?;
         startup::warn(&config, &log);
         let parts = Parts {

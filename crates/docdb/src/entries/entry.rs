@@ -227,9 +227,17 @@ impl<'w, 's> Entries<'w, 's> {
         encoder.append(id, false, collection.collation().map(AsRef::as_ref))?;
         encoder.end();
         let key = encoder.bytes();
-        let limit = self.work.store.key_limit(true);
+        let store = self.work.store;
+        let limit = store.clustered_limit();
         if limit < key.len() {
-            let message = format!("the _id of a clustered collection has at most {limit} bytes");
+            let mut message =
+                format!("the _id of a clustered collection has at most {limit} bytes");
+            if limit < store.key_limit(true) {
+                message.push_str(
+                    ": a member of the replica set has an engine that stores no longer keys \
+                     (keyMaxBytes in replSetGetStatus)",
+                );
+            }
             return Err(Error::bad_value(message));
         }
         let mut found = Vec::new();

@@ -230,6 +230,25 @@ impl Store {
         }))
     }
 
+    /// The times of the oldest and the newest entry of the oplog; `None` without entries.
+    ///
+    /// # Errors
+    /// As [`Store::oplog_after`].
+    pub fn oplog_window(&self) -> Result<Option<(Timestamp, Timestamp)>> {
+        let Some(oplog) = self.oplog() else {
+            return Ok(None);
+        };
+        let (lost, last) = {
+            let segments = oplog.segments();
+            (segments.lost(), segments.last())
+        };
+        let first = self.oplog_after(lost, 1)?;
+        let first = first
+            .first()
+            .and_then(|entry| entry.get_timestamp("ts").ok());
+        Ok(first.map(|first| (first, last)))
+    }
+
     /// The oldest open slot of the oplog, for which all readers wait.
     #[must_use]
     pub fn oplog_slots(&self) -> Option<slots::Oldest> {

@@ -229,6 +229,16 @@ impl Store {
         Index::new(stored.spec, parts)
     }
 
+    /// The longest `_id` of a new document in a clustered collection. A follower stores what its
+    /// primary has accepted, if its engine can.
+    pub(crate) fn clustered_limit(&self) -> usize {
+        let own = self.key_limit(true);
+        if self.is_follower() {
+            return own;
+        }
+        own.min(self.tuning().key_max().saturating_sub(INDEX_KEY_SLACK) / 2)
+    }
+
     /// The longest key of an index; in a clustered collection half of the engine's limit, since the
     /// record after it may be as long.
     pub(crate) fn key_limit(&self, clustered: bool) -> usize {

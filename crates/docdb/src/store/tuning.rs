@@ -21,6 +21,7 @@ pub struct Tuning {
     oplog_idle_ms: AtomicU64,
     /// `u64::MAX` for none.
     image_age_ms: AtomicU64,
+    key_max: AtomicUsize,
 }
 
 /// Time after which an idle cursor is closed, unless it was opened with `noCursorTimeout`.
@@ -46,6 +47,7 @@ impl Tuning {
             no_table_scan: AtomicBool::new(false),
             oplog_idle_ms: AtomicU64::new(options.oplog_noop.map_or(u64::MAX, millis)),
             image_age_ms: AtomicU64::new(u64::MAX),
+            key_max: AtomicUsize::new(usize::MAX),
         }
     }
 
@@ -109,6 +111,17 @@ impl Tuning {
     pub(crate) fn image_age(&self) -> Option<Duration> {
         let limit = self.image_age_ms.load(Ordering::Relaxed);
         (limit != u64::MAX).then(|| Duration::from_millis(limit))
+    }
+
+    /// Set the longest key that the engines of all members of the replica set store (default: that
+    /// of the own engine). It limits the `_id` of new documents in clustered collections; other
+    /// keys are shortened by each member for itself.
+    pub fn set_key_max(&self, bytes: usize) {
+        self.key_max.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn key_max(&self) -> usize {
+        self.key_max.load(Ordering::Relaxed)
     }
 
     pub(crate) fn no_table_scan(&self) -> bool {

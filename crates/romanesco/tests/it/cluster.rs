@@ -80,7 +80,11 @@ fn after_the_kill_of_the_primary_no_acknowledged_write_is_lost() {
     let members = members.map(|(server, id)| {
         doc! {"_id": id, "host": format!("127.0.0.1:{}", server.port)}
     });
-    let config = doc! {"_id": "rs0", "version": 1, "members": members.collect::<Vec<_>>()};
+    // No timeout ends the wait for the primary: only that its connections are closed.
+    let config = doc! {
+        "_id": "rs0", "version": 1, "members": members.collect::<Vec<_>>(),
+        "settings": {"electionTimeoutMillis": 86_400_000},
+    };
     let first = direct(servers[0].port).database("admin");
     first
         .run_command(doc! {"replSetInitiate": config})

@@ -6,15 +6,11 @@ use query::{Error, Result};
 
 use super::login::{accept, enabled};
 use crate::arguments::Arguments;
-use crate::auth::Identity;
 use crate::auth::scram::failed;
+use crate::auth::{Identity, SYSTEM, SYSTEM_DATABASE, X509 as NAME};
 use crate::request::Request;
 
-/// The name of the mechanism.
-pub(crate) const NAME: &str = "MONGODB-X509";
-
-/// The database of its users.
-pub(crate) const DATABASE: &str = "$external";
+pub(crate) use crate::auth::EXTERNAL as DATABASE;
 
 /// Authenticate by the certificate of the connection. Returns the name of the user.
 ///
@@ -47,7 +43,11 @@ pub(crate) fn authenticate(
         (Some(subject), _) => Ok(subject),
     };
     let found = subject.and_then(|subject| {
-        let user = request.server.users.get(DATABASE, subject);
+        let users = &request.server.users;
+        let user = match is_member(request) {
+            true => users.get(SYSTEM_DATABASE, SYSTEM),
+            false => users.get(DATABASE, subject),
+        };
         user.ok_or("Could not find user")
     });
     let user = found.map_err(|reason| {
@@ -68,4 +68,12 @@ pub(crate) fn authenticate(
     })?;
     accept(request, Identity::of(&user))?;
     Ok(user.name.clone())
+}
+
+/// Whether the certificate of the connection is one of another member of the replica set, and
+/// members authenticate so.
+fn is_member(request: &Request) -> bool {
+    let server = &request.server;
+    let takes = server.config.cluster_auth.takes_certificates();
+    server.member.is_some() && takes && request.client.is_member
 }

@@ -2,8 +2,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bson::Document;
+
+use super::config::SetConfig;
 
 /// The server of a member.
 pub(crate) trait Host: Send + Sync {
@@ -19,6 +22,12 @@ pub(crate) trait Host: Send + Sync {
 
     /// Entries were applied: what is kept in memory of users, roles and defaults is outdated.
     fn applied(&self);
+
+    /// A configuration is in use.
+    fn configured(&self, config: &Arc<SetConfig>);
+
+    /// The engines of all members store keys of this length.
+    fn limited(&self, key_max: usize);
 
     /// Write a line of the log.
     fn log(&self, line: Line);

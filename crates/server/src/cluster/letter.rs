@@ -32,14 +32,29 @@ pub(crate) struct Letter {
 }
 
 /// What a heartbeat says for `replSetGetStatus`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Note {
     pub(crate) standing: Standing,
     /// The member that the sender fetches from.
     pub(crate) source: Option<u32>,
     /// The last entry that the sender has applied.
     pub(crate) applied: Position,
+    /// When the sender became primary, if it is.
+    pub(crate) elected: Option<DateTime>,
+    /// The storage engine of the sender, if it says so.
+    pub(crate) engine: Option<EngineNote>,
 }
+
+/// A storage engine and its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EngineNote {
+    pub(crate) name: Arc<str>,
+    /// Bytes of the longest key.
+    pub(crate) key_max: usize,
+}
+
+/// Bytes of the name of an engine.
+const ENGINE_NAME_MAX: usize = 32;
 
 impl Default for Note {
     fn default() -> Note {
@@ -47,6 +62,8 @@ impl Default for Note {
             standing: Standing::Unknown,
             source: None,
             applied: Position::ZERO,
+            elected: None,
+            engine: None,
         }
     }
 }
@@ -120,6 +137,15 @@ impl Letter {
         if let Some(source) = self.note.source {
             fields.insert("source", i64::from(source));
         }
+        if let Some(elected) = self.note.elected {
+            fields.insert("elected", elected);
+        }
+        if let Some(engine) = &self.note.engine {
+            fields.insert(
+                "engine",
+                doc! {"name": &*engine.name, "keyMax": long(engine.key_max)},
+            );
+        }
         if let Some(config) = &self.config {
             fields.insert("body", config.to_document());
         }
@@ -189,6 +215,7 @@ impl Letter {
     fn parse_heartbeat(&mut self, fields: &Arguments<'_>) -> Result<Message> {
         fields.only(&[
             "last", "durable", "commit", "config", "primary", "state", "applied", "source", "body",
+            "elected", "engine",
         ])?;
         let number = i32::try_from(natural(fields, "state")?).ok();
         let standing = number.and_then(Standing::of_number);
@@ -199,6 +226,12 @@ impl Letter {
                 false => None,
             },
             applied: parse_position(fields, "applied")?,
+            elected: match fields.get("elected") {
+                None => None,
+                Some(bson::RawBsonRef::DateTime(at)) => Some(at),
+                Some(_) => return Err(out_of_range("elected")),
+            },
+            engine: fields.document("engine")?.map(parse_engine).transpose()?,
         };
         let body = fields.document("body")?.map(SetConfig::parse).transpose()?;
         self.config = body.map(Arc::new);
@@ -350,6 +383,22 @@ pub(crate) fn date_of(at: Position) -> DateTime {
 /// The number of a time in positions.
 pub(crate) fn number(time: Timestamp) -> u64 {
     u64::from(time.time) << 32 | u64::from(time.increment)
+}
+
+fn parse_engine(document: &RawDocument) -> Result<EngineNote> {
+    let fields = Arguments::of("engine", document)?;
+    fields.only(&["name", "keyMax"])?;
+    let name = fields.need_string("name")?;
+    if name.is_empty() || ENGINE_NAME_MAX < name.len() {
+        return Err(out_of_range("engine"));
+    }
+    let key_max = usize::try_from(natural(&fields, "keyMax")?).ok();
+    // A shorter one would keep members from writing anything.
+    let key_max = key_max.filter(|bytes| 256 <= *bytes);
+    Ok(EngineNote {
+        name: name.into(),
+        key_max: key_max.ok_or_else(|| out_of_range("keyMax"))?,
+    })
 }
 
 fn ends(envelope: &Envelope) -> Document {

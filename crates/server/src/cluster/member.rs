@@ -14,16 +14,18 @@ use repl::message::Envelope;
 use stdx::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::config::SetConfig;
 use super::driver::{Ask, Driver, INPUTS, Input, Parts, Served};
 use super::file::{self, Stored};
 use super::host::Host;
 use super::key::Key;
 use super::letter::Letter;
 use super::network::{Health, Network as _};
-use super::peers::Peers;
+use super::peers::{Dial, Peers};
 use super::store::MemberStore;
 use super::view::{Progress, View};
-use crate::config::{Config, Initiate, TlsMode};
+use crate::config::{ClusterAuth, Config, Initiate};
+use crate::tls::Tls;
 
 /// How long a primary that shuts down waits for a member to hand over to.
 const RESIGN: Duration = Duration::from_millis(1_000);
@@ -41,6 +43,8 @@ pub(crate) struct Member {
     inputs: mpsc::Sender<Input>,
     /// Whether clients may write (M1).
     open: AtomicBool,
+    /// The configuration to store for clients.
+    pub(crate) newest: Mutex<Option<Arc<SetConfig>>>,
     /// Whether users are about to be read again.
     pub(crate) refreshing: AtomicBool,
     /// What the driver is made of, until it starts.
@@ -78,16 +82,24 @@ impl Member {
         if config.oplog_bytes == Some(0) {
             return refuse("needs an oplog; replication.oplogSizeMB must not be 0");
         }
-        if config.tls.mode != TlsMode::Disabled {
+        let tls = &config.tls;
+        if tls.encrypts_members() && tls.ca_file.is_none() && !tls.allow_invalid_certificates {
             return refuse(
-                "cannot use TLS yet: connections between members are not encrypted; set \
-                 net.tls.mode to disabled",
+                "with TLS needs net.tls.CAFile, by which members check each other's certificates",
             );
         }
-        if config.authorization && config.key_file.is_none() {
+        let by_certificate = config.cluster_auth != ClusterAuth::KeyFile;
+        if by_certificate && (!tls.encrypts_members() || tls.ca_file.is_none()) {
+            return refuse(
+                "with this security.clusterAuthMode needs net.tls.mode preferTLS or requireTLS, \
+                 and net.tls.CAFile",
+            );
+        }
+        let by_key = config.cluster_auth != ClusterAuth::X509;
+        if by_key && config.authorization && config.key_file.is_none() {
             return refuse(
                 "with security.authorization needs security.keyFile, by which members recognize \
-                 each other",
+                 each other, or security.clusterAuthMode x509",
             );
         }
         Ok(())
@@ -97,7 +109,11 @@ impl Member {
     ///
     /// # Errors
     /// A key or a file that cannot be used; those of the store.
-    pub(crate) fn open(config: &Config, store: &Arc<docdb::Store>) -> Result<Member> {
+    pub(crate) fn open(
+        config: &Config,
+        store: &Arc<docdb::Store>,
+        tls: Option<&Arc<Tls>>,
+    ) -> Result<Member> {
         let invalid = |message: String| Error::new(Code::INVALID_OPTIONS, message);
         let key = config.key_file.as_deref().map(Key::read).transpose();
         let key = key.map_err(invalid)?.map(Arc::new);
@@ -115,6 +131,11 @@ impl Member {
         let storage = Arc::new(MemberStore::new(Arc::clone(store))?);
         let (inputs, receiver) = mpsc::channel(INPUTS);
         let (sender, progress) = watch::channel(Progress::none());
+        let dial = Dial {
+            key: key.clone(),
+            tls: tls.filter(|_| config.tls.encrypts_members()).cloned(),
+            shows_certificate: config.cluster_auth.shows_certificate(),
+        };
         let unstarted = Unstarted {
             set,
             file,
@@ -123,12 +144,13 @@ impl Member {
         };
         Ok(Member {
             storage,
-            peers: Arc::new(Peers::new(key.clone())),
+            peers: Arc::new(Peers::new(dial, &inputs)),
             progress,
             key,
             view: Arc::new(ArcSwap::from_pointee(View::startup())),
             inputs,
             open: AtomicBool::new(false),
+            newest: Mutex::new(None),
             refreshing: AtomicBool::new(false),
             unstarted: Mutex::new(Some((unstarted, stored))),
         })
@@ -146,6 +168,7 @@ impl Member {
             set: unstarted.set,
             file: unstarted.file,
             storage: self.storage.clone(),
+            traffic: Arc::clone(&self.storage.traffic),
             network: self.peers.clone(),
             host,
             view: Arc::clone(&self.view),

@@ -174,7 +174,7 @@ fn voters(config: &SetConfig) -> Config {
 }
 
 /// The host and the port of a member.
-pub(super) fn split_host(host: &str) -> Option<(&str, u16)> {
+pub(in crate::cluster) fn split_host(host: &str) -> Option<(&str, u16)> {
     let (name, port) = host.rsplit_once(':')?;
     let port: u16 = port.parse().ok().filter(|port| 0 < *port)?;
     let plain = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && b != b'/');

@@ -4,6 +4,8 @@ use query::Result;
 use repl::log::Log;
 use repl::position::{Position, Term};
 
+use super::letter::EngineNote;
+
 /// The store of a member.
 ///
 /// Calls block. `append`, `sync`, `roll_back`, `lead` and `follow` come from one thread, `apply`
@@ -20,6 +22,12 @@ pub(crate) trait Storage: Send + Sync {
 
     /// The last entry that is applied; the last of all on a primary.
     fn applied(&self) -> Position;
+
+    /// The engine and its limits.
+    fn engine(&self) -> EngineNote;
+
+    /// The bytes of all entries that the log has now.
+    fn bytes(&self) -> u64;
 
     /// Entries after `after` up to `through`, which the log contains: at least one if there is one,
     /// then as many as fit into `bytes`.

@@ -14,8 +14,9 @@ use query::{Code, Error, Result};
 use repl::log::{Log, Run};
 use repl::position::{Position, Term};
 
-use super::letter::{number, timestamp};
+use super::letter::{EngineNote, number, timestamp};
 use super::storage::{Read, Started, Storage, StoredEntry};
+use super::traffic::Traffic;
 
 /// The property that says that the oplog has everything since the store was empty.
 const WHOLE: &str = "replset-whole-oplog";
@@ -29,6 +30,7 @@ pub(crate) struct MemberStore {
     whole: bool,
     /// How many rollbacks have begun.
     rollbacks: AtomicU64,
+    pub(crate) traffic: Arc<Traffic>,
 }
 
 impl MemberStore {
@@ -51,6 +53,7 @@ impl MemberStore {
             store,
             whole,
             rollbacks: AtomicU64::new(0),
+            traffic: Arc::default(),
         })
     }
 
@@ -159,6 +162,18 @@ impl Storage for MemberStore {
         at.and_then(position).unwrap_or(Position::ZERO)
     }
 
+    fn engine(&self) -> EngineNote {
+        let engine = self.store.engine();
+        EngineNote {
+            name: engine.name().into(),
+            key_max: engine.capabilities().limits.key_max,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.store.oplog_totals().map_or(0, |(_, bytes)| bytes)
+    }
+
     fn read(&self, after: Position, through: Position, bytes: usize) -> Result<Read> {
         if after == Position::ZERO && !self.whole {
             return Ok(Read::TooOld);
@@ -183,7 +198,10 @@ impl Storage for MemberStore {
     fn append(&self, entries: &[StoredEntry]) -> Result<()> {
         let replica = self.replica()?;
         let values: Vec<&[u8]> = entries.iter().map(Vec::as_slice).collect();
-        replica.append(&operation(), replica.written(), &values)?;
+        let last = replica.append(&operation(), replica.written(), &values)?;
+        let bytes = values.iter().map(|value| value.len() as u64).sum();
+        let count = values.len() as u64;
+        self.traffic.wrote(position(last)?, count, bytes);
         Ok(())
     }
 
@@ -197,7 +215,9 @@ impl Storage for MemberStore {
             self.committed(to);
         }
         if position(replica.applied())? < to {
+            let begun = stdx::time::now();
             replica.apply_to(&operation(), optime(to))?;
+            self.traffic.applied_to(to, begun.elapsed());
         }
         Ok(())
     }
@@ -214,6 +234,7 @@ impl Storage for MemberStore {
             // Before anything that a read has seen is taken back.
             self.rollbacks.fetch_add(1, Ordering::SeqCst);
             replica.roll_back_to(&operation(), optime(to))?;
+            self.traffic.rolled_back(to);
         }
         Ok(())
     }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bson::DateTime;
 use bson::oid::ObjectId;
 use repl::position::Position;
+use repl::replica::Reason;
 
 use super::config::SetConfig;
 use super::letter::Note;
@@ -39,12 +40,59 @@ pub(crate) struct Progress {
     pub(crate) durable_of: BTreeMap<u32, Position>,
     /// What the other members reported.
     pub(crate) reports: BTreeMap<u32, Report>,
+    /// For how long members with data have lacked something.
+    pub(crate) lags: Arc<BTreeMap<u32, Duration>>,
+    /// What this primary has written and a majority has not.
+    pub(crate) uncommitted: Uncommitted,
     /// The member that this one fetches from.
     pub(crate) source: Option<u32>,
     /// When this member became primary.
     pub(crate) elected: Option<DateTime>,
+    /// The election that made it primary.
+    pub(crate) election: Option<Arc<Election>>,
+    /// Its last vote for another member.
+    pub(crate) vote: Option<Arc<Vote>>,
     /// Why the member is not a secondary.
     pub(crate) info: String,
+}
+
+/// What a primary has written that is not committed; nothing on other members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Uncommitted {
+    /// How long ago the first of these entries was written.
+    pub(crate) age: Duration,
+    /// About their bytes.
+    pub(crate) bytes: u64,
+    /// The member whose next acknowledgement lets the commit point advance.
+    pub(crate) held_by: Option<u32>,
+    /// Whether too few voters with data are in contact: nothing can be committed.
+    pub(crate) stuck: bool,
+}
+
+/// The election of a primary, as the primary knows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Election {
+    pub(crate) reason: Reason,
+    pub(crate) date: DateTime,
+    pub(crate) term: u64,
+    /// The commit point, and the last entry, when it was elected.
+    pub(crate) committed: Position,
+    pub(crate) last: Position,
+    /// When it began to accept writes.
+    pub(crate) began: Option<DateTime>,
+    /// When a majority had its first entry.
+    pub(crate) majority: Option<DateTime>,
+}
+
+/// A vote for another member.
+#[derive(Clone, Debug)]
+pub(crate) struct Vote {
+    pub(crate) candidate: u32,
+    pub(crate) date: DateTime,
+    pub(crate) term: u64,
+    /// What the voter had applied, and the last entry that it knew of.
+    pub(crate) applied: Position,
+    pub(crate) newest: Position,
 }
 
 /// What a member reported last.
@@ -52,6 +100,8 @@ pub(crate) struct Progress {
 pub(crate) struct Report {
     pub(crate) at: Instant,
     pub(crate) at_date: DateTime,
+    /// Since when it reports without a gap.
+    pub(crate) since: Instant,
     pub(crate) last: Position,
     pub(crate) durable: Position,
     pub(crate) config_version: u64,
@@ -99,8 +149,12 @@ impl Progress {
             applied: Position::ZERO,
             durable_of: BTreeMap::new(),
             reports: BTreeMap::new(),
+            lags: Arc::default(),
+            uncommitted: Uncommitted::default(),
             source: None,
             elected: None,
+            election: None,
+            vote: None,
             info: String::new(),
         }
     }

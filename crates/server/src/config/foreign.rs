@@ -13,7 +13,7 @@ const CLOUD: &str = "no data are sent to MongoDB";
 const COLLECTOR: &str = "there is no diagnostic data collector; see getDiagnosticData";
 const CONNECTIONS: &str = "connections need no threads of their own";
 const ENGINE: &str = "engines have options of their own";
-const FLOW: &str = "there are no other members that writes could wait for";
+const CLUSTER_X509: &str = "certificates of members have the O, OU and DC of this server's";
 const MEMBERS: &str = "there are no other members to connect to";
 const MEMORY: &str = "queries have a budget of memory; see queryMemoryLimitMegabytes";
 const PLANNER: &str = "the planner has no such option";
@@ -71,16 +71,13 @@ pub(super) const SETTINGS: &[Setting] = &[
         "there is no HTTP interface; Prometheus reads net.prometheus.port",
     ),
     Setting::refused("net.tls.FIPSMode", Switch, "FIPS mode is not supported"),
-    Setting::idle("net.tls.allowInvalidHostnames", Switch, MEMBERS),
-    Setting::idle("net.tls.clusterFile", Text, MEMBERS),
-    Setting::idle("net.tls.clusterPassword", Text, MEMBERS),
     Setting::refused(
         "net.tls.clusterCAFile",
         Text,
         "certificates of clients are checked by one file; name it in net.tls.CAFile",
     ),
-    Setting::idle("net.tls.clusterAuthX509.attributes", Text, MEMBERS),
-    Setting::idle("net.tls.clusterAuthX509.extensionValue", Text, MEMBERS),
+    Setting::refused("net.tls.clusterAuthX509.attributes", Text, CLUSTER_X509),
+    Setting::refused("net.tls.clusterAuthX509.extensionValue", Text, CLUSTER_X509),
     Setting::idle(
         "net.tls.logVersions",
         Text,
@@ -164,13 +161,11 @@ pub(super) const PARAMETERS: &[Setting] = &[
         Switch,
         "connections are logged in full",
     ),
-    Setting::idle("enableFlowControl", Switch, FLOW),
     Setting::idle(
         "failIndexKeyTooLong",
         Switch,
         "index keys may have any length",
     ),
-    Setting::idle("flowControlTargetLagSeconds", Number, FLOW),
     Setting::idle("globalConnPoolIdleTimeoutMinutes", Number, MEMBERS),
     Setting::idle("heapProfilingEnabled", Switch, ALLOCATOR),
     Setting::idle("honorSystemUmask", Switch, "files are their owner's alone"),

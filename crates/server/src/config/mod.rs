@@ -20,6 +20,6 @@ pub use endpoint::EndpointConfig;
 pub(crate) use endpoint::{address, is_loopback};
 pub use engine::EngineSetup;
 pub use memory::Memory;
-pub use server::{AtRest, Config, EngineSetting, Initiate, UnixSocket};
+pub use server::{AtRest, ClusterAuth, Config, EngineSetting, Initiate, UnixSocket};
 pub use setting::{Flag, Setting, Standing, Takes};
 pub use tls::{TlsConfig, TlsMode};

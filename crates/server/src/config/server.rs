@@ -67,6 +67,8 @@ pub struct Config {
     pub initiate: Initiate,
     /// `security.keyFile`: the key by which the members of a replica set recognize each other.
     pub key_file: Option<PathBuf>,
+    /// `security.clusterAuthMode` (default `keyFile`): how members authenticate to each other.
+    pub cluster_auth: ClusterAuth,
     /// `replication.oplogSizeMB` in bytes: how much of the oplog is kept from the first start on.
     /// Default: a share of the space that is free then. There is no oplog if it is 0, nor on a
     /// standalone server.
@@ -125,6 +127,51 @@ pub enum Initiate {
     Command,
 }
 
+/// `security.clusterAuthMode`: how members authenticate to each other. The two in the middle are
+/// for the change from one to the other, a member at a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClusterAuth {
+    /// By the key in `security.keyFile`.
+    #[default]
+    KeyFile,
+    /// By the key; certificates are accepted as well.
+    SendKeyFile,
+    /// By the certificate; the key is accepted as well.
+    SendX509,
+    /// By the certificate of TLS.
+    X509,
+}
+
+impl ClusterAuth {
+    pub(super) fn of(name: &str) -> Option<ClusterAuth> {
+        match name {
+            "keyFile" => Some(ClusterAuth::KeyFile),
+            "sendKeyFile" => Some(ClusterAuth::SendKeyFile),
+            "sendX509" => Some(ClusterAuth::SendX509),
+            "x509" => Some(ClusterAuth::X509),
+            _ => None,
+        }
+    }
+
+    /// Whether this server shows its certificate instead of the key.
+    #[must_use]
+    pub fn shows_certificate(self) -> bool {
+        matches!(self, ClusterAuth::SendX509 | ClusterAuth::X509)
+    }
+
+    /// Whether other members may authenticate by a certificate.
+    #[must_use]
+    pub fn takes_certificates(self) -> bool {
+        self != ClusterAuth::KeyFile
+    }
+
+    /// Whether other members may authenticate by the key.
+    #[must_use]
+    pub fn takes_keys(self) -> bool {
+        self != ClusterAuth::X509
+    }
+}
+
 /// `security.enableEncryption` and `security.encryptionKeyFile`: encryption of the data files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AtRest {
@@ -175,6 +222,7 @@ impl Default for Config {
             replica_set: Some("rs0".to_owned()),
             initiate: Initiate::Itself,
             key_file: None,
+            cluster_auth: ClusterAuth::KeyFile,
             oplog_bytes: None,
             oplog_age: Duration::ZERO,
             authorization: false,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use wire::Compressor;
 
 use super::engine::ONE_FOLDER;
-use super::server::{Config, Initiate};
+use super::server::{ClusterAuth, Config, Initiate};
 use super::setting::{Flag, Setting};
 use super::value::{boolean, gigabytes, within};
 
@@ -329,6 +329,21 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
     )
     .flags(&[Flag::value("tlsCertificateKeyFile", "FILE")]),
+    Setting::used(
+        "net.tls.clusterFile",
+        "PEM file with the certificate and key shown to other members of the replica set",
+        |config, value| {
+            config.tls.cluster_file = Some(PathBuf::from(value));
+            Ok(())
+        },
+    )
+    .flags(&[Flag::value("tlsClusterFile", "FILE")]),
+    Setting::refused(
+        "net.tls.clusterPassword",
+        super::setting::Form::Text,
+        "keys with a password are not supported; take it off with `openssl pkey`",
+    )
+    .flags(&[Flag::value("tlsClusterPassword", "PASSWORD")]),
     Setting::refused(
         "net.tls.certificateKeyFilePassword",
         super::setting::Form::Text,
@@ -337,7 +352,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     .flags(&[Flag::value("tlsCertificateKeyFilePassword", "PASSWORD")]),
     Setting::used(
         "net.tls.CAFile",
-        "PEM file with the certificate authorities that client certificates are checked against",
+        "PEM file with the authorities of the certificates of clients and other members",
         |config, value| {
             config.tls.ca_file = Some(PathBuf::from(value));
             Ok(())
@@ -377,6 +392,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     .default("false")
     .flags(&[Flag::switch("tlsAllowInvalidCertificates", "true")]),
     Setting::used(
+        "net.tls.allowInvalidHostnames",
+        "Accept certificates of other members that are for another host",
+        |config, value| switch(&mut config.tls.allow_invalid_hostnames, value),
+    )
+    .default("false")
+    .flags(&[Flag::switch("tlsAllowInvalidHostnames", "true")]),
+    Setting::used(
         "security.authorization",
         "Require authentication and enforce the roles of users: enabled or disabled",
         |config, value| match value {
@@ -407,13 +429,19 @@ pub(super) const SETTINGS: &[Setting] = &[
     .flags(&[Flag::value("keyFile", "FILE")]),
     Setting::used(
         "security.clusterAuthMode",
-        "How members of a replica set authenticate; only keyFile is supported",
-        |_, value| match value {
-            "keyFile" => Ok(()),
-            _ => Err("only keyFile is supported".to_owned()),
+        "How members of a replica set authenticate: keyFile, sendKeyFile, sendX509 or x509",
+        |config, value| {
+            let mode = ClusterAuth::of(value);
+            config.cluster_auth =
+                mode.ok_or_else(|| "it is keyFile, sendKeyFile, sendX509 or x509".to_owned())?;
+            if config.cluster_auth == ClusterAuth::X509 {
+                config.authorization = true;
+            }
+            Ok(())
         },
     )
-    .default("keyFile"),
+    .default("keyFile")
+    .flags(&[Flag::value("clusterAuthMode", "MODE")]),
     Setting::used(
         "security.enableEncryption",
         "Encrypt the data files; with a storage engine that can (betree), from their creation on",

@@ -8,8 +8,10 @@ pub enum TlsMode {
     /// Only plain connections.
     #[default]
     Disabled,
-    /// Both kinds. In MongoDB `allowTLS` and `preferTLS` differ in connections to other servers.
+    /// Both kinds; connections to other members are plain (`allowTLS`).
     Allowed,
+    /// Both kinds; connections to other members are encrypted (`preferTLS`).
+    Preferred,
     /// Only encrypted connections.
     Required,
 }
@@ -23,17 +25,23 @@ pub struct TlsConfig {
     /// `net.tls.certificateKeyFile`: PEM with the server's certificate, those between it and the
     /// root, and its key without a password.
     pub certificate_key_file: Option<PathBuf>,
-    /// `net.tls.CAFile`: PEM with the root certificates for clients. Without it clients are not
-    /// asked for a certificate.
+    /// `net.tls.clusterFile`: PEM with the certificate and the key that this server shows to other
+    /// members of its replica set (default: `certificate_key_file`).
+    pub cluster_file: Option<PathBuf>,
+    /// `net.tls.CAFile`: PEM with the root certificates for clients and other members. Without it
+    /// clients are not asked for a certificate.
     pub ca_file: Option<PathBuf>,
     /// `net.tls.CRLFile`: PEM with a list of revoked client certificates.
     pub crl_file: Option<PathBuf>,
     /// `net.tls.allowConnectionsWithoutCertificates` (default false): with a `CAFile`, accept
     /// clients without a certificate. A certificate that is presented must be valid.
     pub allow_without_certificates: bool,
-    /// `net.tls.allowInvalidCertificates` (default false): accept clients with an invalid
-    /// certificate, which does not authenticate them.
+    /// `net.tls.allowInvalidCertificates` (default false): accept clients and members with an
+    /// invalid certificate, which does not authenticate them.
     pub allow_invalid_certificates: bool,
+    /// `net.tls.allowInvalidHostnames` (default false): accept certificates of other members for
+    /// any host.
+    pub allow_invalid_hostnames: bool,
     /// `net.tls.disabledProtocols`: whether TLS 1.2 is disabled. Earlier versions are not
     /// supported.
     pub without_tls12: bool,
@@ -46,7 +54,8 @@ impl TlsConfig {
     pub(super) fn set_mode(&mut self, value: &str) -> Result<(), String> {
         self.mode = match value {
             "disabled" => TlsMode::Disabled,
-            "allowTLS" | "preferTLS" => TlsMode::Allowed,
+            "allowTLS" => TlsMode::Allowed,
+            "preferTLS" => TlsMode::Preferred,
             "requireTLS" => TlsMode::Required,
             _ => return Err("must be disabled, allowTLS, preferTLS or requireTLS".to_owned()),
         };
@@ -68,6 +77,12 @@ impl TlsConfig {
             true => Err("leaves no protocol: TLS 1.2 and 1.3 are all there are".to_owned()),
             false => Ok(()),
         }
+    }
+
+    /// Whether connections to other members are encrypted.
+    #[must_use]
+    pub fn encrypts_members(&self) -> bool {
+        matches!(self.mode, TlsMode::Preferred | TlsMode::Required)
     }
 
     /// Check that the settings are complete.

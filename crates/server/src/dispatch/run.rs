@@ -14,6 +14,7 @@ use super::transact::call;
 use super::{acknowledge, inline, roles, slow};
 use crate::command::{Class, Kind, Lane, RETRYABLE, UNFAILING, WRITES};
 use crate::commands::hello;
+use crate::flow;
 use crate::limits::{ADMISSION, WAITING};
 use crate::request::Request;
 use crate::request::awaits::{self, Reserved};
@@ -167,6 +168,9 @@ async fn execute_once(request: &Arc<Request>) -> Result<Builder> {
     // The engine may block writes for long. Writes of an open transaction pass, because other
     // writers may wait for its end.
     let alone = !request.generic.in_transaction;
+    if writes && alone {
+        flow::wait(request).await?;
+    }
     let storage = request.command.lane == Lane::Storage;
     let _writer = match writes && alone && storage {
         true => Some(admit(request, &server.writers).await?),

@@ -128,7 +128,7 @@ async fn told_apart(
             let mut secured = shaken.map_err(|error| failed(&error))?;
             secured.stream.get_mut().0.limit(None);
             server.metrics.encrypted.one();
-            let client = client.secured(secured.subject);
+            let client = client.secured(secured.subject, secured.is_member);
             let stream = secured.stream;
             connection::serve(Arc::clone(server), Arc::new(client), stream, Vec::new()).await;
             Ok(())

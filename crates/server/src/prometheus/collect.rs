@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::float::{float, size, unsigned};
 use super::text::{Kind, Label, Text};
-use super::{engine, exporter, machine};
+use super::{engine, exporter, machine, replication};
 use crate::histogram::{BOUNDS, BUCKETS, Histogram};
 use crate::limits::LABELLED;
 use crate::metrics::{Counter, Latency};
@@ -33,6 +33,7 @@ pub(super) fn collect(server: &Server) -> String {
         engine::append(server.store.engine().name(), &stats, &mut text);
     }
     collections(server, &mut text);
+    replication::append(server, &mut text);
     machine::append(server, &mut text);
     exporter::append(server, &mut text);
     text.finish()

@@ -8,6 +8,7 @@ mod float;
 mod machine;
 mod map;
 mod page;
+mod replication;
 mod sample;
 mod serve;
 mod text;

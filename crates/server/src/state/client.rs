@@ -23,6 +23,8 @@ pub(crate) struct Client {
     pub(crate) encrypted: bool,
     /// The subject of the certificate it showed, if that is valid.
     pub(crate) subject: Option<String>,
+    /// Whether that certificate is one of a member of this server's replica set.
+    pub(crate) is_member: bool,
     /// Its state, which changes during the connection.
     pub(crate) state: Mutex<ClientState>,
 }
@@ -57,15 +59,18 @@ impl Client {
             local,
             encrypted: false,
             subject: None,
+            is_member: false,
             state: Mutex::new(ClientState::default()),
         }
     }
 
-    /// The same connection encrypted, and the name in the client's certificate.
-    pub(crate) fn secured(self, subject: Option<String>) -> Client {
+    /// The same connection encrypted, the name in the client's certificate, and whether it is one
+    /// of a member.
+    pub(crate) fn secured(self, subject: Option<String>, is_member: bool) -> Client {
         Client {
             encrypted: true,
             subject,
+            is_member,
             ..self
         }
     }

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use bson::{Bson, Document, Timestamp, doc};
-use docdb::{Op, Store};
+use docdb::{ContentVersion, Op, Store};
 use kv::Durability;
 use query::{Namespace, Result};
-use stdx::sync::RwLock;
+use stdx::sync::{Mutex, RwLock};
 
 use crate::own;
 
@@ -27,7 +27,7 @@ pub(crate) struct ChangeStreams {
 
 /// The parameters in use.
 #[derive(Default)]
-pub(crate) struct ClusterParameters(RwLock<ChangeStreams>);
+pub(crate) struct ClusterParameters(RwLock<ChangeStreams>, Mutex<Option<ContentVersion>>);
 
 fn collection() -> Namespace {
     Namespace {
@@ -76,11 +76,27 @@ impl ClusterParameters {
     /// # Errors
     /// Those of storage.
     pub(crate) fn load(store: &Store) -> Result<ClusterParameters> {
+        let parameters = ClusterParameters::default();
+        parameters.refresh(store)?;
+        Ok(parameters)
+    }
+
+    /// Read the stored parameters again if the collection has changed: another member has set them.
+    ///
+    /// # Errors
+    /// Those of storage.
+    pub(crate) fn refresh(&self, store: &Store) -> Result<()> {
+        let version = store.content_version(&collection());
+        if *self.1.lock() == version {
+            return Ok(());
+        }
         let op = Op::new(Durability::Interval);
         let found = own::find(store, &op, &collection(), &doc! { "_id": CHANGE_STREAMS })?;
         let options = found.first().map(ChangeStreams::of).unwrap_or_default();
         options.apply(store);
-        Ok(ClusterParameters(RwLock::new(options)))
+        *self.0.write() = options;
+        *self.1.lock() = version;
+        Ok(())
     }
 
     /// `changeStreamOptions`.

@@ -8,6 +8,7 @@ pub(crate) mod cluster_parameters;
 mod components;
 pub(crate) mod concerns;
 pub(crate) mod failpoint;
+pub(crate) mod flow;
 pub(crate) mod freeze;
 pub(crate) mod guests;
 pub(crate) mod log;

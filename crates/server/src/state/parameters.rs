@@ -51,11 +51,13 @@ const PARAMETERS: &[Parameter] = &[
         Bson::Array(MECHANISMS.iter().map(|name| (*name).into()).collect())
     }),
     row("cursorTimeoutMillis", AtRuntime, || Bson::Int64(600_000)),
+    row("enableFlowControl", AtRuntime, || Bson::Boolean(true)),
     row("enableLocalhostAuthBypass", AtStart, || Bson::Boolean(true)),
     row("enableTestCommands", AtStart, || Bson::Boolean(false)),
     row("featureCompatibilityVersion", Never, || {
         Bson::Document(doc! {"version": crate::version::FEATURES})
     }),
+    row("flowControlTargetLagSeconds", AtRuntime, || Bson::Int32(15)),
     row("localLogicalSessionTimeoutMinutes", Never, || {
         Bson::Int32(crate::limits::SESSION_MINUTES)
     }),
@@ -87,6 +89,7 @@ const PARAMETERS: &[Parameter] = &[
 fn range(name: &str) -> (i64, i64) {
     match name {
         "scramIterationCount" | "scramSHA256IterationCount" => (5_000, 10_000_000),
+        "flowControlTargetLagSeconds" => (1, 3_600),
         "logLevel" => (0, 5),
         "maxIndexBuildMemoryUsageMegabytes" => (50, 1 << 20),
         "queryMemoryLimitMegabytes" => (0, 1 << 30),

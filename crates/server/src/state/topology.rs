@@ -1,6 +1,7 @@
 //! The deployment as clients see it: a replica set of one member, or a standalone server.
 
 use bson::oid::ObjectId;
+use bson::{Document, doc};
 use tokio::sync::watch;
 
 /// The deployment as this server sees it.
@@ -40,6 +41,28 @@ impl Topology {
     /// Whether this is a member of a replica set.
     pub(crate) fn is_replica_set(&self) -> bool {
         self.set_name.is_some()
+    }
+
+    /// The configuration of a set whose only member is this server since its start; `None` on a
+    /// standalone server.
+    pub(crate) fn configuration(&self) -> Option<Document> {
+        let set = self.set_name.as_deref()?;
+        Some(doc! {
+            "_id": set, "version": 1, "term": self.term,
+            "members": [{
+                "_id": 0, "host": self.me.as_str(), "arbiterOnly": false, "buildIndexes": true,
+                "hidden": false, "priority": 1.0, "tags": {}, "secondaryDelaySecs": 0_i64,
+                "votes": 1,
+            }],
+            "protocolVersion": 1_i64, "writeConcernMajorityJournalDefault": true,
+            "settings": {
+                "chainingAllowed": true, "heartbeatIntervalMillis": 2_000,
+                "heartbeatTimeoutSecs": 10, "electionTimeoutMillis": 10_000,
+                "catchUpTimeoutMillis": -1, "catchUpTakeoverDelayMillis": 30_000,
+                "getLastErrorModes": {}, "getLastErrorDefaults": {"w": 1, "wtimeout": 0},
+                "replicaSetId": self.election,
+            },
+        })
     }
 
     /// A counter that grows with every change of the reply to `hello`.

@@ -1,5 +1,6 @@
 //! The files of TLS, read and checked whole. Every error names its file.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::fs;
 use std::path::Path;
@@ -12,9 +13,12 @@ use tokio_rustls::rustls::pki_types::{
 };
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion, version};
+use tokio_rustls::rustls::{
+    ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion, version,
+};
 use zeroize::Zeroizing;
 
+use super::members;
 use super::subject;
 use super::verify::Lenient;
 use crate::config::TlsConfig;
@@ -23,6 +27,10 @@ use crate::config::TlsConfig;
 pub(super) struct Loaded {
     /// The configuration of handshakes.
     pub(super) server: Arc<ServerConfig>,
+    /// The configuration of handshakes with other members.
+    pub(super) member: Arc<ClientConfig>,
+    /// The attributes O, OU and DC of the certificate that other members are shown.
+    pub(super) organization: BTreeSet<String>,
     /// Verifies client certificates; `None` if clients are not asked for one.
     pub(super) strict: Option<Arc<dyn ClientCertVerifier>>,
     /// The subject of the server's certificate.
@@ -38,16 +46,30 @@ pub(super) struct Loaded {
 pub(super) fn load(settings: &TlsConfig) -> Result<Loaded, String> {
     let path = settings.certificate_key_file.as_deref();
     let path = path.ok_or("net.tls.certificateKeyFile is not set")?;
-    let text = read(path)?;
-    let chain = certificates(path, &text)?;
-    let first = chain
-        .first()
-        .ok_or_else(|| wrong(path, &"has no certificate"))?;
-    let own = subject::of(first).map_err(|error| wrong(path, &error))?;
-    in_time(path, &own)?;
-    let key = key(path, &text)?;
+    let (chain, key, own) = identity(path)?;
     let provider = Arc::new(ring::default_provider());
-    let strict = clients(settings, &provider)?;
+    let roots = settings.ca_file.as_deref().map(roots).transpose()?;
+    let strict = clients(settings, roots.as_ref(), &provider)?;
+    let shown = match settings.cluster_file.as_deref() {
+        None => (
+            path,
+            chain.clone(),
+            key.clone_key(),
+            own.organization.clone(),
+        ),
+        Some(path) => {
+            let (chain, key, own) = identity(path)?;
+            (path, chain, key, own.organization)
+        }
+    };
+    let (shown_path, shown_chain, shown_key, organization) = shown;
+    let member = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_protocol_versions(&versions(settings))
+        .map_err(|error| error.to_string())?
+        .dangerous()
+        .with_custom_certificate_verifier(members::verifier(settings, roots, &provider)?)
+        .with_client_auth_cert(shown_chain, shown_key)
+        .map_err(|error| wrong(shown_path, &error))?;
     let builder = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions(settings))
         .map_err(|error| error.to_string())?;
@@ -64,13 +86,34 @@ pub(super) fn load(settings: &TlsConfig) -> Result<Loaded, String> {
     let until = i64::try_from(own.until).unwrap_or(i64::MAX / 1_000);
     Ok(Loaded {
         server: Arc::new(server),
+        member: Arc::new(member),
+        organization,
         strict,
         subject: own.subject,
         expires: bson::DateTime::from_millis(until.saturating_mul(1_000)),
     })
 }
 
-fn wrong(path: &Path, what: &dyn Display) -> String {
+/// The certificates of a file, the first of which is the server's, and its key.
+type Identity = (
+    Vec<CertificateDer<'static>>,
+    PrivateKeyDer<'static>,
+    subject::Read,
+);
+
+fn identity(path: &Path) -> Result<Identity, String> {
+    let text = read(path)?;
+    let chain = certificates(path, &text)?;
+    let first = chain
+        .first()
+        .ok_or_else(|| wrong(path, &"has no certificate"))?;
+    let own = subject::of(first).map_err(|error| wrong(path, &error))?;
+    in_time(path, &own)?;
+    let key = key(path, &text)?;
+    Ok((chain, key, own))
+}
+
+pub(super) fn wrong(path: &Path, what: &dyn Display) -> String {
     format!("{}: {what}", path.display())
 }
 
@@ -133,14 +176,8 @@ fn versions(settings: &TlsConfig) -> Vec<&'static SupportedProtocolVersion> {
     versions
 }
 
-/// The verifier of client certificates, if clients are asked for any.
-fn clients(
-    settings: &TlsConfig,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Option<Arc<dyn ClientCertVerifier>>, String> {
-    let Some(path) = settings.ca_file.as_deref() else {
-        return Ok(None);
-    };
+/// The certificates of authorities in a file.
+fn roots(path: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     let mut late = None;
     for root in certificates(path, &read(path)?)? {
@@ -154,8 +191,20 @@ fn clients(
     if let (true, Some(error)) = (roots.is_empty(), late) {
         return Err(error);
     }
+    Ok(roots)
+}
+
+/// The verifier of client certificates, if clients are asked for any.
+fn clients(
+    settings: &TlsConfig,
+    roots: Option<&RootCertStore>,
+    provider: &Arc<CryptoProvider>,
+) -> Result<Option<Arc<dyn ClientCertVerifier>>, String> {
+    let (Some(path), Some(roots)) = (settings.ca_file.as_deref(), roots) else {
+        return Ok(None);
+    };
     let mut builder =
-        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots.clone()), Arc::clone(provider));
     if let Some(path) = settings.crl_file.as_deref() {
         builder = builder
             .with_crls(revoked(path)?)
@@ -170,7 +219,7 @@ fn clients(
         .map_err(|error| wrong(path, &error))
 }
 
-fn revoked(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+pub(super) fn revoked(path: &Path) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
     let text = read(path)?;
     let all: Result<Vec<_>, _> = CertificateRevocationListDer::pem_slice_iter(&text).collect();
     let all = all.map_err(|error| wrong(path, &format!("is no good PEM: {error}")))?;

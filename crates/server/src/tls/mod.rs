@@ -8,6 +8,7 @@
 mod allowance;
 mod files;
 mod first;
+mod members;
 mod subject;
 mod verify;
 
@@ -16,9 +17,9 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, TlsConnector, client};
 
 pub(crate) use allowance::Allowance;
 pub(crate) use first::{First, Prefixed, first};
@@ -41,6 +42,9 @@ pub(crate) struct Secured<S> {
     pub(crate) stream: TlsStream<S>,
     /// The subject of the client's certificate, if it presented a valid one.
     pub(crate) subject: Option<String>,
+    /// Whether that certificate is one of a member of the same replica set: it has the O, OU and DC
+    /// of the certificate that this server shows to members.
+    pub(crate) is_member: bool,
 }
 
 impl Tls {
@@ -90,18 +94,39 @@ impl Tls {
         let acceptor = TlsAcceptor::from(Arc::clone(&loaded.server));
         let stream = acceptor.accept(stream).await?;
         let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
-        let subject = good_subject(&loaded, shown);
-        Ok(Secured { stream, subject })
+        let shown = good(&loaded, shown);
+        let is_member = shown.as_ref().is_some_and(|shown| {
+            !shown.organization.is_empty() && shown.organization == loaded.organization
+        });
+        let subject = shown.map(|shown| shown.subject);
+        Ok(Secured {
+            stream,
+            subject,
+            is_member,
+        })
+    }
+
+    /// Perform the handshake as a client of another member, whose host is `name`.
+    ///
+    /// # Errors
+    /// The error of the handshake.
+    pub(crate) async fn connect<S>(&self, name: &str, stream: S) -> io::Result<client::TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
+        let connector = TlsConnector::from(Arc::clone(&self.current.load().member));
+        connector.connect(name, stream).await
     }
 }
 
-/// The subject of a chain of certificates, if it is valid.
-fn good_subject(loaded: &Loaded, shown: &[CertificateDer<'_>]) -> Option<String> {
+/// The first of a chain of certificates, if it is valid.
+fn good(loaded: &Loaded, shown: &[CertificateDer<'_>]) -> Option<subject::Read> {
     let (own, between) = shown.split_first()?;
     let strict = loaded.strict.as_ref()?;
     let now = tokio_rustls::rustls::pki_types::UnixTime::now();
     strict.verify_client_cert(own, between, now).ok()?;
-    subject::of(own).ok().map(|certificate| certificate.subject)
+    subject::of(own).ok()
 }
 
 /// Why a handshake failed, with the next step where the library's text names none.

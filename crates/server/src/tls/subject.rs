@@ -1,5 +1,7 @@
 //! The subject and the validity of a certificate.
 
+use std::collections::BTreeSet;
+
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use x509_cert::Certificate;
 use x509_cert::attr::AttributeTypeAndValue;
@@ -10,6 +12,9 @@ use x509_cert::name::RdnSequence;
 pub(super) struct Read {
     /// The subject in the form of RFC 2253, the most specific part first, without spaces.
     pub(super) subject: String,
+    /// The attributes O, OU and DC of the subject, by which members of a replica set recognize each
+    /// other.
+    pub(super) organization: BTreeSet<String>,
     /// The first second at which it is valid, since 1970.
     pub(super) from: u64,
     /// The last second at which it is valid, since 1970.
@@ -25,6 +30,7 @@ pub(super) fn of(certificate: &CertificateDer<'_>) -> Result<Read, String> {
     let own = &read.tbs_certificate;
     Ok(Read {
         subject: name(&own.subject),
+        organization: organization(&own.subject),
         from: own.validity.not_before.to_unix_duration().as_secs(),
         until: own.validity.not_after.to_unix_duration().as_secs(),
     })
@@ -36,6 +42,15 @@ fn name(subject: &RdnSequence) -> String {
         attributes.join("+")
     });
     parts.collect::<Vec<String>>().join(",")
+}
+
+fn organization(subject: &RdnSequence) -> BTreeSet<String> {
+    let attributes = subject.0.iter().flat_map(|part| part.0.iter());
+    let of_members = |text: &String| {
+        let kinds = ["O=", "OU=", "DC="];
+        kinds.iter().any(|kind| text.starts_with(kind))
+    };
+    attributes.map(attribute).filter(of_members).collect()
 }
 
 /// Attribute types are in capitals, except one that OpenSSL, and therefore MongoDB, writes

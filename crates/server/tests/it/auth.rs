@@ -1,7 +1,7 @@
 //! Authentication and privileges: a SCRAM client, and every command of the table for each kind of
 //! user.
 
-use std::io::Write as _;
+use std::io::{Read, Write};
 use std::sync::Barrier;
 
 use base64::Engine as _;
@@ -55,7 +55,12 @@ pub(crate) fn start(user: &str) -> Document {
     doc! {"saslStart": 1, "mechanism": "SCRAM-SHA-256", "payload": payload, "options": options}
 }
 
-pub(crate) fn log_in(client: &mut Client, database: &str, user: &str, password: &str) -> Document {
+pub(crate) fn log_in<S: Read + Write>(
+    client: &mut Client<S>,
+    database: &str,
+    user: &str,
+    password: &str,
+) -> Document {
     let challenge = text(&client.ok(database, start(user)));
     let payload = binary(&proof(&challenge, user, password));
     let last = doc! {"saslContinue": 1, "conversationId": 1, "payload": payload};

@@ -61,6 +61,16 @@ impl Authority {
         self.make(&params, "server.pem")
     }
 
+    /// A certificate for a member of a replica set, with an organization in its subject.
+    pub(crate) fn member(&self, organization: &str) -> Certificate {
+        let mut params = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+        params.not_after = date_time_ymd(4000, 12, 31);
+        let name = &mut params.distinguished_name;
+        name.push(DnType::OrganizationName, organization);
+        name.push(DnType::OrganizationalUnitName, "databases");
+        self.make(&params, &format!("member-{organization}.pem"))
+    }
+
     /// A client certificate.
     pub(crate) fn client(&self, common_name: &str, serial: u64, until: i32) -> Certificate {
         let mut params = CertificateParams::default();

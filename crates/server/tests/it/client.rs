@@ -58,11 +58,17 @@ impl Site {
         folder: tempfile::TempDir,
         change: impl FnOnce(&mut Config),
     ) -> Result<Site, String> {
-        let factory = kv_betree::factory();
-        let opened = factory
-            .open(folder.path(), &kv::EngineOptions::default())
-            .unwrap();
-        Site::over(Arc::from(opened), folder, change)
+        Site::of(kv_betree::factory(), folder, change)
+    }
+
+    /// A server on a data directory of this engine.
+    pub(crate) fn of(
+        factory: &dyn kv::Factory,
+        folder: tempfile::TempDir,
+        change: impl FnOnce(&mut Config),
+    ) -> Result<Site, String> {
+        let opened = factory.open(folder.path(), &kv::EngineOptions::default());
+        Site::over(Arc::from(opened.unwrap()), folder, change)
     }
 
     /// A server over an engine.

@@ -16,12 +16,12 @@ use tokio_rustls::rustls::{
 use crate::certificates::{Authority, Certificate, subject};
 use crate::client::{Client, Site, await_so};
 
-type Encrypted = StreamOwned<ClientConnection, TcpStream>;
+pub(crate) type Encrypted = StreamOwned<ClientConnection, TcpStream>;
 
 static BOTH: &[&SupportedProtocolVersion] = &[&version::TLS13, &version::TLS12];
 
 /// The properties of a client's handshake.
-struct Greeting<'a> {
+pub(crate) struct Greeting<'a> {
     trusts: &'a Authority,
     shows: Option<&'a Certificate>,
     versions: &'a [&'static SupportedProtocolVersion],
@@ -29,7 +29,7 @@ struct Greeting<'a> {
 }
 
 impl<'a> Greeting<'a> {
-    fn new(trusts: &'a Authority) -> Greeting<'a> {
+    pub(crate) fn new(trusts: &'a Authority) -> Greeting<'a> {
         Greeting {
             trusts,
             shows: None,
@@ -38,13 +38,13 @@ impl<'a> Greeting<'a> {
         }
     }
 
-    fn shows(mut self, certificate: &'a Certificate) -> Greeting<'a> {
+    pub(crate) fn shows(mut self, certificate: &'a Certificate) -> Greeting<'a> {
         self.shows = Some(certificate);
         self
     }
 
     /// Connect, or return the error of the handshake.
-    fn connect(&self, address: SocketAddr) -> Result<Client<Encrypted>, String> {
+    pub(crate) fn connect(&self, address: SocketAddr) -> Result<Client<Encrypted>, String> {
         let mut roots = RootCertStore::empty();
         let root = CertificateDer::from_pem_slice(self.trusts.pem().as_bytes()).unwrap();
         roots.add(root).unwrap();
@@ -74,7 +74,11 @@ impl<'a> Greeting<'a> {
     }
 }
 
-fn settings(mode: TlsMode, certificate: &Certificate, roots: Option<&Authority>) -> TlsConfig {
+pub(crate) fn settings(
+    mode: TlsMode,
+    certificate: &Certificate,
+    roots: Option<&Authority>,
+) -> TlsConfig {
     TlsConfig {
         mode,
         certificate_key_file: Some(certificate.path.clone()),

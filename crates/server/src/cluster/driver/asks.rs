@@ -51,6 +51,8 @@ pub(crate) enum Ask {
     Maintenance(bool),
     /// Fetch from this member.
     SyncFrom(u32),
+    /// Accept writes without the entries that are still fetched.
+    AbortCatchUp,
 }
 
 impl Driver {
@@ -84,6 +86,7 @@ impl Driver {
             (Ask::Freeze(limit), None) => self.freeze(limit),
             (Ask::Maintenance(on), None) => self.maintain(on),
             (Ask::SyncFrom(source), None) => self.sync_from(source),
+            (Ask::AbortCatchUp, None) => self.abort_catch_up(),
         };
         // Who asked sees what has changed.
         self.publish();
@@ -284,6 +287,15 @@ impl Driver {
         });
         let refused = self.seat()?.refused.take();
         refused.map_or(Ok(()), |why| Err(refusal(why)))
+    }
+
+    fn abort_catch_up(&mut self) -> Result<()> {
+        if !self.seat()?.replica.node().is_catching_up() {
+            let message = "The node is not in catch-up mode.";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
+        self.step(Event::CatchUpEnded);
+        Ok(())
     }
 
     fn freeze(&mut self, limit: Duration) -> Result<()> {

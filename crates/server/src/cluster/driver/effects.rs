@@ -9,7 +9,7 @@ use repl::message::{Envelope, Heartbeat, Message};
 use repl::position::{MemberId, Position};
 
 use super::jobs::Job;
-use super::{Driver, Report};
+use super::{Driver, Election, Report, Vote};
 use crate::cluster::config::SetConfig;
 use crate::cluster::file::Stored;
 use crate::cluster::letter::{Letter, Note};
@@ -72,8 +72,26 @@ impl Driver {
                 standing: Standing::of(node.state()),
                 source: node.source().map(|source| source.0),
                 applied: seat.applied,
+                elected: seat.elected,
+                engine: Some(seat.engine.clone()),
             };
             letter.config = beat.body.is_some().then(|| Arc::clone(&seat.config));
+        }
+        if let Message::VoteReply {
+            granted: true,
+            dry_run: false,
+            election,
+        } = letter.envelope.message
+        {
+            let newest = seat.reports.values().map(|report| report.last).max();
+            let last = seat.replica.node().last();
+            seat.vote = Some(Arc::new(Vote {
+                candidate: letter.envelope.to.0,
+                date: DateTime::now(),
+                term: election.0,
+                applied: seat.applied,
+                newest: newest.map_or(last, |newest| newest.max(last)),
+            }));
         }
         self.network.send(letter);
     }
@@ -113,8 +131,10 @@ impl Driver {
         seat.config = Arc::clone(&config);
         seat.replica.set_timing(config.timing());
         seat.reports.retain(|id, _| config.member(*id).is_some());
+        seat.unreached.retain(|id, _| config.member(*id).is_some());
         let me = seat.me;
         self.network.configure(&config, me);
+        self.host.configured(&config);
         let id = config.id();
         self.log(
             9_100_012,
@@ -132,13 +152,24 @@ impl Driver {
         let term = long(node.term().0);
         match state {
             State::Primary { writable: false } if node.is_catching_up() => {
-                seat.elected = Some(DateTime::now());
+                let now = DateTime::now();
+                seat.elected = Some(now);
+                seat.election = Some(Arc::new(Election {
+                    reason: seat.replica.reason(),
+                    date: now,
+                    term: node.term().0,
+                    committed: node.commit(),
+                    last: node.last(),
+                    began: None,
+                    majority: None,
+                }));
                 self.log(9_100_013, "Election won; catching up", doc! {"term": term});
             }
             State::Primary { writable: false } => self.waits_to_write(),
             State::Primary { writable: true } => self.may_write(),
             other => {
                 seat.elected = None;
+                seat.election = None;
                 let state = Standing::of(other).name();
                 self.log(
                     9_100_014,
@@ -151,7 +182,13 @@ impl Driver {
     }
 
     fn committed(&mut self, at: Position) {
-        let Some(seat) = &self.seat else { return };
+        let Some(seat) = &mut self.seat else { return };
+        if let Some(election) = &mut seat.election
+            && election.majority.is_none()
+            && election.term == at.term.0
+        {
+            Arc::make_mut(election).majority = Some(DateTime::now());
+        }
         let primary = matches!(
             seat.replica.node().state(),
             State::Primary { writable: true }
@@ -175,8 +212,36 @@ impl Driver {
         if seat.config.member(from).is_none() {
             return;
         }
-        let report = report(beat, letter);
+        let mut report = report(beat, letter);
+        let silent = 2 * std::time::Duration::from_millis(seat.config.settings.election_ms);
+        let before = seat.reports.get(&from);
+        if let Some(before) = before.filter(|before| report.at <= before.at + silent) {
+            report.since = before.since;
+        }
         seat.reports.insert(from, report);
+        self.limit();
+    }
+
+    /// The least of the limits of all members that have reported holds for the set.
+    pub(super) fn limit(&mut self) {
+        let Some(seat) = &mut self.seat else { return };
+        let own = (&seat.engine, seat.me);
+        let holds_data = |id: &u32| seat.config.member(*id).is_some_and(|m| !m.arbiter);
+        let reports = seat.reports.iter().filter(|(id, _)| holds_data(id));
+        let others = reports.filter_map(|(id, report)| Some((report.note.engine.as_ref()?, *id)));
+        let least = others.chain([own]).min_by_key(|(engine, _)| engine.key_max);
+        let Some((engine, id)) = least.filter(|(engine, _)| engine.key_max != seat.key_max) else {
+            return;
+        };
+        let attributes = doc! {
+            "host": seat.config.host(id), "engine": &*engine.name,
+            "keyMaxBytes": long(engine.key_max),
+        };
+        seat.key_max = engine.key_max;
+        let key_max = seat.key_max;
+        self.host.limited(key_max);
+        let message = "The longest keys that all members of the replica set store";
+        self.log(9_100_090, message, attributes);
     }
 
     pub(super) fn host_of(&self, member: u32) -> String {
@@ -186,14 +251,16 @@ impl Driver {
 }
 
 fn report(beat: &Heartbeat, letter: &Letter) -> Report {
+    let now = stdx::time::now();
     Report {
-        at: stdx::time::now(),
+        at: now,
+        since: now,
         at_date: DateTime::now(),
         last: beat.last,
         durable: beat.durable,
         config_version: beat.config.version,
         config_term: beat.config.term.0,
-        note: letter.note,
+        note: letter.note.clone(),
         term: letter.envelope.term.0,
     }
 }

@@ -95,9 +95,17 @@ impl Driver {
         let now = self.now();
         let Some(seat) = &mut self.seat else { return };
         let current = seat.fetching.current.take_if(|(own, ..)| *own == number);
-        let Some((_, source, _)) = current else {
+        let Some((_, source, since)) = current else {
             return;
         };
+        if let Ok(Fetched::Batch(_, entries)) = &result {
+            let taken = now.saturating_sub(since).as_millis();
+            self.traffic.fetches.one();
+            self.traffic.fetch_millis.add(crate::long::long(taken));
+            self.traffic.fetched.size(entries.len());
+            let bytes = entries.iter().map(Vec::len).sum();
+            self.traffic.fetched_bytes.size(bytes);
+        }
         match result {
             Ok(Fetched::Batch(envelope, entries)) => self.answered(envelope, entries),
             Ok(Fetched::Diverged(envelope)) => self.answered(envelope, Vec::new()),

@@ -9,7 +9,9 @@
 //!          step-down, a newer term, no majority
 //! ```
 
-use bson::doc;
+use std::sync::Arc;
+
+use bson::{DateTime, doc};
 use query::{Code, Error, Result};
 use repl::event::{Event, State};
 use repl::position::Position;
@@ -134,6 +136,9 @@ impl Driver {
         }
         if end {
             return self.shut("another member has a newer term");
+        }
+        if let Some(election) = self.seat.as_mut().and_then(|seat| seat.election.as_mut()) {
+            Arc::make_mut(election).began = Some(DateTime::now());
         }
         self.host.open();
         let message = "This member is primary and accepts writes";

@@ -12,12 +12,13 @@ mod effects;
 mod fetching;
 mod gate;
 mod jobs;
+mod lags;
 mod publish;
 mod serving;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,22 +38,27 @@ pub(crate) use asks::{Ask, not_initialized};
 use fetching::Fetching;
 use gate::{Gate, Leaving};
 use jobs::{Job, Jobs};
+use lags::Lags;
 use serving::Parked;
 pub(crate) use serving::Served;
 
 use super::config::SetConfig;
 use super::file::Stored;
 use super::host::{Host, Line};
-use super::letter::Letter;
+use super::letter::{EngineNote, Letter};
 use super::network::{Fetched, Network};
 use super::storage::{Started, Storage, StoredEntry};
-use super::view::{Progress, Report, View};
+use super::traffic::Traffic;
+use super::view::{Election, Progress, Report, View, Vote};
 
 /// Time between looks at the timers.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Letters that wait for the end of writes: some from each member.
 const HELD_MAX: usize = 256;
+
+/// Reasons why a member is not reached that are logged until it is.
+const REASONS_MAX: usize = 8;
 
 /// Inputs that wait for the driver. Letters beyond that are lost, which members bear.
 pub(crate) const INPUTS: usize = 1_024;
@@ -67,6 +73,20 @@ pub(crate) enum Input {
     Ask(Ask, oneshot::Sender<Result<()>>),
     /// Clients have written.
     Wrote,
+    /// How the connections to a member are.
+    Link(u32, Reach),
+}
+
+/// How the connections to a member are.
+pub(crate) enum Reach {
+    /// It answers again, or for the first time.
+    Works,
+    /// One cannot be used.
+    Broken {
+        /// Whether the machine of the member has closed or refused it.
+        closed: bool,
+        reason: String,
+    },
 }
 
 /// The end of something that the driver began.
@@ -93,6 +113,7 @@ pub(crate) struct Parts {
     pub(crate) set: String,
     pub(crate) file: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) traffic: Arc<Traffic>,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) view: Arc<ArcSwap<View>>,
@@ -104,6 +125,7 @@ pub(crate) struct Parts {
 pub(crate) struct Driver {
     set: String,
     storage: Arc<dyn Storage>,
+    traffic: Arc<Traffic>,
     network: Arc<dyn Network>,
     host: Arc<dyn Host>,
     view: Arc<ArcSwap<View>>,
@@ -143,10 +165,18 @@ pub(super) struct Seat {
     refused: Option<Refusal>,
     applied: Position,
     elected: Option<DateTime>,
+    election: Option<Arc<Election>>,
+    vote: Option<Arc<Vote>>,
+    lags: Lags,
+    engine: EngineNote,
+    /// The longest key that the engines of all members store.
+    key_max: usize,
     /// Campaign as soon as a majority has the first configuration.
     eager: bool,
     /// Why the member is no secondary.
     info: String,
+    /// Members that are not reached, and the reasons that were logged.
+    unreached: BTreeMap<u32, BTreeSet<String>>,
     /// The last terms and primary that were logged.
     seen_primary: Option<u32>,
 }
@@ -165,6 +195,7 @@ impl Driver {
         let mut driver = Driver {
             set: parts.set,
             storage: parts.storage,
+            traffic: parts.traffic,
             network: parts.network,
             host: parts.host,
             view: parts.view,
@@ -194,6 +225,7 @@ impl Driver {
         let config = Arc::new(stored.config);
         let replica = Replica::new(node, me, config.timing(), self.now());
         self.network.configure(&config, stored.me);
+        self.host.configured(&config);
         let applied = self.storage.applied();
         let commit = replica.node().commit();
         self.seat = Some(Seat {
@@ -211,8 +243,14 @@ impl Driver {
             refused: None,
             applied,
             elected: None,
+            election: None,
+            vote: None,
+            lags: Lags::default(),
+            engine: self.storage.engine(),
+            key_max: usize::MAX,
             eager: false,
             info: String::new(),
+            unreached: BTreeMap::new(),
             seen_primary: None,
         });
         if applied < commit {
@@ -286,6 +324,7 @@ impl Driver {
     /// Look for entries that came without a notice: those of the server itself, and those of
     /// clients that were behind an open slot when the client was done.
     fn notice(&mut self) {
+        self.measure();
         let Some(seat) = &self.seat else { return };
         let known = seat.replica.node().last();
         if self.halted.is_none() && seat.gate.may_put() && known < self.storage.last() {
@@ -300,6 +339,33 @@ impl Driver {
             Input::Fetch(key, envelope, answer) => self.serve(&key, envelope, answer),
             Input::Ask(ask, answer) => self.ask(ask, answer),
             Input::Wrote => self.wrote(),
+            Input::Link(member, reach) => self.link(member, reach),
+        }
+    }
+
+    /// Each reason why a member is not reached is logged once.
+    fn link(&mut self, member: u32, reach: Reach) {
+        let (now, host) = (self.now(), self.host_of(member));
+        let Some(seat) = &mut self.seat else { return };
+        if seat.config.member(member).is_none() {
+            return;
+        }
+        match reach {
+            Reach::Works => {
+                if seat.unreached.remove(&member).is_some() {
+                    self.log(9_100_071, "A member is reached", doc! {"host": host});
+                }
+            }
+            Reach::Broken { closed, reason } => {
+                if closed {
+                    seat.replica.hint_lost(now, MemberId(member));
+                }
+                let known = seat.unreached.entry(member).or_default();
+                if known.len() < REASONS_MAX && known.insert(reason.clone()) {
+                    let attributes = doc! {"host": host, "error": reason};
+                    self.warn(9_100_070, "A member is not reached", attributes);
+                }
+            }
         }
     }
 

@@ -76,8 +76,12 @@ impl Driver {
             applied: seat.applied,
             durable_of,
             reports: seat.reports.clone(),
+            lags: Arc::clone(&seat.lags.of),
+            uncommitted: seat.lags.uncommitted,
             source: node.source().map(|source| source.0),
             elected: seat.elected,
+            election: seat.election.clone(),
+            vote: seat.vote.clone(),
             info: match node.state() {
                 State::Recovering => seat.info.clone(),
                 _ => String::new(),

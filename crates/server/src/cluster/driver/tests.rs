@@ -67,6 +67,20 @@ async fn after_the_loss_of_the_primary_committed_entries_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_closed_connection_to_the_primary_ends_the_wait() {
+    let mut set = Set::patient(3).await;
+    let first = set.primary().await;
+    let last = set.write(first, 1).await;
+    set.committed_everywhere(last).await;
+    set.kill(first).await;
+    set.hint(first).await;
+    let second = set.primary().await;
+    let later = set.write(second, 3).await;
+    set.committed_at(second, later).await;
+    assert!(set.values(second).contains(&1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_primary_that_is_cut_off_takes_its_entries_back() {
     let set = Set::started(3).await;
     let first = set.primary().await;

@@ -61,6 +61,11 @@ fn letters() -> Vec<Letter> {
             standing: Standing::Secondary,
             source: Some(2),
             applied: at(3, 8 << 32),
+            elected: Some(bson::DateTime::from_millis(1_700_000_000_123)),
+            engine: Some(EngineNote {
+                name: "lmdb".into(),
+                key_max: 1_982,
+            }),
         },
     };
     let reply = Message::VoteReply {

@@ -1,6 +1,7 @@
 //! The connections to the other members: for each one for messages, and one for fetches. Messages
 //! to a member are sent in order over one connection; those that wait for long are lost.
 
+mod broken;
 mod connection;
 
 use std::collections::BTreeMap;
@@ -13,12 +14,12 @@ use stdx::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
+use broken::{Broken, Link};
 use connection::Connection;
-pub(crate) use connection::{SYSTEM, SYSTEM_DATABASE};
+pub(crate) use connection::Dial;
 
 use super::config::SetConfig;
-use super::driver::key_of;
-use super::key::Key;
+use super::driver::{Input, key_of};
 use super::letter::{Letter, fetch_command, parse_fetched, runs_of};
 use super::network::{FetchDone, Fetched, Health, Network};
 
@@ -35,7 +36,8 @@ const FETCH: Duration = Duration::from_secs(10);
 
 /// The connections.
 pub(crate) struct Peers {
-    key: Option<Arc<Key>>,
+    dial: Dial,
+    inputs: mpsc::WeakSender<Input>,
     state: Mutex<State>,
 }
 
@@ -64,9 +66,11 @@ impl Drop for Peer {
 }
 
 impl Peers {
-    pub(crate) fn new(key: Option<Arc<Key>>) -> Peers {
+    /// Connections of the member whose driver has these inputs.
+    pub(crate) fn new(dial: Dial, inputs: &mpsc::Sender<Input>) -> Peers {
         Peers {
-            key,
+            dial,
+            inputs: inputs.downgrade(),
             state: Mutex::default(),
         }
     }
@@ -77,10 +81,12 @@ impl Peers {
     /// The reason in words.
     pub(crate) async fn probe(&self, host: &str, set: &str) -> Result<Probed, String> {
         let limit = Duration::from_secs(10);
-        let mut connection = Connection::open(host, self.key.as_deref(), limit).await?;
+        let opened = Connection::open(host, &self.dial, limit).await;
+        let mut connection = opened.map_err(|broken| broken.reason)?;
         let asked = connection.command("admin", doc! {"replSetProbe": 1, "set": set});
         let reply = tokio::time::timeout(limit, asked).await;
-        let reply = reply.unwrap_or_else(|_| Err("no answer".to_owned()))?;
+        let reply = reply.map_err(|_| "no answer".to_owned())?;
+        let reply = reply.map_err(|broken| broken.reason)?;
         let process = reply
             .get_object_id("processId")
             .map_err(|e| e.to_string())?;
@@ -91,14 +97,22 @@ impl Peers {
         })
     }
 
+    fn link(&self, member: u32) -> Link {
+        Link {
+            inputs: self.inputs.clone(),
+            member,
+        }
+    }
+
     fn peer(&self, member: MemberPlace<'_>) -> Peer {
         let (letters, waiting) = mpsc::channel(WAITING);
         let health = Arc::new(Mutex::new(Health::default()));
         let talk = Talk {
             host: member.host.to_owned(),
-            key: self.key.clone(),
+            dial: self.dial.clone(),
             limit: member.limit,
             health: Arc::clone(&health),
+            link: self.link(member.id),
         };
         Peer {
             host: member.host.to_owned(),
@@ -122,6 +136,7 @@ pub(crate) struct Probed {
 }
 
 struct MemberPlace<'a> {
+    id: u32,
     host: &'a str,
     limit: Duration,
 }
@@ -139,6 +154,7 @@ impl Network for Peers {
         state.peers.retain(|id, peer| same(id, peer));
         for member in config.members.iter().filter(|m| m.id != me) {
             let place = MemberPlace {
+                id: member.id,
                 host: &member.host,
                 limit,
             };
@@ -164,14 +180,19 @@ impl Network for Peers {
         };
         let asking = Asking {
             host: peer.host.clone(),
-            key: self.key.clone(),
+            dial: self.dial.clone(),
             limit: state.limit,
             set: state.set.clone(),
             idle: Arc::clone(&peer.fetches),
         };
-        drop(tokio::spawn(
-            async move { done(asking.ask(envelope).await) },
-        ));
+        let link = self.link(envelope.to.0);
+        drop(tokio::spawn(async move {
+            let asked = asking.ask(envelope).await;
+            done(asked.map_err(|broken| {
+                link.broken(&broken);
+                broken.reason
+            }));
+        }));
     }
 
     fn health(&self, member: u32) -> Health {
@@ -184,22 +205,45 @@ impl Network for Peers {
 /// The task of the messages to one member.
 struct Talk {
     host: String,
-    key: Option<Arc<Key>>,
+    dial: Dial,
     limit: Duration,
     health: Arc<Mutex<Health>>,
+    link: Link,
 }
 
 impl Talk {
+    /// The next message. Meanwhile a connection that the other side closes is noticed.
+    async fn next(
+        &self,
+        open: &mut Option<Connection>,
+        waiting: &mut mpsc::Receiver<Document>,
+    ) -> Option<Document> {
+        loop {
+            let Some(connection) = open.as_mut() else {
+                return waiting.recv().await;
+            };
+            let broken = tokio::select! {
+                biased;
+                next = waiting.recv() => return next,
+                broken = connection.closed() => broken,
+            };
+            *open = None;
+            self.link.broken(&broken);
+            self.health.lock().error = broken.reason;
+        }
+    }
+
     async fn run(self, mut waiting: mpsc::Receiver<Document>) {
         let mut open: Option<Connection> = None;
         let mut pause = PAUSE_MIN;
-        while let Some(mut command) = waiting.recv().await {
+        while let Some(mut command) = self.next(&mut open, &mut waiting).await {
             let mut connection = match open.take() {
                 Some(connection) => connection,
-                None => match Connection::open(&self.host, self.key.as_deref(), self.limit).await {
+                None => match Connection::open(&self.host, &self.dial, self.limit).await {
                     Ok(connection) => connection,
-                    Err(error) => {
-                        self.health.lock().error = error;
+                    Err(broken) => {
+                        self.link.broken(&broken);
+                        self.health.lock().error = broken.reason;
                         tokio::time::sleep(pause).await;
                         pause = (pause * 2).min(PAUSE_MAX);
                         continue;
@@ -217,10 +261,14 @@ impl Talk {
             let begun = stdx::time::now();
             let sent = connection.command("admin", command);
             let sent = tokio::time::timeout(self.limit, sent).await;
-            let sent = sent.unwrap_or_else(|_| Err(format!("no answer within {:?}", self.limit)));
+            let late = |_| Err(format!("no answer within {:?}", self.limit).into());
+            let sent = sent.unwrap_or_else(late);
             let mut health = self.health.lock();
             match sent {
                 Ok(_) => {
+                    if !health.error.is_empty() || health.answered.is_none() {
+                        self.link.works();
+                    }
                     *health = Health {
                         answered: Some(stdx::time::now()),
                         ping: begun.elapsed(),
@@ -230,7 +278,10 @@ impl Talk {
                     open = Some(connection);
                 }
                 // An error may leave a reply that is still to come.
-                Err(error) => health.error = error,
+                Err(broken) => {
+                    self.link.broken(&broken);
+                    health.error = broken.reason;
+                }
             }
         }
     }
@@ -239,32 +290,33 @@ impl Talk {
 /// One fetch.
 struct Asking {
     host: String,
-    key: Option<Arc<Key>>,
+    dial: Dial,
     limit: Duration,
     set: String,
     idle: Arc<Mutex<Option<Connection>>>,
 }
 
 impl Asking {
-    async fn ask(self, envelope: Envelope) -> Result<Fetched, String> {
+    async fn ask(self, envelope: Envelope) -> Result<Fetched, Broken> {
         let Message::Fetch { after } = envelope.message else {
-            return Err("no fetch".to_owned());
+            return Err("no fetch".to_owned().into());
         };
         let idle = self.idle.lock().take();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => Connection::open(&self.host, self.key.as_deref(), self.limit).await?,
+            None => Connection::open(&self.host, &self.dial, self.limit).await?,
         };
         let command = fetch_command(&self.set, &envelope, after);
         let asked = connection.command("admin", command);
         let reply = tokio::time::timeout(FETCH, asked).await;
-        let reply = reply.unwrap_or_else(|_| Err("no answer to a fetch".to_owned()))?;
+        let late = |_| Err("no answer to a fetch".to_owned().into());
+        let reply = reply.unwrap_or_else(late)?;
         let mut entries = Vec::new();
         if let Ok(list) = reply.get_array("entries") {
             for entry in list {
                 let entry = entry.map_err(|error| error.to_string())?;
                 let bson::RawBsonRef::Binary(binary) = entry else {
-                    return Err("an entry that is not binary".to_owned());
+                    return Err("an entry that is not binary".to_owned().into());
                 };
                 entries.push(binary.bytes.to_vec());
             }

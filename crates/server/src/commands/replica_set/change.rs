@@ -237,6 +237,10 @@ pub(super) fn sync_from(request: &Call<'_>, _: &mut Builder) -> Result<()> {
     ask(request, Ask::SyncFrom(source.id))
 }
 
+pub(super) fn abort_catch_up(request: &Call<'_>, _: &mut Builder) -> Result<()> {
+    ask(request, Ask::AbortCatchUp)
+}
+
 /// Ask the driver, and answer when it has.
 fn ask(request: &Call<'_>, ask: Ask) -> Result<()> {
     several(request)?;

@@ -91,6 +91,13 @@ pub(super) const ROWS: &[Row] = &[
     .flags(ADMIN)
     .privilege(Privilege::Cluster("replSetStateChange")),
     Row::new(
+        "replSetAbortPrimaryCatchUp",
+        change::abort_catch_up,
+        "Accept writes at once: a new primary fetches no more entries of others",
+    )
+    .flags(ADMIN)
+    .privilege(Privilege::Cluster("replSetStateChange")),
+    Row::new(
         "replSetMessage",
         talk::message,
         "Receive a message of another member (internal)",

@@ -63,23 +63,10 @@ pub(super) fn status(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
 }
 
 pub(super) fn config(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
-    let set = name(request)?;
-    let topology = &request.server.topology;
-    reply.value("config", &Bson::Document(doc! {
-        "_id": set, "version": 1, "term": topology.term,
-        "members": [{
-            "_id": 0, "host": topology.me.as_str(), "arbiterOnly": false, "buildIndexes": true,
-            "hidden": false, "priority": 1.0, "tags": {}, "secondaryDelaySecs": 0_i64, "votes": 1,
-        }],
-        "protocolVersion": 1_i64, "writeConcernMajorityJournalDefault": true,
-        "settings": {
-            "chainingAllowed": true, "heartbeatIntervalMillis": 2_000,
-            "heartbeatTimeoutSecs": 10, "electionTimeoutMillis": 10_000,
-            "catchUpTimeoutMillis": -1, "catchUpTakeoverDelayMillis": 30_000,
-            "getLastErrorModes": {}, "getLastErrorDefaults": {"w": 1, "wtimeout": 0},
-            "replicaSetId": topology.election,
-        },
-    }));
+    name(request)?;
+    if let Some(config) = request.server.topology.configuration() {
+        reply.value("config", &Bson::Document(config));
+    }
     Ok(())
 }
 

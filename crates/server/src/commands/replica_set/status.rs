@@ -1,8 +1,10 @@
 //! `replSetGetStatus` and `replSetGetConfig` of a set of several members.
 
 use bson::{Bson, DateTime, Document, doc};
+use docdb::Store;
 use query::Result;
 use repl::position::Position;
+use repl::replica::Reason;
 use wire::Builder;
 
 use super::not_initialized;
@@ -49,14 +51,31 @@ pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -
             count(core.members.iter().filter(|m| m.acknowledges()).count()),
         );
     reply.value("optimes", &Bson::Document(optimes(&progress)));
+    let uncommitted = progress.uncommitted;
+    let held_by = uncommitted.held_by.map_or("", |id| config.host(id));
+    reply.value(
+        "uncommitted",
+        &Bson::Document(doc! {
+            "millis": long(uncommitted.age.as_millis()),
+            "bytes": long(uncommitted.bytes),
+            "heldBy": held_by,
+            "majorityReached": !uncommitted.stuck,
+        }),
+    );
     if let Some(why) = &view.halted {
         reply.string("halted", why);
     }
+    elections(&view, config, &progress, reply);
     let uptime = request.server.started.elapsed().as_secs();
     let shown = config.members.iter().map(|of| {
         let own = Some(of.id) == view.me;
         Bson::Document(match own {
-            true => this(of, (&view, config), &progress, uptime),
+            true => this(
+                of,
+                (&view, config),
+                &progress,
+                (&request.server.store, uptime),
+            ),
             false => other(of, config, member, &progress),
         })
     });
@@ -79,11 +98,54 @@ fn optimes(progress: &Progress) -> Document {
     }
 }
 
+/// The election of this primary, and the last vote of this member.
+fn elections(view: &View, config: &SetConfig, progress: &Progress, reply: &mut Builder) {
+    let own = view.me.and_then(|me| config.member(me));
+    let priority = own.map_or(0.0, |own| own.priority);
+    if let Some(election) = progress.election.as_ref() {
+        let mut shown = doc! {
+            "lastElectionReason": match election.reason {
+                Reason::Timeout => "electionTimeout",
+                Reason::Priority => "priorityTakeover",
+                Reason::StepUp => "stepUpRequest",
+                Reason::HandOver => "stepUpRequestSkipDryRun",
+            },
+            "lastElectionDate": election.date,
+            "electionTerm": long(election.term),
+            "lastCommittedOpTimeAtElection": position(election.committed),
+            "lastSeenOpTimeAtElection": position(election.last),
+            "numVotesNeeded": count(config.core().majority()),
+            "priorityAtElection": priority,
+            "electionTimeoutMillis": long(config.settings.election_ms),
+        };
+        if let Some(began) = election.began {
+            shown.insert("newTermStartDate", began);
+        }
+        if let Some(majority) = election.majority {
+            shown.insert("wMajorityWriteAvailabilityDate", majority);
+        }
+        reply.value("electionCandidateMetrics", &Bson::Document(shown));
+    }
+    if let Some(vote) = progress.vote.as_ref() {
+        let shown = doc! {
+            "votedForCandidate": true,
+            "electionTerm": long(vote.term),
+            "lastVoteDate": vote.date,
+            "electionCandidateMemberId": int(vote.candidate),
+            "voteReason": "",
+            "lastAppliedOpTimeAtElection": position(vote.applied),
+            "maxAppliedOpTimeInSet": position(vote.newest),
+            "priorityAtElection": priority,
+        };
+        reply.value("electionParticipantMetrics", &Bson::Document(shown));
+    }
+}
+
 fn this(
     of: &MemberConfig,
     (view, config): (&View, &SetConfig),
     progress: &Progress,
-    uptime: u64,
+    (store, uptime): (&Store, u64),
 ) -> Document {
     let source = progress
         .source
@@ -101,6 +163,9 @@ fn this(
         "configVersion": long(config.version), "configTerm": long(config.term),
         "self": true, "lastHeartbeatMessage": "",
     });
+    lag(&mut shown, of, progress);
+    let own = store.engine();
+    engine(&mut shown, own.name(), own.capabilities().limits.key_max);
     if let Some(elected) = progress.elected.filter(|_| view.is_writable()) {
         election(&mut shown, elected);
     }
@@ -121,7 +186,7 @@ fn other(of: &MemberConfig, config: &SetConfig, member: &Member, progress: &Prog
     let mut shown = doc! {
         "_id": int(of.id), "name": &of.host, "health": f64::from(u8::from(up)),
         "state": standing.number(), "stateStr": standing.name(),
-        "uptime": 0_i64,
+        "uptime": report.filter(|_| up).map_or(0, |r| long(r.since.elapsed().as_secs())),
     };
     if let Some(report) = report {
         let durable = progress.durable_of.get(&of.id).copied();
@@ -147,7 +212,28 @@ fn other(of: &MemberConfig, config: &SetConfig, member: &Member, progress: &Prog
         "configVersion": report.map_or(-1, |report| long(report.config_version)),
         "configTerm": report.map_or(-1, |report| long(report.config_term)),
     });
+    lag(&mut shown, of, progress);
+    if let Some(own) = report.and_then(|report| report.note.engine.as_ref()) {
+        engine(&mut shown, &own.name, own.key_max);
+    }
+    let elected = report.and_then(|report| report.note.elected);
+    if let Some(elected) = elected.filter(|_| standing == Standing::Primary) {
+        election(&mut shown, elected);
+    }
     shown
+}
+
+/// For how long the member has lacked something.
+fn lag(shown: &mut Document, of: &MemberConfig, progress: &Progress) {
+    if let Some(lag) = progress.lags.get(&of.id) {
+        shown.insert("lagMillis", long(lag.as_millis()));
+    }
+}
+
+/// The storage engine of the member.
+fn engine(shown: &mut Document, name: &str, key_max: usize) {
+    shown.insert("storageEngine", name);
+    shown.insert("keyMaxBytes", long(key_max));
 }
 
 /// The times of a member that has data.

@@ -5,7 +5,7 @@ use kv::EngineStats;
 use query::Result;
 use wire::Builder;
 
-use super::{engine, sections, system, work};
+use super::{engine, replication, sections, system, work};
 use crate::access::Privilege;
 use crate::command::{ADMIN, LOOSE, Lane};
 use crate::request::Call;
@@ -68,6 +68,7 @@ fn status(server: &Server, reply: &mut Builder, stats: Option<&EngineStats>) {
     sections::network(server, reply);
     sections::counters(server, reply);
     sections::replica_set(server, reply);
+    replication::flow_control(server, reply);
     sections::security(server, reply);
     engine::storage(server, reply, stats);
     work::transactions(server, reply);

@@ -3,6 +3,7 @@
 
 mod command;
 mod engine;
+mod replication;
 mod sections;
 mod system;
 mod work;

@@ -127,6 +127,7 @@ pub(super) fn metrics(server: &Server, reply: &mut Builder) {
     reply.close();
     slices(server, reply);
     reply.close();
+    super::replication::metrics(server, reply);
     reply.open_document("ttl");
     reply
         .long("deletedDocuments", load(&stats.ttl_deleted))

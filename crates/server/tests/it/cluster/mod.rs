@@ -1,9 +1,12 @@
 //! Replica sets of several servers in this process.
 
+mod arbiters;
 mod changes;
 mod concerns;
 mod hostile;
+mod operation;
 mod roles;
+mod tls;
 
 use std::path::PathBuf;
 
@@ -20,7 +23,12 @@ pub(crate) struct Set {
     sites: Vec<Option<Site>>,
     ports: Vec<u16>,
     key: Option<(tempfile::TempDir, PathBuf)>,
+    adjust: Adjust,
+    factory: fn(usize) -> &'static dyn kv::Factory,
 }
+
+/// Changes the settings of the server with this number.
+type Adjust = std::sync::Arc<dyn Fn(usize, &mut server::Config)>;
 
 /// A server that waits for a set, on a free port.
 fn waiting(key: Option<&PathBuf>, port: u16) -> impl FnOnce(&mut server::Config) + use<> {
@@ -37,7 +45,24 @@ fn waiting(key: Option<&PathBuf>, port: u16) -> impl FnOnce(&mut server::Config)
 impl Set {
     /// Servers that belong to no set yet.
     pub(crate) fn waiting(count: usize) -> Set {
-        Set::of(count, None)
+        Set::of(count, None, std::sync::Arc::new(|_, _| {}))
+    }
+
+    /// The same with other settings.
+    pub(crate) fn adjusted(
+        count: usize,
+        adjust: impl Fn(usize, &mut server::Config) + 'static,
+    ) -> Set {
+        Set::of(count, None, std::sync::Arc::new(adjust))
+    }
+
+    /// A set that has begun at the first server, whose last one has the engine LMDB.
+    pub(crate) fn mixed(count: usize) -> Set {
+        let mut set = Set::waiting(count - 1);
+        set.factory = |_| kv_lmdb::factory();
+        set.add();
+        set.begin();
+        set
     }
 
     /// The same with a key and authorization.
@@ -47,26 +72,38 @@ impl Set {
         std::fs::write(&path, KEY).unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
         std::fs::set_permissions(&path, mode).unwrap();
-        Set::of(count, Some((folder, path)))
+        Set::of(count, Some((folder, path)), std::sync::Arc::new(|_, _| {}))
     }
 
-    fn of(count: usize, key: Option<(tempfile::TempDir, PathBuf)>) -> Set {
+    fn of(count: usize, key: Option<(tempfile::TempDir, PathBuf)>, adjust: Adjust) -> Set {
         let path = key.as_ref().map(|(_, path)| path);
-        let sites: Vec<Site> = (0..count).map(|_| Site::with(waiting(path, 0))).collect();
+        let site = |i: usize| {
+            Site::with(|config| {
+                waiting(path, 0)(config);
+                adjust(i, config);
+            })
+        };
+        let sites: Vec<Site> = (0..count).map(site).collect();
         Set {
             ports: sites.iter().map(|site| site.address().port()).collect(),
             sites: sites.into_iter().map(Some).collect(),
             key,
+            adjust,
+            factory: |_| kv_betree::factory(),
         }
     }
 
     /// A set that has begun at the first server, with a primary.
     pub(crate) fn started(count: usize) -> Set {
         let set = Set::waiting(count);
-        set.client(0)
-            .ok("admin", doc! {"replSetInitiate": set.config(1, |_, _| {})});
-        set.primary();
+        set.begin();
         set
+    }
+
+    fn begin(&self) {
+        self.client(0)
+            .ok("admin", doc! {"replSetInitiate": self.config(1, |_, _| {})});
+        self.primary();
     }
 
     /// A configuration of all servers with short timeouts; `change` changes its members.
@@ -80,6 +117,17 @@ impl Set {
             "_id": "rs0", "version": version, "members": members.collect::<Vec<_>>(),
             "settings": {"electionTimeoutMillis": 5_000, "heartbeatIntervalMillis": 200},
         }
+    }
+
+    /// A set whose members campaign for no timeout, only because of a hint.
+    pub(crate) fn patient(count: usize) -> Set {
+        let set = Set::waiting(count);
+        let mut config = set.config(1, |_, _| {});
+        let settings = config.get_document_mut("settings").unwrap();
+        settings.insert("electionTimeoutMillis", 86_400_000);
+        set.client(0).ok("admin", doc! {"replSetInitiate": config});
+        set.primary();
+        set
     }
 
     pub(crate) fn host(&self, i: usize) -> String {
@@ -105,7 +153,13 @@ impl Set {
     /// Another server, which belongs to no set yet.
     pub(crate) fn add(&mut self) -> usize {
         let path = self.key.as_ref().map(|(_, path)| path);
-        let site = Site::with(waiting(path, 0));
+        let i = self.sites.len();
+        let folder = tempfile::tempdir().unwrap();
+        let site = Site::of((self.factory)(i), folder, |config| {
+            waiting(path, 0)(config);
+            (self.adjust)(i, config);
+        });
+        let site = site.unwrap();
         self.ports.push(site.address().port());
         self.sites.push(Some(site));
         self.sites.len() - 1
@@ -117,7 +171,10 @@ impl Set {
 
     pub(crate) fn resume(&mut self, i: usize, folder: tempfile::TempDir) {
         let path = self.key.as_ref().map(|(_, path)| path);
-        let site = Site::try_in(folder, waiting(path, self.ports[i]));
+        let site = Site::try_in(folder, |config| {
+            waiting(path, self.ports[i])(config);
+            (self.adjust)(i, config);
+        });
         self.sites[i] = Some(site.unwrap());
     }
 

@@ -185,3 +185,32 @@ fn a_member_that_restarts_catches_up() {
         set.await_documents(i, "c", &[1, 2, 3]);
     }
 }
+
+#[test]
+fn a_primary_that_stops_hands_over_at_once() {
+    let mut set = Set::patient(3);
+    let first = set.primary();
+    set.client(first).ok("test", insert(1));
+    drop(set.stop(first));
+    let second = set.primary();
+    set.client(second).ok("test", insert(2));
+}
+
+#[test]
+fn the_end_of_a_primary_that_hands_over_to_none_is_noticed() {
+    let mut set = Set::patient(3);
+    let first = set.primary();
+    set.client(first).ok("test", insert(1));
+    // The others cannot take over at once; then the connections to the primary are closed.
+    let others: Vec<usize> = (0..3).filter(|i| *i != first).collect();
+    for i in &others {
+        set.await_documents(*i, "c", &[1]);
+        set.client(*i).ok("admin", doc! {"replSetMaintenance": 1});
+    }
+    drop(set.stop(first));
+    for i in &others {
+        set.client(*i).ok("admin", doc! {"replSetMaintenance": 0});
+    }
+    let second = set.primary();
+    set.client(second).ok("test", insert(2));
+}

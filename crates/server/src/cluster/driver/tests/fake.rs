@@ -17,7 +17,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::super::{Input, key_of};
 use crate::cluster::config::SetConfig;
 use crate::cluster::host::{Host, Line};
-use crate::cluster::letter::{self, Letter, position_of, runs_of};
+use crate::cluster::letter::{self, EngineNote, Letter, position_of, runs_of};
 use crate::cluster::network::{FetchDone, Fetched, Health, Network};
 use crate::cluster::storage::{Read, Started, Storage, StoredEntry};
 
@@ -125,6 +125,18 @@ impl Storage for FakeStorage {
 
     fn applied(&self) -> Position {
         self.state.lock().applied
+    }
+
+    fn engine(&self) -> EngineNote {
+        EngineNote {
+            name: "fake".into(),
+            key_max: 1_000,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        let state = self.state.lock();
+        state.entries.iter().map(|entry| entry.len() as u64).sum()
     }
 
     fn read(&self, after: Position, through: Position, bytes: usize) -> Result<Read> {
@@ -235,6 +247,10 @@ impl Host for FakeHost {
     }
 
     fn applied(&self) {}
+
+    fn configured(&self, _: &Arc<SetConfig>) {}
+
+    fn limited(&self, _: usize) {}
 
     fn log(&self, line: Line) {
         self.lines.lock().push(line);
@@ -347,12 +363,17 @@ async fn fetched(
 
 /// A configuration of members with these numbers.
 pub(super) fn config(members: &[u32], version: i64) -> SetConfig {
+    config_with(members, version, 1_500)
+}
+
+/// The same with an election timeout in milliseconds.
+pub(super) fn config_with(members: &[u32], version: i64, election: i32) -> SetConfig {
     let members = members.iter().map(|id| {
         doc! {"_id": i64::from(*id), "host": format!("h{id}:1")}
     });
     let config = doc! {
         "_id": "rs0", "version": version, "members": members.collect::<Vec<_>>(),
-        "settings": {"electionTimeoutMillis": 1_500, "heartbeatIntervalMillis": 100},
+        "settings": {"electionTimeoutMillis": election, "heartbeatIntervalMillis": 100},
     };
     SetConfig::parse(&RawDocumentBuf::try_from(&config).unwrap()).unwrap()
 }

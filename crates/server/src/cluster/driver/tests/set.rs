@@ -11,8 +11,8 @@ use stdx::sync::Mutex;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
-use super::super::{Ask, Driver, INPUTS, Input, Parts};
-use super::fake::{FakeHost, FakeNetwork, FakeStorage, Wires, config, value_of};
+use super::super::{Ask, Driver, INPUTS, Input, Parts, Reach};
+use super::fake::{FakeHost, FakeNetwork, FakeStorage, Wires, config, config_with, value_of};
 use crate::cluster::config::SetConfig;
 use crate::cluster::file::{self, Stored};
 use crate::cluster::view::{Progress, View};
@@ -38,18 +38,29 @@ pub(super) struct Set {
 impl Set {
     /// A set of `count` members that was initiated at the first.
     pub(super) async fn started(count: u32) -> Set {
+        let ids: Vec<u32> = (0..count).collect();
+        Set::with(config(&ids, 1)).await
+    }
+
+    /// A set in which only a hint makes a member campaign.
+    pub(super) async fn patient(count: u32) -> Set {
+        let ids: Vec<u32> = (0..count).collect();
+        Set::with(config_with(&ids, 1, 86_400_000)).await
+    }
+
+    async fn with(config: SetConfig) -> Set {
         let mut set = Set {
             network: Arc::default(),
             folder: tempfile::tempdir().unwrap(),
             storages: BTreeMap::new(),
             running: BTreeMap::new(),
         };
-        for id in 0..count {
+        let ids: Vec<u32> = config.members.iter().map(|member| member.id).collect();
+        for id in ids {
             set.add(id).await;
         }
-        let ids: Vec<u32> = (0..count).collect();
         let initiate = Ask::Initiate {
-            config: Box::new(config(&ids, 1)),
+            config: Box::new(config),
             me: 0,
         };
         set.ask(0, initiate).await.unwrap();
@@ -78,6 +89,7 @@ impl Set {
             set: "rs0".to_owned(),
             file: path.clone(),
             storage: storage.clone(),
+            traffic: Arc::default(),
             network: Arc::new(network),
             host: host.clone(),
             view: Arc::clone(&view),
@@ -95,6 +107,17 @@ impl Set {
             task,
         };
         self.running.insert(id, running);
+    }
+
+    /// The connections of members to this one are closed.
+    pub(super) async fn hint(&self, id: u32) {
+        for (_, running) in self.running.iter().filter(|(other, _)| **other != id) {
+            let reach = Reach::Broken {
+                closed: true,
+                reason: "the connection was closed".to_owned(),
+            };
+            assert!(running.inputs.send(Input::Link(id, reach)).await.is_ok());
+        }
     }
 
     /// End a member as a crash of its process does.
