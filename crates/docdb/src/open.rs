@@ -7,7 +7,7 @@ use query::Result;
 
 use crate::cursor::Cursors;
 use crate::follow;
-use crate::replica::Locks;
+use crate::replica::{Copies, Locks};
 use crate::session::{Moments, Sessions};
 use crate::store::{Options, Parts, Store};
 use crate::ttl::{self, Listener};
@@ -25,7 +25,8 @@ impl Store {
             .with(Moments::default())
             .with(Cursors::default())
             .with(Listener::default())
-            .with(Locks::default());
+            .with(Locks::default())
+            .with(Copies::default());
         let (store, temporary) = Store::load(engine, options, parts)?;
         if !store.is_follower() {
             // Temporary collections are left by an `$out` that did not finish.
@@ -34,6 +35,7 @@ impl Store {
                 store.drop_collection(&op, ns)?;
             }
         }
+        store.load_copy()?;
         store.prepare_images()?;
         store.resume_builds()?;
         let store = Arc::new(store);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::config::{Config, ConfigError, Member};
-use crate::log::Run;
+use crate::log::{Log, Run};
 use crate::message::Envelope;
 use crate::position::{MemberId, Position, Term};
 
@@ -63,8 +63,11 @@ pub enum Event {
         /// Whether to step down all the same; otherwise writes are accepted again.
         force: bool,
     },
-    /// Initial sync begins (`true`) or has ended with the log whose shape the node already has.
-    InitialSync(bool),
+    /// Initial sync begins: the member has no entries, and copies the data of another one.
+    InitialSync,
+    /// Initial sync has ended: the member has the entries of this log, as another member had them
+    /// durably, and they survive a crash.
+    Synced(Log),
     /// The member enters or leaves maintenance, or cannot catch up with any source.
     Maintenance(bool),
 }

@@ -173,6 +173,11 @@ impl Counts {
         self.next_record.fetch_add(count, Ordering::Relaxed)
     }
 
+    /// Reserve all numbers up to one.
+    pub(crate) fn skip_records(&self, last: i64) {
+        self.next_record.fetch_max(last + 1, Ordering::Relaxed);
+    }
+
     /// Write the entry of a transaction (C1). Keep what is returned until the transaction has
     /// ended.
     pub(crate) fn write(

@@ -247,6 +247,17 @@ impl Collection {
             .ok_or_else(|| error::corrupt(format_args!("a record of {}", self.ns)))
     }
 
+    /// The record id that a document with this `_id` has in a clustered collection.
+    ///
+    /// # Errors
+    /// An `_id` that no key can have.
+    pub(crate) fn clustered_record(&self, id: RawBsonRef<'_>) -> Result<RecordId> {
+        let mut encoder = Encoder::new();
+        encoder.append(id, false, self.collation.as_deref())?;
+        encoder.end();
+        Ok(RecordId::clustered(encoder.bytes()))
+    }
+
     /// The record id of the document whose `_id` is `id`.
     ///
     /// # Errors

@@ -111,7 +111,11 @@ impl Store {
         }
     }
 
-    fn discard_images(&self, ns: &Namespace) -> Result<()> {
+    /// Remove the collection. The caller holds the lock of changes, or is the only one.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub(crate) fn discard_images(&self, ns: &Namespace) -> Result<()> {
         let collection = self.collection(ns);
         if let Some(stored) = self.get_stored(ns)? {
             let mut txn = self.engine().begin_write().map_err(error::engine)?;

@@ -214,6 +214,23 @@ impl Log {
         self.core.counts.show(-entries, -whole(documents));
     }
 
+    /// All segments were removed but for an empty one: entries up to `lost` are missing.
+    pub(crate) fn restarted(&self, segment: Arc<Segment>, lost: Timestamp) {
+        let (mut entries, mut bytes) = (0, 0);
+        {
+            let mut segments = self.segments.lock();
+            for placed in segments.all() {
+                entries += placed.segment.entries();
+                bytes += placed.segment.document_bytes();
+            }
+            segments.restart(segment, lost);
+        }
+        *self.last.lock() = OpTime::NONE;
+        self.synced.end_at(lost);
+        let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.core.counts.show(-whole(entries), -whole(bytes));
+    }
+
     /// What of it the data has.
     pub(crate) fn applied(&self) -> &Applied {
         &self.applied

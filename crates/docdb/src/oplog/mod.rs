@@ -25,7 +25,7 @@ pub(crate) use applied::Advance;
 pub(crate) use collection::{fixed, namespace};
 pub(crate) use former::{Formers, Kept, before_created, before_each};
 pub(crate) use log::{Advanced, Log};
-pub(crate) use noted::{Build as NotedBuild, Noted};
+pub(crate) use noted::{Build as NotedBuild, Noted, in_full as spec_in_full};
 pub(crate) use pending::{Pending, touch};
 pub(crate) use replayed::{Replayed, replayed};
 pub use segments::Limits;

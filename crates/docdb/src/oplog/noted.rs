@@ -242,7 +242,7 @@ impl Build {
 }
 
 /// The specification of an index, with the collation that it has in place of the collection's.
-fn in_full(spec: &IndexSpec, options: &CollectionOptions) -> Result<RawDocumentBuf> {
+pub(crate) fn in_full(spec: &IndexSpec, options: &CollectionOptions) -> Result<RawDocumentBuf> {
     let mut out = spec.to_raw()?;
     if spec.collation.is_none() && options.collation.is_some() {
         out.append(cstr!("collation"), rawdoc! { "locale": "simple" });

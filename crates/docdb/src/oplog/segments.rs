@@ -207,6 +207,16 @@ impl Segments {
         }
     }
 
+    /// Use only this empty segment: all others were removed, with the entries up to `lost` (N5).
+    pub(crate) fn restart(&mut self, segment: Arc<Segment>, lost: Timestamp) {
+        assert!(segment.number() != 0, "N5: segment 0 begins with the store");
+        let first = next(lost);
+        self.placed = vec![Placed { first, segment }];
+        self.ahead = None;
+        self.lost = lost;
+        self.last = self.last.max(lost);
+    }
+
     fn current(&self) -> &Arc<Segment> {
         let last = self.placed.last().expect("`placed` is never empty");
         &last.segment

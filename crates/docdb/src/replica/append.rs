@@ -103,7 +103,7 @@ impl Replica<'_> {
     }
 
     /// Append entries in one transaction.
-    fn put(&self, op: &Op<'_>, entries: &[(OpTime, &[u8])]) -> Result<()> {
+    pub(super) fn put(&self, op: &Op<'_>, entries: &[(OpTime, &[u8])]) -> Result<()> {
         let _turn = self.store.turn(op)?;
         let before = self.log.last_entry();
         let mut last = before;
@@ -148,7 +148,7 @@ fn portion(entries: &[(OpTime, &[u8])]) -> usize {
 }
 
 /// Check an entry that is to follow `last`; returns its position (Q1).
-fn check(last: OpTime, value: &[u8]) -> Result<OpTime> {
+pub(super) fn check(last: OpTime, value: &[u8]) -> Result<OpTime> {
     let stored = Stored::split(value)
         .and_then(|stored| stored.retry().map(|_| stored))
         .map_err(|error| error.within(format_args!("the entry after {}", shown(last))))?;

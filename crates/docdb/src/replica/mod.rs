@@ -26,6 +26,8 @@
 //! Entries travel as they are stored ([`Replica::stored_after`]): the entry, and behind it the part
 //! that clients are not shown (`oplog::stored`).
 //!
+//! A member without data copies another one first ([`copy`]).
+//!
 //! - Q1. Written entries have increasing times and terms that do not decrease; a batch that
 //!   [`Replica::append`] refuses leaves nothing.
 //! - Q2. What is applied and the mark of it change in one engine transaction. After a crash the
@@ -34,6 +36,7 @@
 
 mod append;
 mod apply;
+pub mod copy;
 mod removed;
 mod role;
 mod rollback;
@@ -42,6 +45,7 @@ mod undo;
 
 use crate::oplog::slots::before;
 pub use append::{APPEND_MAX, StoredEntry};
+pub(crate) use copy::Copies;
 pub use removed::Removed;
 pub(crate) use role::Locks;
 pub use role::{Replica, Role};

@@ -137,6 +137,12 @@ impl Replica<'_> {
         let locks = self.locks();
         let _appends = locks.appends.lock();
         let _applies = locks.applies.lock();
+        if let Some(copy) = self.copying()
+            && copy.phase != super::copy::Phase::Complete
+        {
+            let message = "cannot become primary: the initial sync is not complete";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
         let (written, applied) = (self.written(), self.applied());
         if applied != written {
             let message = format!(

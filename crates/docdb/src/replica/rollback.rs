@@ -40,6 +40,7 @@ impl Replica<'_> {
         let _appends = locks.appends.lock();
         let _applies = locks.applies.lock();
         self.check_follows("take entries back")?;
+        self.check_floor(position.ts)?;
         // The term before all entries has several numbers.
         let none = position.ts == OpTime::NONE.ts;
         let position = if none { OpTime::NONE } else { position };

@@ -15,7 +15,7 @@ mod transaction;
 
 pub(crate) use moment::Moments;
 pub(crate) use registry::Sessions;
-pub(crate) use replicated::{put_records, restore_records};
+pub(crate) use replicated::{put_records, put_session_record, restore_records};
 pub(crate) use retry::{Done, Retry};
 
 /// The error for a transaction number lower than the session's current one.

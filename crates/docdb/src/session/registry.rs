@@ -90,6 +90,11 @@ impl Sessions {
         self.all.lock().remove(id);
     }
 
+    /// Read the stored state of every session again at its next use.
+    pub(super) fn forget_all(&self) {
+        self.all.lock().clear();
+    }
+
     fn ids(&self) -> Vec<SessionId> {
         self.all.lock().keys().copied().collect()
     }

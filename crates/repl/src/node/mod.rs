@@ -127,7 +127,8 @@ impl Node {
             Event::Reconfig(members) => self.reconfig(members, out),
             Event::StepDown => self.step_down(out),
             Event::StepDownEnded { force } => self.step_down_ended(force, out),
-            Event::InitialSync(on) => self.pause(on, Role::Startup2, out),
+            Event::InitialSync => self.pause(true, Role::Startup2, out),
+            Event::Synced(log) => self.synced(log, out),
             Event::Maintenance(on) => self.pause(on, Role::Recovering, out),
         }
     }

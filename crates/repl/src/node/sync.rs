@@ -92,6 +92,21 @@ impl Node {
         out.push(Effect::Rollback(common));
     }
 
+    /// Initial sync has given the member a log. Until now it had no entries, has not voted and has
+    /// reported none as durable, so it is as if it had fetched them just now. They need not be
+    /// committed.
+    pub(super) fn synced(&mut self, log: Log, out: &mut Vec<Effect>) {
+        let waits = matches!(self.role, Role::Startup2 | Role::Removed);
+        if !waits || self.log.last() != Position::ZERO {
+            return;
+        }
+        let term = log.last().term;
+        self.durable = log.last();
+        self.log = log;
+        self.observe(term, out);
+        self.rest(out);
+    }
+
     pub(super) fn rolled_back(&mut self, out: &mut Vec<Effect>) {
         let Role::Rollback(common) = self.role else {
             return;

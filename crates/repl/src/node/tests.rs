@@ -200,9 +200,59 @@ fn a_vote_is_answered_when_it_is_durable_and_only_once_in_a_term() {
     assert_eq!(sent(&effects), [(2, vote(3, false))], "E2: an older log");
     let effects = node.step(from(7, 3, request(3, at(1, 3), false)));
     assert_eq!(sent(&effects), [(7, vote(3, false))], "E2: a stranger");
-    node.step(Event::InitialSync(true));
+    node.step(Event::InitialSync);
     let effects = node.step(from(1, 4, request(4, at(1, 3), false)));
     assert_eq!(sent(&effects), [(1, vote(4, false))], "no data, no vote");
+}
+
+#[test]
+fn a_member_in_initial_sync_takes_no_part_until_it_has_a_log() {
+    let mut node = Node::start(
+        MemberId(0),
+        Hard {
+            config: config(&voters(3)),
+            ..Hard::default()
+        },
+        Log::default(),
+        Position::ZERO,
+    );
+    let run = |term, last| Run {
+        term: Term(term),
+        last,
+    };
+    let log = Log::of(vec![run(1, 3), run(2, 5)]).unwrap();
+    // One that does not wait for it takes none.
+    assert_eq!(node.step(Event::Synced(log.clone())), []);
+    node.step(Event::InitialSync);
+    assert_eq!(node.state(), State::Startup2);
+    assert_eq!(
+        node.step(Event::Fetch(MemberId(1))),
+        [],
+        "it fetches nothing"
+    );
+    assert!(
+        !node
+            .step(Event::Campaign { dry_run: true })
+            .iter()
+            .any(|effect| matches!(effect, Effect::Send(_))),
+        "it does not campaign"
+    );
+    node.step(Event::Durable(at(2, 5)));
+    assert_eq!(node.durable(), Position::ZERO, "it reports no entries");
+    let effects = node.step(Event::Synced(log));
+    assert!(effects.contains(&Effect::Role(State::Secondary)));
+    assert!(
+        effects.iter().any(|e| matches!(e, Effect::Persist(_))),
+        "N2: its log has a newer term"
+    );
+    assert_eq!((node.last(), node.durable()), (at(2, 5), at(2, 5)));
+    assert_eq!((node.term(), node.commit()), (Term(2), Position::ZERO));
+    // It may have to take entries back as any member.
+    let newer = Message::Diverged {
+        runs: vec![run(1, 3), run(2, 4), run(3, 6)],
+    };
+    let effects = node.step(from(1, 3, newer));
+    assert!(effects.contains(&Effect::Rollback(at(2, 4))));
 }
 
 #[test]

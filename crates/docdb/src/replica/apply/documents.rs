@@ -141,7 +141,7 @@ impl<'s> Documents<'s> {
     ) -> Result<()> {
         let (folded, _) = self.find(work, place, key)?;
         let Some((_, old)) = &folded.now else {
-            return Err(differs(place, "the updated document is missing", key));
+            return self.missing(place, "the updated document is missing", key);
         };
         // A document begins with its `_id`.
         let first = update.iter().next().transpose()?;
@@ -179,10 +179,19 @@ impl<'s> Documents<'s> {
     ) -> Result<()> {
         let (folded, _) = self.find(work, place, key)?;
         let Some((record, old)) = folded.now.take() else {
-            return Err(differs(place, "the deleted document is missing", key));
+            return self.missing(place, "the deleted document is missing", key);
         };
         self.former(record.as_number(), || Ok(What::Document(old.clone())))?;
         self.image(work, (place, at), &old)
+    }
+
+    /// A changed document is missing: nothing is to be done if an initial sync has not come to it
+    /// yet (`replica::copy`: Y2).
+    fn missing(&self, place: &Place<'_>, what: &str, key: &RawDocument) -> Result<()> {
+        match self.store.lacks_documents(place.uuid) {
+            true => Ok(()),
+            false => Err(differs(place, what, key)),
+        }
     }
 
     /// Take back an operation of an applied entry in memory; `index` is its number in the undo

@@ -26,8 +26,8 @@ struct Moment {
 }
 
 /// What a follower is stored in.
-#[derive(Clone, Copy, PartialEq)]
-enum Where {
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Where {
     /// In memory: a kill loses nothing.
     Memory,
     /// LMDB, which is closed and opened again.
@@ -37,16 +37,16 @@ enum Where {
 }
 
 /// A follower that can be killed.
-struct Follower {
+pub(super) struct Follower {
     place: Where,
     directory: TempDir,
-    disk: Option<SimVfs>,
+    pub(super) disk: Option<SimVfs>,
     engine: Option<Arc<dyn Engine>>,
     store: Option<Arc<Store>>,
 }
 
 impl Follower {
-    fn new(place: Where) -> Follower {
+    pub(super) fn new(place: Where) -> Follower {
         let disk = place == Where::Disk;
         let mut follower = Follower {
             place,
@@ -77,16 +77,16 @@ impl Follower {
         self.store = Some(Store::open(engine, options(&self.directory)).unwrap());
     }
 
-    fn store(&self) -> &Arc<Store> {
+    pub(super) fn store(&self) -> &Arc<Store> {
         self.store.as_ref().unwrap()
     }
 
-    fn replica(&self) -> docdb::replica::Replica<'_> {
+    pub(super) fn replica(&self) -> docdb::replica::Replica<'_> {
         self.store().replica().unwrap()
     }
 
     /// Kill it, with a power loss on a simulated disk, and open it again.
-    fn kill(&mut self, rng: &mut Rng) {
+    pub(super) fn kill(&mut self, rng: &mut Rng) {
         self.store = None;
         if let Some(disk) = &self.disk {
             self.disk = Some(disk.crash(Crash::draw(rng)));

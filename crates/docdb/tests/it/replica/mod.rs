@@ -2,6 +2,7 @@
 
 mod append;
 mod apply;
+mod copy;
 mod history;
 mod law;
 mod pair;

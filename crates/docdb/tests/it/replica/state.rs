@@ -63,6 +63,52 @@ impl State {
         state
     }
 
+    /// Keep the pre-images of entries after a time.
+    pub(crate) fn keep_images_after(&mut self, since: bson::Timestamp) {
+        let is_later = |image: &Vec<u8>| {
+            let image = bson::RawDocument::from_bytes(image).unwrap();
+            since
+                < image
+                    .get_document("_id")
+                    .unwrap()
+                    .get_timestamp("ts")
+                    .unwrap()
+        };
+        self.images.retain(is_later);
+    }
+
+    /// Check that another one has the same collections, with a part of the documents of those with
+    /// these UUIDs, and all of the others.
+    pub(crate) fn check_part(&self, part: &State, open: &BTreeSet<bson::Uuid>, context: &str) {
+        let names = |state: &State| state.collections.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(names(part), names(self), "`copy`: Y1: {context}");
+        for (ns, all) in &self.collections {
+            let some = part.collections.get(ns).unwrap();
+            if !all.uuid.is_some_and(|uuid| open.contains(&uuid)) {
+                assert_eq!(some, all, "`copy`: Y1: {ns}, {context}");
+                continue;
+            }
+            let (left, right) = (
+                Collection {
+                    documents: Vec::new(),
+                    counts: (0, 0),
+                    ..some.clone()
+                },
+                Collection {
+                    documents: Vec::new(),
+                    counts: (0, 0),
+                    ..all.clone()
+                },
+            );
+            assert_eq!(left, right, "`copy`: Y1: {ns}, {context}");
+            let known: BTreeSet<&[u8]> = all.documents.iter().map(|d| d.as_bytes()).collect();
+            for document in &some.documents {
+                let found = known.contains(document.as_bytes());
+                assert!(found, "`copy`: Y1: {document:?} in {ns}, {context}");
+            }
+        }
+    }
+
     /// Keep the records of these sessions only.
     pub(crate) fn keep_sessions(&mut self, sessions: &BTreeSet<u8>) {
         self.sessions.retain(|key, _| sessions.contains(&key[0]));
