@@ -431,7 +431,7 @@ fn parse_config_id(fields: &Arguments<'_>) -> Result<ConfigId> {
     })
 }
 
-fn parse_position(fields: &Arguments<'_>, name: &str) -> Result<Position> {
+pub(super) fn parse_position(fields: &Arguments<'_>, name: &str) -> Result<Position> {
     parse_at(fields.need_document(name)?)
 }
 
@@ -460,7 +460,7 @@ fn natural(fields: &Arguments<'_>, name: &str) -> Result<u64> {
     number.ok_or_else(|| out_of_range(name))
 }
 
-fn member(fields: &Arguments<'_>, name: &str) -> Result<u32> {
+pub(super) fn member(fields: &Arguments<'_>, name: &str) -> Result<u32> {
     let number = u32::try_from(natural(fields, name)?).ok();
     let number = number.filter(|n| *n <= 255);
     number.ok_or_else(|| out_of_range(name))

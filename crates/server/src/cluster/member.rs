@@ -23,6 +23,7 @@ use super::letter::Letter;
 use super::network::{Health, Network as _};
 use super::peers::{Dial, Peers};
 use super::store::MemberStore;
+use super::sync::status::Status;
 use super::view::{Progress, View};
 use crate::config::{ClusterAuth, Config, Initiate};
 use crate::tls::Tls;
@@ -38,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) storage: Arc<MemberStore>,
     pub(crate) peers: Arc<Peers>,
     pub(crate) progress: watch::Receiver<Progress>,
+    /// The progress of an initial sync.
+    pub(crate) status: Arc<Status>,
     pub(crate) key: Option<Arc<Key>>,
     view: Arc<ArcSwap<View>>,
     inputs: mpsc::Sender<Input>,
@@ -146,6 +149,7 @@ impl Member {
             storage,
             peers: Arc::new(Peers::new(dial, &inputs)),
             progress,
+            status: Arc::default(),
             key,
             view: Arc::new(ArcSwap::from_pointee(View::startup())),
             inputs,
@@ -173,6 +177,7 @@ impl Member {
             host,
             view: Arc::clone(&self.view),
             progress: unstarted.progress,
+            status: Arc::clone(&self.status),
             inputs: unstarted.inputs,
         };
         drop(tokio::spawn(Driver::new(parts, stored)?.run()));

@@ -3,7 +3,7 @@
 //! `config` and `rules` are configurations; `file` keeps what a member must not forget; `letter`
 //! has messages as BSON, and `network` carries them; `driver` gives the state machine its events
 //! and does its effects; `storage` and `host` are what it needs of the store and of the server;
-//! `view` is what clients and writers see.
+//! `sync` is initial sync; `view` is what clients and writers see.
 
 pub(crate) mod config;
 pub(crate) mod driver;
@@ -19,5 +19,6 @@ mod rules;
 pub(crate) mod standing;
 pub(crate) mod storage;
 pub(crate) mod store;
+pub(crate) mod sync;
 pub(crate) mod traffic;
 pub(crate) mod view;

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use repl::message::Envelope;
+use repl::position::MemberId;
 
 use super::config::SetConfig;
 use super::letter::Letter;
 use super::storage::StoredEntry;
+use super::sync::letter::{Answer, Asked};
 
 /// The connections to the other members.
 pub(crate) trait Network: Send + Sync {
@@ -20,9 +22,15 @@ pub(crate) trait Network: Send + Sync {
     /// Ask a member for entries. The answer is given to `done`, once.
     fn fetch(&self, envelope: Envelope, done: FetchDone);
 
+    /// Ask a member for what a copy of it lacks. The answer is given to `done`, once.
+    fn copy(&self, from: MemberId, asked: Asked, done: CopyDone);
+
     /// What is known of the connection to a member.
     fn health(&self, member: u32) -> Health;
 }
+
+/// Takes the answer to a request of a copy.
+pub(crate) type CopyDone = Box<dyn FnOnce(Result<Answer, String>) + Send>;
 
 /// Takes the answer to a fetch.
 pub(crate) type FetchDone = Box<dyn FnOnce(Result<Fetched, String>) + Send>;

@@ -1,6 +1,9 @@
 //! What a member of a replica set needs of its store.
 
-use query::Result;
+use bson::{RawDocument, RawDocumentBuf};
+use docdb::oplog::entry::OpTime;
+use docdb::replica::copy::{Left, Origin, Portion};
+use query::{Code, Error, Result};
 use repl::log::Log;
 use repl::position::{Position, Term};
 
@@ -9,7 +12,8 @@ use super::letter::EngineNote;
 /// The store of a member.
 ///
 /// Calls block. `append`, `sync`, `roll_back`, `lead` and `follow` come from one thread, `apply`
-/// from another, and not during `roll_back`; `read` comes from any.
+/// from another, and not during `roll_back`; `read` comes from any. A copy is made while the log is
+/// empty, by calls of which one comes after another.
 pub(crate) trait Storage: Send + Sync {
     /// Which entries the log has, and up to where they are committed, at the start.
     ///
@@ -77,6 +81,57 @@ pub(crate) trait Storage: Send + Sync {
     /// # Errors
     /// Those of the store.
     fn follow(&self) -> Result<Position>;
+
+    /// The label of a copy of another member that is not complete: the store shows no entries.
+    fn copying(&self) -> Option<RawDocumentBuf> {
+        None
+    }
+
+    /// The position up to which such a copy is made, if it can be continued.
+    fn copied(&self) -> Option<Position> {
+        None
+    }
+
+    /// The position that must be committed before the data of a complete copy are shown.
+    fn floor(&self) -> Position {
+        Position::ZERO
+    }
+
+    /// Begin a copy. All data are removed.
+    ///
+    /// # Errors
+    /// Those of the store; a malformed origin.
+    fn begin_copy(&self, _label: &RawDocument, _origin: &Origin) -> Result<()> {
+        Err(no_copy())
+    }
+
+    /// The position of the beginning of a copy, and what it lacks.
+    fn copy_next(&self) -> Option<(OpTime, Option<Left>)> {
+        None
+    }
+
+    /// Take a portion into a copy; returns its position.
+    ///
+    /// # Errors
+    /// Those of the store; a malformed portion.
+    fn take_portion(&self, _portion: &Portion) -> Result<Position> {
+        Err(no_copy())
+    }
+
+    /// A copy lacks nothing any more. Returns its floor.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn complete_copy(&self) -> Result<Position> {
+        Err(no_copy())
+    }
+
+    /// What is to be done from time to time.
+    fn tend(&self) {}
+}
+
+fn no_copy() -> Error {
+    Error::new(Code::COMMAND_NOT_SUPPORTED, "this store copies no other")
 }
 
 /// An entry as members store and send it: a BSON document, and what clients are not shown.

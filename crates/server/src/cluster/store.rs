@@ -3,11 +3,13 @@
 //! no entry was removed since.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
-use bson::{Timestamp, rawdoc};
+use bson::{RawDocument, RawDocumentBuf, Timestamp, rawdoc};
 use docdb::oplog::entry::OpTime;
 use docdb::replica::Replica;
+use docdb::replica::copy::{Copying, Left, Origin, Phase, Portion};
 use docdb::{Op, Store};
 use kv::Durability;
 use query::{Code, Error, Result};
@@ -16,6 +18,8 @@ use repl::position::{Position, Term};
 
 use super::letter::{EngineNote, number, timestamp};
 use super::storage::{Read, Started, Storage, StoredEntry};
+use super::sync::lease::Leases;
+use super::sync::letter::{Answer, Asked, CATALOG, Content};
 use super::traffic::Traffic;
 
 /// The property that says that the oplog has everything since the store was empty.
@@ -24,10 +28,14 @@ const WHOLE: &str = "replset-whole-oplog";
 /// The most entries that are read at once.
 const ENTRIES: usize = 5_000;
 
+/// How long the answer to a member that copies this one may take.
+const ANSWER: Duration = Duration::from_secs(20);
+
 /// The store of a member.
 pub(crate) struct MemberStore {
     store: Arc<Store>,
-    whole: bool,
+    whole: AtomicBool,
+    leases: Leases,
     /// How many rollbacks have begun.
     rollbacks: AtomicU64,
     pub(crate) traffic: Arc<Traffic>,
@@ -46,12 +54,14 @@ impl MemberStore {
             store.set_property(WHOLE, b"1")?;
         }
         replica.follow(&operation())?;
-        // Also while it has no other member: it may get some.
-        replica.keep_undo(&operation(), true)?;
-        let whole = store.property(WHOLE)?.is_some();
+        // Also while it has no other member: it may get some. A copy takes nothing back.
+        let copies = replica.copying().is_some_and(|copy| is_under_way(&copy));
+        replica.keep_undo(&operation(), !copies)?;
+        let whole = store.property(WHOLE)?.is_some_and(|value| value == b"1");
         Ok(MemberStore {
             store,
-            whole,
+            whole: AtomicBool::new(whole),
+            leases: Leases::default(),
             rollbacks: AtomicU64::new(0),
             traffic: Arc::default(),
         })
@@ -62,8 +72,62 @@ impl MemberStore {
         self.rollbacks.load(Ordering::SeqCst)
     }
 
+    /// Answer a member that copies this store (`sync`: Z1 is for the caller). Also returns the
+    /// position that the answer has the data of.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn answer(&self, member: u32, asked: &Asked) -> Result<(Answer, Position)> {
+        let replica = self.replica()?;
+        let id = self.store.property(crate::store_id::PROPERTY)?;
+        let mut op = operation();
+        op.deadline = stdx::time::now().checked_add(ANSWER);
+        let (content, at) = match asked {
+            Asked::Begin => {
+                let origin = replica.origin(&op, CATALOG)?;
+                let at = super::letter::position_of(&origin.entry)?;
+                self.leases.renew(&self.store, member, before(at))?;
+                (Content::Origin(origin), at)
+            }
+            Asked::Portion(wanted) => {
+                let at = position(wanted.after)?;
+                let portion = self
+                    .leases
+                    .renew(&self.store, member, before(at))
+                    .and_then(|()| replica.portion(&op, wanted));
+                match portion {
+                    Err(error) if error.code == Code::CAPPED_POSITION_LOST => {
+                        (Content::Again(error.message), Position::ZERO)
+                    }
+                    Err(error) => return Err(error),
+                    Ok(portion) => {
+                        let at = position(portion.at)?;
+                        (Content::Portion(portion), at)
+                    }
+                }
+            }
+        };
+        let store = id.unwrap_or_default();
+        Ok((Answer { store, content }, at))
+    }
+
     fn replica(&self) -> Result<Replica<'_>> {
         replica(&self.store)
+    }
+
+    /// The copy that the store is, unless it is complete.
+    fn under_way(&self) -> Option<Copying> {
+        let copy = self.replica().ok()?.copying();
+        copy.filter(is_under_way)
+    }
+
+    /// The entries up to `at` are committed: the data of a copy can be shown.
+    fn settle(&self, at: Position) -> Result<()> {
+        let floor = self.floor();
+        match floor != Position::ZERO && floor <= at {
+            true => self.replica()?.settle_copy(&operation()),
+            false => Ok(()),
+        }
     }
 
     /// The first entry after a time.
@@ -144,6 +208,9 @@ impl MemberStore {
 
 impl Storage for MemberStore {
     fn start(&self) -> Result<Started> {
+        if self.under_way().is_some() {
+            return Ok(Started::default());
+        }
         Ok(Started {
             log: self.log()?,
             // It is learned from the others; nothing that was committed can be undone meanwhile,
@@ -153,11 +220,17 @@ impl Storage for MemberStore {
     }
 
     fn last(&self) -> Position {
+        if self.under_way().is_some() {
+            return Position::ZERO;
+        }
         let at = self.replica().map(|replica| replica.visible());
         at.and_then(position).unwrap_or(Position::ZERO)
     }
 
     fn applied(&self) -> Position {
+        if self.under_way().is_some() {
+            return Position::ZERO;
+        }
         let at = self.replica().map(|replica| replica.applied());
         at.and_then(position).unwrap_or(Position::ZERO)
     }
@@ -175,7 +248,7 @@ impl Storage for MemberStore {
     }
 
     fn read(&self, after: Position, through: Position, bytes: usize) -> Result<Read> {
-        if after == Position::ZERO && !self.whole {
+        if after == Position::ZERO && !self.whole.load(Ordering::Acquire) {
             return Ok(Read::TooOld);
         }
         let found = self
@@ -219,17 +292,29 @@ impl Storage for MemberStore {
             replica.apply_to(&operation(), optime(to))?;
             self.traffic.applied_to(to, begun.elapsed());
         }
-        Ok(())
+        match committed {
+            true => self.settle(to),
+            false => Ok(()),
+        }
     }
 
     fn committed(&self, at: Position) {
         if let Ok(replica) = self.replica() {
             replica.set_committed(optime(at));
         }
+        // The next commit point comes soon.
+        drop(self.settle(at));
     }
 
     fn roll_back(&self, to: Position) -> Result<()> {
         let replica = self.replica()?;
+        if to < self.floor() {
+            replica.abandon_copy(&operation())?;
+            let message = "entries that this member has copied with its data by an initial sync \
+                were overruled by another primary; restart the server, which then copies its data \
+                again";
+            return Err(Error::new(Code::ILLEGAL_OPERATION, message));
+        }
         if to < position(replica.written())? {
             // Before anything that a read has seen is taken back.
             self.rollbacks.fetch_add(1, Ordering::SeqCst);
@@ -260,6 +345,66 @@ impl Storage for MemberStore {
         replica.follow(&operation())?;
         position(replica.written())
     }
+
+    fn copying(&self) -> Option<RawDocumentBuf> {
+        Some(self.under_way()?.label)
+    }
+
+    fn copied(&self) -> Option<Position> {
+        let copy = self.under_way()?;
+        let continued = copy.phase == Phase::Copying;
+        // After a crash some of these may be still to be applied.
+        let at = self.replica().ok()?.written();
+        position(at).ok().filter(|_| continued)
+    }
+
+    fn floor(&self) -> Position {
+        let copy = self.replica().ok().and_then(|replica| replica.copying());
+        let complete = copy.filter(|copy| copy.phase == Phase::Complete);
+        let floor = complete.and_then(|copy| position(copy.floor).ok());
+        floor.unwrap_or(Position::ZERO)
+    }
+
+    fn begin_copy(&self, label: &RawDocument, origin: &Origin) -> Result<()> {
+        // Its entries will not reach back to the beginning of the set.
+        self.store.set_property(WHOLE, b"0")?;
+        self.whole.store(false, Ordering::Release);
+        self.replica()?.begin_copy(&operation(), label, origin)
+    }
+
+    fn copy_next(&self) -> Option<(OpTime, Option<Left>)> {
+        self.replica().ok()?.copy_next()
+    }
+
+    fn take_portion(&self, portion: &Portion) -> Result<Position> {
+        let replica = self.replica()?;
+        replica.take_portion(&operation(), portion)?;
+        position(replica.applied())
+    }
+
+    fn complete_copy(&self) -> Result<Position> {
+        let replica = self.replica()?;
+        let floor = replica.complete_copy(&operation())?;
+        replica.keep_undo(&operation(), true)?;
+        position(floor)
+    }
+
+    fn tend(&self) {
+        self.leases.expire(stdx::time::now());
+    }
+}
+
+/// Whether a copy is not complete.
+fn is_under_way(copy: &Copying) -> bool {
+    copy.phase != Phase::Complete
+}
+
+/// The time before a position: a pin keeps what is later.
+fn before(at: Position) -> Timestamp {
+    timestamp(Position {
+        ts: at.ts.saturating_sub(1),
+        ..at
+    })
 }
 
 fn replica(store: &Store) -> Result<Replica<'_>> {
@@ -285,7 +430,10 @@ fn operation() -> Op<'static> {
 }
 
 /// A position of the oplog as one of the protocol.
-fn position(at: OpTime) -> Result<Position> {
+///
+/// # Errors
+/// An entry without a term.
+pub(crate) fn position(at: OpTime) -> Result<Position> {
     if at == OpTime::NONE || number(at.ts) == 0 {
         return Ok(Position::ZERO);
     }
@@ -301,7 +449,7 @@ fn position(at: OpTime) -> Result<Position> {
 }
 
 /// A position of the protocol as one of the oplog.
-fn optime(at: Position) -> OpTime {
+pub(crate) fn optime(at: Position) -> OpTime {
     if at == Position::ZERO {
         return OpTime::NONE;
     }

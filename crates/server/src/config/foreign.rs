@@ -170,8 +170,16 @@ pub(super) const PARAMETERS: &[Setting] = &[
     Setting::idle("heapProfilingEnabled", Switch, ALLOCATOR),
     Setting::idle("honorSystemUmask", Switch, "files are their owner's alone"),
     Setting::idle("indexBuildMinAvailableDiskSpaceMB", Number, ENGINE),
-    Setting::idle("initialSyncMethod", Text, MEMBERS),
-    Setting::idle("initialSyncSourceReadPreference", Text, MEMBERS),
+    Setting::idle(
+        "initialSyncMethod",
+        Text,
+        "an initial sync is always logical, between any two engines",
+    ),
+    Setting::idle(
+        "initialSyncSourceReadPreference",
+        Text,
+        "the source of an initial sync is a secondary if there is one",
+    ),
     Setting::idle("internalQueryExecMaxBlockingSortBytes", Number, MEMORY),
     Setting::idle("internalQueryForceClassicEngine", Switch, PLANNER),
     Setting::idle("internalQueryFrameworkControl", Text, PLANNER),

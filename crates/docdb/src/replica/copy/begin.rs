@@ -36,7 +36,7 @@ impl Replica<'_> {
     /// # Errors
     /// `IllegalOperation` for a primary; an origin that is malformed, before anything is removed;
     /// what the engine cannot have; the operation must end; errors of the engine. The copy must
-    /// begin again then.
+    /// restart then.
     pub fn begin_copy(&self, op: &Op<'_>, label: &RawDocument, origin: &Origin) -> Result<()> {
         let locks = self.locks();
         let _appends = locks.appends.lock();

@@ -31,7 +31,7 @@
 //!   cannot take back what is at or before its *floor*, the position of its end.
 //!
 //! Record numbers mean something at one source only, so a copy continues with the same source, or
-//! begins again.
+//! restarts.
 
 mod begin;
 mod reset;

@@ -74,7 +74,7 @@ impl Replica<'_> {
     ///
     /// # Errors
     /// `CappedPositionLost` if the oplog does not have the position of the copy, or no entries
-    /// after it any more: the copy must begin again. The operation must end; errors of the engine.
+    /// after it any more: the copy must restart. The operation must end; errors of the engine.
     pub fn portion(&self, op: &Op<'_>, wanted: &Wanted) -> Result<Portion> {
         let (snapshot, until) = self.moment(op)?;
         self.check_has(snapshot.as_ref(), wanted.after)?;
@@ -149,7 +149,7 @@ impl Replica<'_> {
             return Ok(());
         }
         let message = format!(
-            "the oplog of the source has no entry {}: the initial sync must begin again",
+            "the oplog of the source has no entry {}: the initial sync must restart",
             shown(at)
         );
         Err(Error::new(Code::CAPPED_POSITION_LOST, message))

@@ -27,13 +27,13 @@ const PARTS: (&[u8], &[u8]) = (b"pcopy.", b"pcopy/");
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// The former data are removed, and the catalog is made. After a crash it begins again.
+    /// The former data are removed, and the catalog is made. After a crash it restarts.
     Begun,
     /// Records are copied, and entries applied.
     Copying,
     /// It is complete; its data must not be shown before the entry at its floor is committed.
     Complete,
-    /// Its data are of no use; it begins again.
+    /// Its data are of no use; it restarts.
     Abandoned,
 }
 
@@ -324,7 +324,7 @@ impl Replica<'_> {
         Ok(())
     }
 
-    /// The data of a copy are of no use any more: it must begin again.
+    /// The data of a copy are of no use any more: it must restart.
     ///
     /// # Errors
     /// The operation must end; errors of the engine.

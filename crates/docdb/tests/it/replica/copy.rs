@@ -247,7 +247,7 @@ fn a_store_that_is_copied_while_it_is_changed_is_copied_exactly() {
     assert!(200 < seen.parts, "{} were compared", seen.parts);
 }
 
-/// The same with power losses: it continues, or begins again.
+/// The same with power losses: it continues, or restarts.
 #[test]
 fn a_copy_that_loses_power_continues_or_begins_again() {
     let mut seen = Seen::default();
@@ -368,7 +368,7 @@ fn a_source_without_the_position_of_the_copy_says_so() {
         source.store.tend_oplog().unwrap();
     }
     assert_eq!(fails(&wanted), Code::CAPPED_POSITION_LOST, "removed");
-    // The copy begins again, whatever it had.
+    // The copy restarts, whatever it had.
     copy.replica().abandon_copy(&op()).unwrap();
     begin(source.replica(), copy.replica()).unwrap();
     while !is_copied(copy.replica()) {
@@ -410,7 +410,7 @@ fn a_copy_takes_back_only_what_follows_its_floor() {
     assert_eq!(copy.replica().copying(), None);
 }
 
-/// Writes of a thread, until it is told to stop.
+/// Writes of a thread, until `stop` is set.
 fn churn(store: &docdb::Store, seed: u64, stop: &std::sync::atomic::AtomicBool) {
     let mut rng = Rng::new(seed);
     let ns = Namespace::new("test", "c").unwrap();

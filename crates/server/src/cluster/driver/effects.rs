@@ -69,7 +69,10 @@ impl Driver {
         if let Message::Heartbeat(beat) = &letter.envelope.message {
             let node = seat.replica.node();
             letter.note = Note {
-                standing: Standing::of(node.state()),
+                standing: match Standing::of(node.state()) {
+                    Standing::Secondary if seat.is_below_floor() => Standing::Startup2,
+                    other => other,
+                },
                 source: node.source().map(|source| source.0),
                 applied: seat.applied,
                 elected: seat.elected,

@@ -157,12 +157,15 @@ impl Driver {
         seat.fetching.pause = now + Duration::from_secs(1);
         seat.fetching.wanted = None;
         let last = seat.replica.node().last();
-        let message = if last == Position::ZERO {
-            "This member has no data, and the oplog of its sync source does not begin with the \
-             set; initial sync is not supported yet: restore a backup of another member"
-        } else {
-            "This member is too far behind: its sync source has removed entries that it lacks"
-        };
+        if last == Position::ZERO {
+            let message = "This member has no data, and the oplog of its sync source does not \
+                 begin with the set: an initial sync copies the data";
+            self.log(9_100_031, message, doc! {"source": host});
+            return self.need_sync();
+        }
+        let message = "This member is too far behind: its sync source has removed entries that it \
+             lacks. Stop the server, empty its data directory, and start it again: it then copies \
+             the data of another member";
         message.clone_into(&mut seat.info);
         let attributes = doc! {"source": host, "last": super::effects::shown(last)};
         self.warn(9_100_030, message, attributes);

@@ -15,6 +15,7 @@ mod jobs;
 mod lags;
 mod publish;
 mod serving;
+mod syncing;
 #[cfg(test)]
 mod tests;
 
@@ -41,6 +42,7 @@ use jobs::{Job, Jobs};
 use lags::Lags;
 use serving::Parked;
 pub(crate) use serving::Served;
+use syncing::Syncing;
 
 use super::config::SetConfig;
 use super::file::Stored;
@@ -48,6 +50,8 @@ use super::host::{Host, Line};
 use super::letter::{EngineNote, Letter};
 use super::network::{Fetched, Network};
 use super::storage::{Started, Storage, StoredEntry};
+use super::sync::status::Status;
+use super::sync::task::Outcome;
 use super::traffic::Traffic;
 use super::view::{Election, Progress, Report, View, Vote};
 
@@ -104,6 +108,8 @@ pub(crate) enum Done {
     Idle,
     /// The answer to the fetch with this number.
     Fetched(u64, std::result::Result<Fetched, String>),
+    /// The end of the attempt of an initial sync with this number.
+    Copied(u64, Outcome),
     Failed(String),
 }
 
@@ -118,6 +124,8 @@ pub(crate) struct Parts {
     pub(crate) host: Arc<dyn Host>,
     pub(crate) view: Arc<ArcSwap<View>>,
     pub(crate) progress: watch::Sender<Progress>,
+    /// The progress of an initial sync.
+    pub(crate) status: Arc<Status>,
     pub(crate) inputs: mpsc::Receiver<Input>,
 }
 
@@ -130,6 +138,7 @@ pub(crate) struct Driver {
     host: Arc<dyn Host>,
     view: Arc<ArcSwap<View>>,
     progress: watch::Sender<Progress>,
+    status: Arc<Status>,
     inputs: mpsc::Receiver<Input>,
     jobs: Jobs,
     done: mpsc::UnboundedReceiver<Done>,
@@ -164,6 +173,9 @@ pub(super) struct Seat {
     /// Why the state machine refused the last request.
     refused: Option<Refusal>,
     applied: Position,
+    syncing: Syncing,
+    /// What must be committed before the data of an initial sync are shown.
+    floor: Position,
     elected: Option<DateTime>,
     election: Option<Arc<Election>>,
     vote: Option<Arc<Vote>>,
@@ -200,6 +212,7 @@ impl Driver {
             host: parts.host,
             view: parts.view,
             progress: parts.progress,
+            status: parts.status,
             inputs: parts.inputs,
             jobs,
             done,
@@ -242,6 +255,8 @@ impl Driver {
             reports: BTreeMap::new(),
             refused: None,
             applied,
+            syncing: Syncing::default(),
+            floor: self.storage.floor(),
             elected: None,
             election: None,
             vote: None,
@@ -266,6 +281,7 @@ impl Driver {
                 "set": self.set.clone(), "member": i64::from(stored.me),
             },
         );
+        self.resume_sync();
     }
 
     /// Drive the member until the other side of its inputs is gone.
@@ -289,6 +305,7 @@ impl Driver {
     /// Do what is due, and show the outcome.
     fn settle(&mut self) {
         if self.halted.is_none() {
+            self.synchronize();
             self.tick();
             self.follow_primary();
             self.answer_parked();
@@ -325,6 +342,7 @@ impl Driver {
     /// clients that were behind an open slot when the client was done.
     fn notice(&mut self) {
         self.measure();
+        self.storage.tend();
         let Some(seat) = &self.seat else { return };
         let known = seat.replica.node().last();
         if self.halted.is_none() && seat.gate.may_put() && known < self.storage.last() {
@@ -478,6 +496,7 @@ impl Driver {
             Done::Followed(last) => self.followed(last),
             Done::Idle => self.jobs.log(Job::Follow),
             Done::Fetched(number, result) => self.fetched(number, result),
+            Done::Copied(number, outcome) => self.copied(number, outcome),
             Done::Failed(why) => self.halt(&why),
         }
     }

@@ -38,6 +38,7 @@ impl Driver {
         let standing = match Standing::of(node.state()) {
             _ if self.halted.is_some() => Standing::Recovering,
             Standing::Primary if !writable => Standing::Secondary,
+            Standing::Secondary if seat.is_below_floor() => Standing::Startup2,
             other => other,
         };
         let known = seat.replica.primary(self.now()).map(|primary| primary.0);
@@ -83,7 +84,7 @@ impl Driver {
             election: seat.election.clone(),
             vote: seat.vote.clone(),
             info: match node.state() {
-                State::Recovering => seat.info.clone(),
+                State::Recovering | State::Startup2 => seat.info.clone(),
                 _ => String::new(),
             },
         }

@@ -3,6 +3,7 @@
 
 mod broken;
 mod connection;
+mod copying;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use repl::message::{Envelope, Message};
+use repl::position::MemberId;
 use stdx::sync::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -21,7 +23,8 @@ pub(crate) use connection::Dial;
 use super::config::SetConfig;
 use super::driver::{Input, key_of};
 use super::letter::{Letter, fetch_command, parse_fetched, runs_of};
-use super::network::{FetchDone, Fetched, Health, Network};
+use super::network::{CopyDone, FetchDone, Fetched, Health, Network};
+use super::sync::letter::Asked;
 
 /// Messages to a member that wait for those before them.
 const WAITING: usize = 64;
@@ -45,6 +48,8 @@ pub(crate) struct Peers {
 struct State {
     /// The key of the set, which is in every message.
     set: String,
+    /// This member.
+    me: u32,
     limit: Duration,
     peers: BTreeMap<u32, Peer>,
 }
@@ -149,6 +154,7 @@ impl Network for Peers {
         // An answer that is later than an election timeout helps no one.
         let limit = timeout.min(election.max(Duration::from_millis(500)));
         state.set = key_of(config);
+        state.me = me;
         state.limit = limit;
         let same = |id: &u32, peer: &Peer| peer.host == config.host(*id) && peer.limit == limit;
         state.peers.retain(|id, peer| same(id, peer));
@@ -193,6 +199,10 @@ impl Network for Peers {
                 broken.reason
             }));
         }));
+    }
+
+    fn copy(&self, from: MemberId, asked: Asked, done: CopyDone) {
+        self.ask_for_copy(from, asked, done);
     }
 
     fn health(&self, member: u32) -> Health {

@@ -1,8 +1,10 @@
 //! The commands of replica sets: `replSetGetStatus`, `replSetInitiate` and others. In these files:
 //! `single` for a set whose only member is this server since its start; for sets of several members
-//! `role` in `hello`, `status`, `change`, and `talk` for messages between members.
+//! `role` in `hello`, `status`, `change`, and `talk` and `copy` for messages between
+//! members.
 
 mod change;
+mod copy;
 mod role;
 mod single;
 mod status;
@@ -112,6 +114,14 @@ pub(super) const ROWS: &[Row] = &[
     )
     .flags(ADMIN)
     .fields(&["set", "from", "to", "term", "after"])
+    .privilege(Privilege::Cluster("internal")),
+    Row::new(
+        "replSetCopy",
+        copy::copy,
+        "Return data to another member that has none (internal)",
+    )
+    .flags(ADMIN)
+    .fields(crate::cluster::sync::letter::FIELDS)
     .privilege(Privilege::Cluster("internal")),
     Row::new(
         "replSetProbe",

@@ -66,6 +66,9 @@ pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -
         reply.string("halted", why);
     }
     elections(&view, config, &progress, reply);
+    if let Some(shown) = member.status.to_document() {
+        reply.value("initialSyncStatus", &Bson::Document(shown));
+    }
     let uptime = request.server.started.elapsed().as_secs();
     let shown = config.members.iter().map(|of| {
         let own = Some(of.id) == view.me;

@@ -36,7 +36,7 @@ const BATCH: usize = 4 << 20;
 ///
 /// # Errors
 /// `Unauthorized` for a client on another machine while members do not authenticate.
-fn inside(request: &Request) -> Result<&Member> {
+pub(super) fn inside(request: &Request) -> Result<&Member> {
     let far = !request.client.peer.ip().is_loopback();
     if !request.server.config.authorization && far {
         let command = request.command.name;

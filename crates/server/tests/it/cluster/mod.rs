@@ -6,6 +6,7 @@ mod concerns;
 mod hostile;
 mod operation;
 mod roles;
+mod sync;
 mod tls;
 
 use std::path::PathBuf;

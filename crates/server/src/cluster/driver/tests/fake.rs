@@ -10,7 +10,7 @@ use bson::{RawDocument, RawDocumentBuf, doc};
 use query::{Code, Error, Result};
 use repl::log::Log;
 use repl::message::{Envelope, Message};
-use repl::position::{Position, Term};
+use repl::position::{MemberId, Position, Term};
 use stdx::sync::{Condvar, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
@@ -18,8 +18,9 @@ use super::super::{Input, key_of};
 use crate::cluster::config::SetConfig;
 use crate::cluster::host::{Host, Line};
 use crate::cluster::letter::{self, EngineNote, Letter, position_of, runs_of};
-use crate::cluster::network::{FetchDone, Fetched, Health, Network};
+use crate::cluster::network::{CopyDone, FetchDone, Fetched, Health, Network};
 use crate::cluster::storage::{Read, Started, Storage, StoredEntry};
+use crate::cluster::sync::letter::Asked;
 
 /// An entry that has a value.
 fn entry(at: Position, value: Option<i32>) -> StoredEntry {
@@ -328,6 +329,10 @@ impl Network for FakeNetwork {
         drop(tokio::spawn(async move {
             done(fetched(&wires, key, envelope).await);
         }));
+    }
+
+    fn copy(&self, _: MemberId, _: Asked, done: CopyDone) {
+        done(Err("this network copies nothing".to_owned()));
     }
 
     fn health(&self, _: u32) -> Health {

@@ -94,6 +94,7 @@ impl Set {
             host: host.clone(),
             view: Arc::clone(&view),
             progress: sender,
+            status: Arc::default(),
             inputs: receiver,
         };
         let driver = Driver::new(parts, file::read(&path).unwrap()).unwrap();
