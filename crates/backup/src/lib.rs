@@ -17,6 +17,8 @@
 //! - B5. An increment leaves out what its base has, another backup of the store beside it; the
 //!   manifest names that by its digest. A base that is missing or another one is named.
 //!
+//! An oplog archive (`oplog`) has the entries that lead from a backup to a later time.
+//!
 //! The stages of a backup: the engine passes its files on ([`kv::BackupSink`]), `sink` throttles,
 //! digests and compresses them, a target (`directory`, `archive`) stores them. [`Source`] reads
 //! both kinds.
@@ -31,13 +33,16 @@ mod increment;
 mod manifest;
 mod mark;
 mod name;
+mod oplog;
 mod owner;
 mod pieces;
 mod pinned;
 mod place;
 mod restore;
 mod sink;
+mod slice;
 mod source;
+mod stream;
 mod take;
 mod target;
 mod throttle;
@@ -46,11 +51,14 @@ mod verify;
 pub use codec::Codec;
 pub use manifest::{Base, FILE as MANIFEST, FORMAT, FileEntry, Manifest, OperationTime};
 pub use mark::{FILE as MARK, Mark};
+pub use oplog::{ArchivedEntries, OplogArchive, OplogWriter};
 pub use owner::Visit;
 pub use pieces::Pieces;
 pub use place::{ARCHIVE_SUFFIX, Place};
-pub use restore::restore;
+pub use restore::{restore, restore_and};
+pub use slice::{ArchivedEntry, Position, SLICE_BYTES, SliceHeader};
 pub use source::Source;
+pub use stream::{Received, stream};
 pub use take::{Facts, take};
 pub use throttle::{Clock, Monotonic, Throttle};
 pub use verify::{Finding, Problem, Report, verify};

@@ -40,6 +40,23 @@ pub fn restore(
     accept: &dyn Fn(&Identity) -> Result<()>,
     watch: &mut dyn FnMut(Progress) -> Flow,
 ) -> Result<Option<Manifest>> {
+    restore_and(source, target, accept, watch, &mut |_, _| {
+        Ok(Flow::Continue)
+    })
+}
+
+/// Restore like [`restore`], and let `change` open and change the restored store in the directory
+/// that it gets before that gets its name: if `change` fails or cancels, nothing is left.
+///
+/// # Errors
+/// Those of [`restore`] and of `change`.
+pub fn restore_and(
+    source: &Source,
+    target: &Path,
+    accept: &dyn Fn(&Identity) -> Result<()>,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+    change: &mut dyn FnMut(&Path, &Manifest) -> Result<Flow>,
+) -> Result<Option<Manifest>> {
     accept(&source.manifest()?.identity)?;
     let place = Unfinished::locate(target)?;
     let Some(report) = verify::verify(source, watch)? else {
@@ -53,7 +70,11 @@ pub fn restore(
     let lock = place.begin()?;
     let copied = copy::all(source, &report.manifest, &place.store(), watch);
     let done = copied.and_then(|complete| {
+        let store = place.store();
+        let complete = complete && change(&store, &report.manifest)? == Flow::Continue;
         if complete {
+            // What was made in it since.
+            vfs::sync_dir(&store).map_err(|e| Error::io("sync the restored store", &store, e))?;
             place.finish()?;
         }
         Ok(complete)

@@ -9,6 +9,7 @@ use crate::increment::{self, Known};
 use crate::manifest::{Manifest, OperationTime};
 use crate::place::Place;
 use crate::sink::Sink;
+use crate::target::Target;
 use crate::throttle::Throttle;
 
 /// What the manifest states about the store, as the caller knows it.
@@ -48,7 +49,18 @@ pub fn take(
         .map(|base| Known::of(engine, place, base))
         .transpose()?;
     let mut target = place.open()?;
-    let mut sink = Sink::new(&mut *target, codec, throttle, known, watch);
+    into(engine, &mut *target, (codec, throttle, known), facts, watch)
+}
+
+/// Take a backup into a target.
+pub(crate) fn into(
+    engine: &dyn Engine,
+    target: &mut dyn Target,
+    (codec, throttle, known): (Codec, Option<Throttle>, Option<Known>),
+    facts: Facts,
+    watch: &mut dyn FnMut(Progress) -> Flow,
+) -> Result<Option<Manifest>> {
+    let mut sink = Sink::new(target, codec, throttle, known, watch);
     let taken = fill(engine, &mut sink, facts);
     if !matches!(taken, Ok(Some(_))) {
         target.discard();

@@ -59,6 +59,10 @@ pub struct Options {
     /// Whether a stored oplog is that of another store, of which this one is a copy (default
     /// false): it is removed at opening.
     pub foreign_oplog: bool,
+    /// Whether it is opened as a follower that has applied its whole oplog (default false): nothing
+    /// is changed that has entries, before entries of another store are applied. A store that is a
+    /// follower already stays what it is.
+    pub follower: bool,
     /// Interval of the passes that make segments of the oplog and remove old ones; `None` disables
     /// them (default 100 ms).
     pub oplog_period: Option<Duration>,
@@ -80,6 +84,7 @@ impl Default for Options {
             oplog: false,
             oplog_limits: Limits::default(),
             foreign_oplog: false,
+            follower: false,
             oplog_period: Some(Duration::from_millis(100)),
             oplog_noop: None,
             rollback_dir: None,

@@ -34,6 +34,7 @@ mod own;
 mod prometheus;
 mod reference;
 mod request;
+mod restored;
 mod row;
 mod running;
 mod server;
@@ -55,7 +56,9 @@ pub use config::{
     foreign_parameters,
 };
 pub use failure::Failure;
+pub use query::Error as StoreError;
 pub use reference::{REFERENCE_HEADING, reference};
+pub use restored::{Pattern, Restored, Until};
 pub use running::Running;
 pub use signals::Signals;
 pub use start::{Start, leave_in_log, problems};

@@ -38,6 +38,7 @@ use crate::state::parameters::Parameters;
 use crate::state::pool::Pool;
 use crate::state::profiler::Profiler;
 use crate::state::shares::Shares;
+use crate::state::stream::Stream;
 use crate::state::syncs::Syncs;
 use crate::state::topology::Topology;
 use crate::state::trust::Trust;
@@ -93,6 +94,8 @@ pub(crate) struct Server {
     pub(crate) freeze: Freeze,
     /// Held while a backup is taken: there is one at a time.
     pub(crate) backing_up: Mutex<()>,
+    /// The backup that a client receives.
+    pub(crate) backup_stream: Mutex<Option<Arc<Stream>>>,
     /// When keys of the data files were rotated last, since the start.
     pub(crate) keys_rotated: Mutex<Option<DateTime>>,
     /// Logical time.
@@ -180,6 +183,7 @@ impl Server {
             cluster_parameters: ClusterParameters::load(&store)?,
             freeze: Freeze::default(),
             backing_up: Mutex::default(),
+            backup_stream: Mutex::default(),
             keys_rotated: Mutex::default(),
             clock: Clock::of(&store)?,
             topology,

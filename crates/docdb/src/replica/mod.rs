@@ -23,6 +23,8 @@
 //! A store takes back changes of its own only if it has kept undo records since before them
 //! ([`Replica::keep_undo`]): while the set has more than one member that holds data.
 //!
+//! A copy of a store is brought to a later time by the entries of an archive ([`Replica::replay`]).
+//!
 //! Entries travel as they are stored ([`Replica::stored_after`]): the entry, and behind it the part
 //! that clients are not shown (`oplog::stored`).
 //!
@@ -38,6 +40,7 @@ mod append;
 mod apply;
 pub mod copy;
 mod removed;
+mod replay;
 mod role;
 mod rollback;
 mod take_back;
@@ -47,5 +50,6 @@ use crate::oplog::slots::before;
 pub use append::{APPEND_MAX, StoredEntry};
 pub(crate) use copy::Copies;
 pub use removed::Removed;
+pub use replay::Replay;
 pub(crate) use role::Locks;
 pub use role::{Replica, Role};

@@ -13,7 +13,6 @@ use query::{Code, Error, Result};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::before;
 use super::removed::Removed;
 use super::role::{Replica, shown};
 use crate::error;
@@ -59,15 +58,7 @@ impl Replica<'_> {
 
     /// Check that the oplog has the entry at a position.
     fn check_position(&self, position: OpTime) -> Result<()> {
-        let lost = self.log.segments().lost();
-        let mut found = position == OpTime::NONE && lost == OpTime::NONE.ts;
-        if !found && lost <= before(position.ts) {
-            self.visit(before(position.ts), position.ts, |at, _| {
-                found = at == position;
-                Ok(!found)
-            })?;
-        }
-        if found {
+        if self.has(position)? {
             return Ok(());
         }
         let message = format!(

@@ -307,7 +307,15 @@ fn open_oplog(
         mark::read(snapshot.as_ref(), catalog)?
     };
     let used = !before.is_empty();
-    Log::open(engine.as_ref(), (options.oplog_limits, used), mark)
+    let log = Log::open(engine.as_ref(), (options.oplog_limits, used), mark)?;
+    if options.follower && mark.is_none() {
+        let last = log.last_entry();
+        let mut txn = engine.begin_write().map_err(error::engine)?;
+        mark::put(txn.as_mut(), catalog, last)?;
+        txn.commit(Durability::Group).map_err(error::engine)?;
+        log.applied().set(Some(last));
+    }
+    Ok(log)
 }
 
 /// Remove the oplog, and the mark of what of it is applied.

@@ -32,6 +32,7 @@ mod merge_authz;
 mod parameter;
 mod pipeline;
 mod plans;
+mod read_oplog;
 mod rebuild;
 pub(crate) mod replica_set;
 mod roles;
@@ -83,6 +84,7 @@ const FAMILIES: &[&[Row]] = &[
     merge_authz::ROWS,
     parameter::ROWS,
     plans::ROWS,
+    read_oplog::ROWS,
     rebuild::ROWS,
     replica_set::ROWS,
     roles::ROWS,

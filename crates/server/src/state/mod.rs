@@ -20,6 +20,7 @@ pub(crate) mod peer;
 pub(crate) mod pool;
 pub(crate) mod profiler;
 pub(crate) mod shares;
+pub(crate) mod stream;
 pub(crate) mod syncs;
 pub(crate) mod topology;
 pub(crate) mod trust;

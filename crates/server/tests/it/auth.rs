@@ -600,6 +600,8 @@ fn class(name: &str) -> Option<u8> {
         | "compact"
         | "fsync"
         | "createBackup"
+        | "readOplog"
+        | "streamBackup"
         | "fsyncUnlock"
         | "top"
         | "reIndex"

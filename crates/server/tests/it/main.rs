@@ -37,6 +37,8 @@ mod page;
 mod privileges;
 mod prometheus;
 mod protocol;
+mod read_oplog;
+mod restored;
 mod roles;
 mod runaway;
 mod sessions;

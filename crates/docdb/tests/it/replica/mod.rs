@@ -6,5 +6,6 @@ mod copy;
 mod history;
 mod law;
 mod pair;
+mod replay;
 mod rollback;
 mod state;

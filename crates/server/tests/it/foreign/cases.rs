@@ -131,6 +131,8 @@ pub(super) fn command(name: &str) -> Option<Entry> {
         | "profile"
         | "fsync"
         | "createBackup"
+        | "readOplog"
+        | "streamBackup"
         | "fsyncUnlock"
         | "top"
         | "setDefaultRWConcern"
