@@ -53,6 +53,8 @@ enum Command {
     Cluster(cluster::Args),
     Backup(backup::Args),
     VerifyBackup(backup::VerifyArgs),
+    Clone(backup::CloneArgs),
+    OplogArchive(backup::OplogArgs),
     Restore(backup::RestoreArgs),
     /// Print a shell's completions of this command line
     #[command(after_help = "Example: romanesco completions bash > \
@@ -103,6 +105,8 @@ fn main() -> ExitCode {
         Command::Cluster(args) => ended("cluster", args.run()),
         Command::Backup(args) => ended("backup", args.run()),
         Command::VerifyBackup(args) => ended("verify-backup", args.run()),
+        Command::Clone(args) => ended("clone", args.run()),
+        Command::OplogArchive(args) => ended("oplog-archive", args.run()),
         Command::Restore(args) => ended("restore", args.run()),
         Command::Completions { shell } => ended("completions", install::completions(shell)),
         Command::Manual { directory } => ended("manual", install::manual(&directory)),

@@ -47,7 +47,7 @@ fn outside(place: &Path, dbpath: &Path) -> Result<PathBuf, String> {
     Ok(at)
 }
 
-fn open(
+pub(super) fn open(
     factory: &dyn Factory,
     dbpath: &Path,
     key_file: Option<&Path>,

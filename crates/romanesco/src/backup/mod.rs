@@ -1,6 +1,8 @@
-//! `romanesco backup`, `verify-backup` and `restore`.
+//! `romanesco backup`, `verify-backup`, `oplog-archive`, `restore` and `clone`.
 
+mod clone;
 mod local;
+mod oplog;
 mod progress;
 mod remote;
 mod restore;
@@ -15,6 +17,8 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use stdx::ByteSize;
 
+pub(crate) use clone::Args as CloneArgs;
+pub(crate) use oplog::Args as OplogArgs;
 pub(crate) use restore::Args as RestoreArgs;
 pub(crate) use verify::Args as VerifyArgs;
 

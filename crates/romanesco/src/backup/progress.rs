@@ -51,6 +51,23 @@ impl Progress {
     }
 }
 
+/// Lines about work whose size is not known, one now and then.
+#[derive(Default)]
+pub(super) struct Lines {
+    last: Option<Instant>,
+}
+
+impl Lines {
+    /// Print a line if the last one was long ago.
+    pub(super) fn show(&mut self, line: impl FnOnce() -> String) {
+        let last = self.last.get_or_insert_with(stdx::time::now);
+        if LINES <= last.elapsed() {
+            *last = stdx::time::now();
+            note!("{}", line());
+        }
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {

@@ -92,7 +92,7 @@ fn command(args: &Args, place: &Place, name: &str) -> Result<Document, String> {
 }
 
 /// Connect to the one server that the address names: the backup is written on its machine.
-fn connect(uri: &str) -> mongodb::error::Result<Client> {
+pub(super) fn connect(uri: &str) -> mongodb::error::Result<Client> {
     let mut options = ClientOptions::parse(uri).run()?;
     options
         .direct_connection
@@ -120,7 +120,7 @@ fn stage(reply: Document) -> Option<(u64, u64)> {
 }
 
 /// The message of the server, or of the driver.
-fn message(error: &mongodb::error::Error) -> String {
+pub(super) fn message(error: &mongodb::error::Error) -> String {
     match &*error.kind {
         mongodb::error::ErrorKind::Command(refused) => refused.message.clone(),
         other => other.to_string(),

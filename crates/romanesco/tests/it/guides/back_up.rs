@@ -85,6 +85,46 @@ fn bounded(guide: &mut Guide) {
     remove(guide, &["inside"]);
 }
 
+/// The archive of a member of a set, and what is restored with it.
+fn to_a_time(guide: &mut Guide) {
+    guide.serve("romanesco serve --replSet rs0 --createDbPath --dbpath var/lib/romanesco-set");
+    let uri = crate::backup::uri(guide.server.as_ref().unwrap());
+    let run = |line: &[&str]| guide.place.run(line).exits(0);
+    run(&["backup", "--uri", &uri, "backup/friday"]);
+    fill(guide.port());
+    let then = crate::restore_to_time::written(guide.port());
+    crate::restore_to_time::insert(guide.port(), 0..10);
+    let block = guide.next("sh");
+    guide
+        .shell(&format!("{} --once", block.trim_end()))
+        .exits(0);
+    guide.stop();
+    let time = crate::restore_to_time::to(then);
+    let block = guide.next("sh");
+    assert!(block.contains("2026-11-23T14:03:00Z"));
+    guide
+        .shell(&block.replace("2026-11-23T14:03:00Z", &time))
+        .exits(0);
+    guide.serve("romanesco serve --replSet rs0 --dbpath var/lib/romanesco-then");
+    assert_eq!(ids(guide.port()), (0..DOCUMENTS).collect::<Vec<_>>());
+    guide.stop();
+    let block = guide.next("sh");
+    let refused = guide.shell(&block);
+    refused.refuses(1, &["no collection test.*"]);
+    remove(guide, &["friday", "oplog"]);
+}
+
+/// A copy over the network, which is served.
+fn cloned(guide: &mut Guide) {
+    guide.serve("romanesco serve --dbpath var/lib/romanesco");
+    let block = guide.next("sh");
+    let (clone, _) = block.split_once("\nromanesco serve").unwrap();
+    guide.shell(clone).exits(0);
+    guide.serve(block.trim_end());
+    assert_eq!(ids(guide.port()), (0..DOCUMENTS).collect::<Vec<_>>());
+    guide.stop();
+}
+
 /// The command of the service, and the units as systemd reads them.
 fn schedule(guide: &mut Guide) {
     let service = guide.next("ini");
@@ -150,6 +190,10 @@ fn the_guide_to_backups_is_followed() {
     guide.shell(restore).exits(0);
     guide.serve(block.trim_end());
     assert_eq!(ids(guide.port()), (0..DOCUMENTS).collect::<Vec<_>>());
+    guide.stop();
+    to_a_time(&mut guide);
+    cloned(&mut guide);
+    guide.serve("romanesco serve --dbpath var/lib/romanesco");
     schedule(&mut guide);
     guide.ends();
 }
