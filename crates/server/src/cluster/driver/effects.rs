@@ -78,7 +78,12 @@ impl Driver {
                 elected: seat.elected,
                 engine: Some(seat.engine.clone()),
             };
-            letter.config = beat.body.is_some().then(|| Arc::clone(&seat.config));
+            // One that is silent may have lost its data, and with them what it has reported.
+            let election = seat.config.timing().election;
+            let report = seat.reports.get(&letter.envelope.to.0);
+            let silent = report.is_none_or(|report| election < report.at.elapsed());
+            let needed = beat.body.is_some() || silent;
+            letter.config = needed.then(|| Arc::clone(&seat.config));
         }
         if let Message::VoteReply {
             granted: true,
