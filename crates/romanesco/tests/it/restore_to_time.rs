@@ -26,10 +26,8 @@ pub(crate) fn insert(port: u64, ids: std::ops::Range<i32>) -> Timestamp {
 }
 
 pub(crate) fn written(port: u64) -> Timestamp {
-    let hello = client(port)
-        .database("admin")
-        .run_command(doc! {"hello": 1});
-    let hello = hello.run().unwrap();
+    let admin = client(port).database("admin");
+    let hello = admin.run_command(doc! {"hello": 1}).run().unwrap();
     let last = hello.get_document("lastWrite").unwrap();
     last.get_document("opTime")
         .unwrap()
@@ -239,16 +237,15 @@ fn collections_are_restored_by_name() {
         assert_eq!(count(server.port), documents);
         let mut kept = Vec::new();
         for db in ["shop", "test"] {
-            let names = client(server.port).database(db).list_collection_names();
-            let names = names.run().unwrap();
+            let database = client(server.port).database(db);
+            let names = database.list_collection_names().run().unwrap();
             kept.extend(names.into_iter().map(|name| format!("{db}.{name}")));
         }
         kept.sort();
         assert_eq!(kept, ["shop.a", "shop.b", "test.numbers"]);
-        let users = client(server.port)
-            .database("admin")
-            .run_command(doc! {"usersInfo": 1});
-        assert_eq!(users.run().unwrap().get_array("users").unwrap().len(), 1);
+        let admin = client(server.port).database("admin");
+        let users = admin.run_command(doc! {"usersInfo": 1}).run().unwrap();
+        assert_eq!(users.get_array("users").unwrap().len(), 1);
         end(server);
         fs::remove_dir_all(place.path("new")).unwrap();
     }
