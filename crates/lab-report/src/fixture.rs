@@ -9,7 +9,8 @@ use stdx::{ByteSize, Rng};
 use crate::record::{
     Cell, Ended, EnvelopeLine, EnvelopeRecord, Integrity, Latency, Limits, LoadKind, Main,
     Manifest, Others, Plan, Preset, RunRecord, Runs, SCHEMA, SeriesRow, Setting, StepPlan,
-    StepRecord, StepState, StepStatus, StepSummary, TargetFacts, TargetRecord, TargetSpec,
+    StepRecord, StepState, StepStatus, StepSummary, Sweep, SweepAxis, SweepCell, SweepValue,
+    TargetFacts, TargetRecord, TargetSpec,
 };
 
 /// A number of an approximately standard normal distribution: the sum of 12 uniform ones.
@@ -165,6 +166,7 @@ pub(crate) fn manifest(targets: &[&str], repeats: u32) -> Manifest {
             data_dir: PathBuf::from("data"),
             keep_data: false,
             redo: 0,
+            volume: None,
         },
         host: serde_json::Value::Null,
     }
@@ -234,6 +236,36 @@ pub(crate) fn run(
         noise: Vec::new(),
         prices: None,
         host_warnings: Vec::new(),
+    }
+}
+
+/// A sweep of the cache over these sizes in MiB, of step `load` of one target.
+pub(crate) fn sweep(sizes: &[f64]) -> Sweep {
+    let value = |size: &f64| SweepValue {
+        text: format!("{size}M"),
+        number: Some(size * f64::from(1 << 20)),
+        volume: None,
+    };
+    let cell = |(at, size): (usize, &f64)| SweepCell {
+        directory: format!("cache-{size}M"),
+        values: vec![at],
+        plan: manifest(&["lmdb"], 3).plan,
+    };
+    Sweep {
+        schema: SCHEMA,
+        created: "2026-11-21T19:05:00Z".to_owned(),
+        lab_version: "0.1.0".to_owned(),
+        commit: "abcdef".to_owned(),
+        command: Vec::new(),
+        experiment: "test".to_owned(),
+        targets: vec!["lmdb".to_owned()],
+        axes: vec![SweepAxis {
+            name: "cache".to_owned(),
+            unit: "B".to_owned(),
+            values: sizes.iter().map(value).collect(),
+        }],
+        cells: sizes.iter().enumerate().map(cell).collect(),
+        prices: None,
     }
 }
 

@@ -233,16 +233,14 @@ impl<'a> Subject<'a> {
         sustainable: Result<f64, String>,
         options: &CostOptions,
     ) -> Subject<'a> {
-        let records: Vec<(&StepRecord, &StepSummary)> = run
-            .steps
-            .iter()
-            .filter_map(|r| Some((r, r.summary.as_ref()?)))
-            .filter(|(_, s)| s.valid && s.target == result.target && s.step == result.step)
-            .collect();
+        let records: Vec<(&StepRecord, &StepSummary)> = valid(run, result).collect();
         let plan = &run.manifest.plan;
         // A step may have its own caps.
         let step = plan.steps.iter().find(|s| s.name == result.step);
-        let limits = plan.limits.within(step.and_then(|s| s.setting.iops));
+        let limits = match step.map(|s| &s.setting) {
+            Some(own) => plan.limits.within(own.iops, own.bandwidth),
+            None => plan.limits,
+        };
         let both = |a: Option<u64>, b: Option<u64>| Some(a? as f64 + b? as f64);
         let per_repeat = |of: fn(&StepRecord, &StepSummary) -> Option<f64>| {
             let values: Vec<f64> = records.iter().filter_map(|(r, s)| of(r, s)).collect();
@@ -337,6 +335,32 @@ impl<'a> Subject<'a> {
             reason: priced.err(),
         }
     }
+}
+
+/// The size of the volume that a target needs after a step, in GB, and the rate of the step; `None`
+/// if it keeps no data on disk, or has no valid result.
+#[must_use]
+pub fn size_and_rate(run: &RunRecord, target: &str, step: &str) -> Option<(f64, f64)> {
+    let mut results = run.summary.results.iter();
+    let result = results.find(|r| r.target == target && r.step == step)?;
+    if !result.valid || !keeps(result) {
+        return None;
+    }
+    let records: Vec<(&StepRecord, &StepSummary)> = valid(run, result).collect();
+    Some((
+        gigabytes(result, &records, None),
+        metric(result, "rate_mean")?,
+    ))
+}
+
+/// The valid repeats of a result.
+fn valid<'a>(
+    run: &'a RunRecord,
+    result: &'a TargetStepSummary,
+) -> impl Iterator<Item = (&'a StepRecord, &'a StepSummary)> {
+    let all = run.steps.iter();
+    let all = all.filter_map(|r| Some((r, r.summary.as_ref()?)));
+    all.filter(|(_, s)| s.valid && s.target == result.target && s.step == result.step)
 }
 
 /// Operations and MB per second of a step that was measured; `None` without device counters.

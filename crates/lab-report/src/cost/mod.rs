@@ -14,6 +14,6 @@ mod render;
 mod tests;
 
 pub use crossover::{Leaders, Span, leaders};
-pub use estimate::{Cost, CostLine, CostOptions, Mode, estimate};
-pub use model::{Priced, Requirement, price};
+pub use estimate::{Cost, CostLine, CostOptions, Mode, estimate, size_and_rate};
+pub use model::{Priced, Requirement, price, price_of};
 pub use render::render;

@@ -10,10 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Tier, Volume};
-
-/// The most volumes a stripe is made of: what an instance can hold.
-const STRIPE_MAX: u32 = 24;
+use crate::record::{STRIPE_MAX, Tier, Volume};
 
 /// The requirements of a store on its volume.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,18 +40,8 @@ pub struct Priced {
 /// A sentence where none of that kind can.
 pub fn price(volume: &Volume, required: &Requirement) -> Result<Priced, String> {
     for volumes in 1..=STRIPE_MAX {
-        let share = f64::from(volumes);
-        let each = Requirement {
-            gb: required.gb / share,
-            iops: required.iops / share,
-            mb: required.mb / share,
-        };
-        if let Some((gb, dollars)) = one(volume, &each) {
-            return Ok(Priced {
-                volumes,
-                gb: gb * share,
-                dollars: dollars * share,
-            });
+        if let Some(priced) = price_of(volume, volumes, required) {
+            return Ok(priced);
         }
     }
     Err(format!(
@@ -62,6 +49,24 @@ pub fn price(volume: &Volume, required: &Requirement) -> Result<Priced, String> 
          MB/s",
         required.gb, required.iops, required.mb
     ))
+}
+
+/// The price of `volumes` equal volumes that together give what is required; `None` where they
+/// cannot.
+#[must_use]
+pub fn price_of(volume: &Volume, volumes: u32, required: &Requirement) -> Option<Priced> {
+    let share = f64::from(volumes);
+    let each = Requirement {
+        gb: required.gb / share,
+        iops: required.iops / share,
+        mb: required.mb / share,
+    };
+    let (gb, dollars) = one(volume, &each)?;
+    Some(Priced {
+        volumes,
+        gb: gb * share,
+        dollars: dollars * share,
+    })
 }
 
 /// Size and price of one volume; `None` where one cannot do it.

@@ -4,7 +4,10 @@
 
 mod otava;
 mod percentiles;
+mod sweep;
 mod table;
+
+pub use sweep::export_sweep;
 
 use std::fmt;
 use std::str::FromStr;

@@ -36,17 +36,19 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limits of a step with its own cap on reads and on writes per second: the lower one
-    /// applies.
+    /// The limits of a step with its own caps on reads and on writes per second, and on the bytes
+    /// of each: the lower ones apply.
     #[must_use]
-    pub fn within(self, iops: Option<u64>) -> Limits {
-        let lower = |own: Option<u64>| match (own, iops) {
-            (Some(own), Some(iops)) => Some(own.min(iops)),
-            (own, iops) => own.or(iops),
+    pub fn within(self, iops: Option<u64>, bytes: Option<u64>) -> Limits {
+        let lower = |own: Option<u64>, cap: Option<u64>| match (own, cap) {
+            (Some(own), Some(cap)) => Some(own.min(cap)),
+            (own, cap) => own.or(cap),
         };
         Limits {
-            read_iops: lower(self.read_iops),
-            write_iops: lower(self.write_iops),
+            read_iops: lower(self.read_iops, iops),
+            write_iops: lower(self.write_iops, iops),
+            read_bps: lower(self.read_bps, bytes),
+            write_bps: lower(self.write_bps, bytes),
             ..self
         }
     }
@@ -183,10 +185,11 @@ mod tests {
             write_iops: Some(300),
             ..Limits::default()
         };
-        let step = run.within(Some(200));
+        let step = run.within(Some(200), None);
         assert_eq!((step.read_iops, step.write_iops), (Some(100), Some(200)));
-        assert_eq!((step.memory, run.within(None)), (run.memory, run));
-        let alone = Limits::default().within(Some(200));
+        assert_eq!((step.memory, run.within(None, None)), (run.memory, run));
+        let alone = Limits::default().within(Some(200), Some(5000));
         assert_eq!((alone.read_iops, alone.write_iops), (Some(200), Some(200)));
+        assert_eq!((alone.read_bps, alone.write_bps), (Some(5000), Some(5000)));
     }
 }

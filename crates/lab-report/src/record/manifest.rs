@@ -10,6 +10,7 @@ use stdx::ByteSize;
 
 use super::limits::Limits;
 use super::target::TargetSpec;
+use super::volume::NamedVolume;
 
 /// The default limit on the p99 of a sustained rate, in milliseconds.
 pub const P99_LIMIT_MS: f64 = 100.0;
@@ -144,6 +145,9 @@ pub struct Setting {
     /// Caps on reads and on writes per second, if they differ from the plan's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iops: Option<u64>,
+    /// Caps on bytes read and on bytes written per second, if they differ from the plan's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<u64>,
     /// Compression class, if it differs from the plan's; requires a fresh store.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub codec: Option<Codec>,
@@ -234,6 +238,9 @@ pub struct Plan {
     pub clients: u32,
     /// The limits around each worker.
     pub limits: Limits,
+    /// The volumes that the limits on operations and bytes were named after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume: Option<NamedVolume>,
     /// Memory given to the engine's cache and write buffers.
     pub cache: ByteSize,
     /// Durability of each commit.

@@ -21,7 +21,9 @@ mod stall;
 mod status;
 mod step;
 mod summary;
+mod sweep;
 mod target;
+mod volume;
 mod work;
 pub mod ycsb;
 
@@ -42,7 +44,9 @@ pub use stall::{Stall, StallRule};
 pub use status::{StepState, StepStatus};
 pub use step::{Ended, Integrity, Main, StepSummary};
 pub use summary::{Estimate, RunSummary, TargetStepSummary};
+pub use sweep::{Sweep, SweepAxis, SweepCell, SweepRecord, SweepValue};
 pub use target::{Runs, TargetFacts, TargetSpec, switch};
+pub use volume::{NamedVolume, STRIPE_MAX};
 pub use work::{SideQueries, Task, Work};
 
 /// The version of the results directory's layout and records.

@@ -412,6 +412,7 @@ fn plan(shape: &Shape) -> Plan {
         data_dir: PathBuf::from("/data/lab"),
         keep_data: false,
         redo: 0,
+        volume: None,
     }
 }
 

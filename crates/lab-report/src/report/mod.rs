@@ -25,6 +25,7 @@ mod sections;
 mod spread;
 mod steps;
 pub mod svg;
+mod sweep;
 mod tables;
 mod usage;
 mod verdict;
@@ -44,6 +45,7 @@ use crate::record::{Manifest, RunRecord, SCHEMA};
 use model::View;
 
 pub use overview::{Part, overview};
+pub use sweep::sweep;
 
 /// Why a report could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -71,9 +73,10 @@ pub enum ReportError {
     Compress(#[from] std::io::Error),
 }
 
-const TEMPLATES: [(&str, &str); 8] = [
+const TEMPLATES: [(&str, &str); 9] = [
     ("report.html", include_str!("../../assets/report.html")),
     ("overview.html", include_str!("../../assets/overview.html")),
+    ("sweep.html", include_str!("../../assets/sweep.html")),
     ("macros.html", include_str!("../../assets/macros.html")),
     ("step.html", include_str!("../../assets/step.html")),
     (

@@ -18,6 +18,8 @@ pub(crate) struct Cell {
     pub(crate) swatch: Option<usize>,
     /// SVG in place of the text.
     pub(crate) drawing: String,
+    /// A page that the text leads to; empty: none.
+    pub(crate) href: String,
     /// Shade from 0 to 1, for tables that are heat maps.
     pub(crate) heat: Option<String>,
 }

@@ -9,12 +9,14 @@ mod histograms;
 mod hold;
 mod load;
 mod step_dir;
+mod sweep;
 
 pub use base::{Base, load_base};
 pub use counters::load_counters;
 pub use hold::{holder, in_use};
 pub use load::load;
 pub use step_dir::{StepDir, reason_name};
+pub use sweep::{SWEEP, create_sweep, is_sweep, load_sweep, load_with, read_sweep, sweep_holder};
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -178,6 +180,11 @@ pub fn check_new(path: &Path) -> Result<()> {
             "it holds a run: continue it by `romanesco lab resume`, or name another --out",
         );
     }
+    if is_sweep(path) {
+        return cannot(
+            "it holds a sweep: continue it by `romanesco lab resume`, or name another --out",
+        );
+    }
     match vfs::is_empty(path) {
         Ok(true) => Ok(()),
         Ok(false) => cannot("it is not empty and holds no run: name another --out"),
@@ -194,6 +201,13 @@ pub fn read_manifest(path: &Path) -> Result<Manifest> {
     let value: serde_json::Value = read_json(&file).map_err(|e| {
         if file.exists() {
             return e;
+        }
+        if is_sweep(path) {
+            let run = sweep::some_run(path).map_or(String::new(), |run| format!(", such as {run}"));
+            return Error::environment(format!(
+                "{} holds a sweep, whose runs are in its directories: name one of them{run}",
+                path.display()
+            ));
         }
         Error::environment(format!(
             "{} holds no run (no {MANIFEST}); name a directory made by `romanesco lab run`",

@@ -14,6 +14,7 @@ mod reads;
 mod redo_log;
 mod settings;
 mod steps;
+mod sweep;
 mod tour;
 pub(crate) mod tpcc;
 mod ycsb;
@@ -22,6 +23,7 @@ pub use plan::plan;
 pub use programmed::{Capped, Crowded, Programmed};
 pub use rate::Rate;
 pub use settings::{Settings, pair};
+pub use sweep::{SweepPlan, sweep, swept_settings};
 pub use tour::tour;
 
 use lab_report::error::{Error, Result, unknown};

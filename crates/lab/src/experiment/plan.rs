@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use kv::{Codec, Durability};
 use lab_report::error::{Error, Result};
 use lab_report::record::{
-    Cell, Limits, LoadKind, P99_LIMIT_MS, Plan, Preset, StepPlan, TargetSpec, file_name,
+    Cell, Limits, LoadKind, NamedVolume, P99_LIMIT_MS, Plan, Preset, Prices, StepPlan, TargetSpec,
+    file_name,
 };
 use stdx::ByteSize;
 
@@ -41,6 +42,8 @@ fn settle_seconds(rows: u64) -> f64 {
 /// A message for each invalid value and each target that is not available.
 pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<Plan> {
     check_fixed(experiment, settings)?;
+    let volume = volume(settings)?;
+    let settings = &with_caps(experiment, settings, volume.as_ref());
     let preset = settings.preset.unwrap_or(Preset::Quick);
     let mut sizes = (experiment.sizes)(preset);
     apply(&mut sizes, experiment, settings)?;
@@ -51,7 +54,11 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     let cache = cache(&sizes, settings);
     check_cache(cache, &limits)?;
     let variant = programmed::variant(experiment.name, experiment.program.as_ref(), settings)?;
-    let steps = steps(experiment, (preset, &sizes), (&params, variant), settings)?;
+    let mut steps = steps(experiment, (preset, &sizes), (&params, variant), settings)?;
+    cap_bytes(
+        &mut steps,
+        volume.as_ref().filter(|_| is_capped(experiment)),
+    );
     let repeats = settings.repeats.unwrap_or(sizes.repeats);
     let seed = settings.seed.unwrap_or(SEED);
     let rows = RowParams {
@@ -72,6 +79,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         repeats,
         clients: clients(experiment, settings)?,
         limits,
+        volume,
         cache,
         durability: settings.durability.unwrap_or(Durability::Interval),
         interval_ms: settings.interval_ms.unwrap_or(100),
@@ -81,10 +89,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
             .or(program.map(|p| p.direct))
             .unwrap_or(false),
         threads: settings.threads.unwrap_or(2),
-        settle_max: settings
-            .settle
-            .filter(|s| *s != f64::INFINITY)
-            .unwrap_or_else(|| settle_seconds(sizes.rows)),
+        settle_max: settle_max(settings, sizes.rows),
         p99_ms: settings.p99_ms.unwrap_or(P99_LIMIT_MS),
         params: described,
         data_bytes,
@@ -97,6 +102,18 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
     check_numbers(&plan)?;
     plan.seconds_estimate = estimate(&plan);
     Ok(plan)
+}
+
+fn settle_max(settings: &Settings, rows: u64) -> f64 {
+    let asked = settings.settle.filter(|s| *s != f64::INFINITY);
+    asked.unwrap_or_else(|| settle_seconds(rows))
+}
+
+/// Where steps have caps of their own, those on bytes are of the same steps.
+fn cap_bytes(steps: &mut [StepPlan], volume: Option<&NamedVolume>) {
+    for step in steps.iter_mut().filter(|step| step.setting.iops.is_some()) {
+        step.setting.bandwidth = volume.map(|volume| volume.bytes_per_second);
+    }
 }
 
 /// The parameters of the workload as the plan stores them, and its logical bytes.
@@ -324,10 +341,53 @@ fn limits(experiment: &Experiment, sizes: &Sizes, settings: &Settings) -> Result
     })
 }
 
+/// Whether the steps of an experiment have caps of their own.
+fn is_capped(experiment: &Experiment) -> bool {
+    let of_steps = |program: &Programmed| program.capped.is_some();
+    experiment.program.as_ref().is_some_and(of_steps)
+}
+
+/// The volumes that the settings name, with the limits of the price file of the run.
+fn volume(settings: &Settings) -> Result<Option<NamedVolume>> {
+    let Some(named) = &settings.volume else {
+        return Ok(None);
+    };
+    let caps = [
+        ("--iops", settings.iops.is_some()),
+        ("--bw", settings.bandwidth.is_some()),
+    ];
+    if let Some((flag, _)) = caps.into_iter().find(|(_, set)| *set) {
+        return Err(Error::usage(format!(
+            "--volume {named} sets {flag} as well: leave one of them out, here and in lab.toml"
+        )));
+    }
+    let prices = match &settings.prices {
+        Some(prices) => Prices::parse(&Prices::text(prices)?)?,
+        None => Prices::default_prices(),
+    };
+    let found = NamedVolume::parse(named, &prices).map_err(Error::usage)?;
+    Ok(Some(found))
+}
+
+/// The settings with the caps of the volumes. Where steps have caps of their own, these are those
+/// of one step, and the others have none.
+fn with_caps(
+    experiment: &Experiment,
+    settings: &Settings,
+    volume: Option<&NamedVolume>,
+) -> Settings {
+    let mut settings = settings.clone();
+    if let Some(volume) = volume {
+        settings.iops = Some(vec![(volume.iops, volume.iops)]);
+        let bytes = ByteSize(volume.bytes_per_second);
+        settings.bandwidth = (!is_capped(experiment)).then_some((bytes, bytes));
+    }
+    settings
+}
+
 /// The cap on operations for all steps; `None` if the steps have caps of their own.
 fn cap(experiment: &Experiment, settings: &Settings) -> Result<Option<(u64, u64)>> {
-    let of_steps = |program: &Programmed| program.capped.is_some();
-    if experiment.program.as_ref().is_some_and(of_steps) {
+    if is_capped(experiment) {
         return Ok(None);
     }
     match settings.iops.as_deref().unwrap_or_default() {

@@ -119,7 +119,7 @@ pub(super) fn caps(name: &str, asked: &[(u64, u64)]) -> Result<Vec<u64>> {
     }
     for cap in &caps {
         // Each cap is in force in one step, so check each like the limits of a run.
-        let limits = Limits::default().within(Some(*cap));
+        let limits = Limits::default().within(Some(*cap), None);
         limits.check().map_err(|e| Error::usage(e.to_string()))?;
     }
     Ok(caps)

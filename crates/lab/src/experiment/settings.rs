@@ -31,6 +31,8 @@ pub struct Settings {
     pub iops: Option<Vec<(u64, u64)>>,
     /// Read and write bandwidth caps in bytes per second.
     pub bandwidth: Option<(ByteSize, ByteSize)>,
+    /// The volumes whose operations and bytes per second are the caps.
+    pub volume: Option<String>,
     /// Direct I/O.
     pub direct: Option<bool>,
     /// Durability of each commit (default interval).
@@ -105,6 +107,7 @@ impl Settings {
             cache,
             iops,
             bandwidth,
+            volume,
             direct,
             durability,
             interval_ms,
@@ -161,6 +164,7 @@ impl Settings {
             cache: limits.cache,
             iops: limits.iops.map(|caps| caps.0),
             bandwidth: limits.bw.map(|[r, w]| (r, w)),
+            volume: limits.volume,
             direct: run.direct,
             durability: run.durability.map(|d| d.0),
             interval_ms: run.interval_ms,
@@ -317,6 +321,7 @@ struct Limits {
     cache: Option<ByteSize>,
     iops: Option<Caps>,
     bw: Option<[ByteSize; 2]>,
+    volume: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -108,7 +108,7 @@ fn with_worker(
         stats: EngineStats::default(),
         rates: BTreeMap::new(),
         before: Before::default(),
-        iops: None,
+        caps: (None, None),
         pristine: true,
         lost: false,
         codecs: None,
@@ -223,8 +223,9 @@ pub(super) struct RunningCell<'r, 'p, 'a> {
     pub(super) stats: EngineStats,
     /// Mean rates of the completed steps, by step name.
     pub(super) rates: BTreeMap<String, f64>,
-    /// The I/O cap in force, if it is that of the step; `None` if it is that of the plan.
-    iops: Option<u64>,
+    /// The caps in force on operations and on bytes, if they are those of the step; `None` if they
+    /// are those of the plan.
+    caps: (Option<u64>, Option<u64>),
     /// Rows and bytes that the last step left in the store.
     pub(super) before: Before,
     /// True until a step writes to the store.
@@ -335,7 +336,7 @@ impl RunningCell<'_, '_, '_> {
             return self.pass_over(step, &reason);
         }
         let name = &self.target.name;
-        self.cap(step.setting.iops)?;
+        self.cap((step.setting.iops, step.setting.bandwidth))?;
         if step.setting.iops.is_some() && !self.envelope.status().caps_operations() {
             return self.pass_over(
                 step,
@@ -347,7 +348,7 @@ impl RunningCell<'_, '_, '_> {
             Err(reason) => {
                 self.pass_over(step, &reason)?;
                 // The caps of a skipped step do not apply to later steps.
-                return self.cap(None);
+                return self.cap((None, None));
             }
         };
         let mut dir = self
@@ -376,14 +377,14 @@ impl RunningCell<'_, '_, '_> {
     }
 
     /// Apply the I/O caps of a step; those of the plan if the step has none.
-    fn cap(&mut self, iops: Option<u64>) -> Result<()> {
-        if self.iops == iops || matches!(targets::kind(self.target), Ok(Kind::Foreign(_))) {
+    fn cap(&mut self, caps: (Option<u64>, Option<u64>)) -> Result<()> {
+        if self.caps == caps || matches!(targets::kind(self.target), Ok(Kind::Foreign(_))) {
             self.record = envelope_record(self.envelope.status());
             return Ok(());
         }
         let own = &self.plan.limits;
-        let limits = own.within(iops);
-        self.iops = iops;
+        let limits = own.within(caps.0, caps.1);
+        self.caps = caps;
         recap(
             &mut self.envelope,
             &self.runner.cgroups,
@@ -463,7 +464,7 @@ impl RunningCell<'_, '_, '_> {
         let loaded = observer.sample();
         observer.settle(finished.seconds);
         // The caps of a step do not apply to later steps.
-        if self.iops.take().is_some() {
+        if std::mem::take(&mut self.caps) != (None, None) {
             let (groups, limits) = (&self.runner.cgroups, &self.plan.limits);
             recap(&mut self.envelope, groups, limits, self.device)?;
         }

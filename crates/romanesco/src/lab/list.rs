@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use lab::experiment::experiments;
 use lab::targets::{factories, servers};
 use lab_report::Result;
-use lab_report::record::{Preset, Prices, built_in_prices};
+use lab_report::record::{Preset, Prices, Volume, built_in_prices};
 use serde_json::json;
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
@@ -24,6 +24,7 @@ enum What {
     Experiments,
     Targets,
     Presets,
+    Volumes,
     Prices,
 }
 
@@ -70,6 +71,18 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             }
         }
     }
+    print_prices(&shown);
+    Ok(0)
+}
+
+fn print_prices(shown: &dyn Fn(What) -> bool) {
+    if shown(What::Volumes) {
+        say!("volumes (for --volume and --sweep volume=: [COUNTx]KIND[-IOPS[-MB]])");
+        for prices in price_files() {
+            say!("  {:<16} {}, {}", prices.name, prices.date, prices.source);
+            prices.volumes.iter().for_each(print_volume);
+        }
+    }
     if shown(What::Prices) {
         say!("prices");
         for prices in price_files() {
@@ -80,7 +93,33 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             }
         }
     }
-    Ok(0)
+}
+
+/// The limits and prices of a kind of volume.
+fn print_volume(volume: &Volume) {
+    let mut parts = vec![format!(
+        "up to {} operations/s, {} MB/s, {} GB",
+        count(volume.iops_max),
+        volume.mb_max,
+        volume.gb_max
+    )];
+    match (volume.iops_included, volume.iops_per_gb_included) {
+        (iops, per_gb) if 0.0 < per_gb => {
+            parts.push(format!(
+                "{per_gb} operations/s a GB and at least {iops} included"
+            ));
+        }
+        (iops, _) if 0.0 < iops => parts.push(format!("{iops} operations/s included")),
+        _ => {}
+    }
+    parts.extend(volume.mb_included.map(|mb| format!("{mb} MB/s included")));
+    parts.push(format!("{} dollars a GB and month", volume.gb_month));
+    let dearest = volume.iops_tiers.first();
+    parts.extend(dearest.map(|tier| format!("{} dollars an operation/s", tier.month)));
+    if 0.0 < volume.mb_month {
+        parts.push(format!("{} dollars a MB/s", volume.mb_month));
+    }
+    say!("  {:<16}   {:<5} {}", "", volume.name, parts.join("; "));
 }
 
 fn price_files() -> Vec<Prices> {
@@ -141,6 +180,13 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
             Preset::ALL.map(|p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }))
         });
         all.insert("presets".to_owned(), list.collect());
+    }
+    if shown(What::Volumes) && !shown(What::Prices) {
+        let list = price_files().into_iter();
+        let list = list.map(|p| {
+            json!({ "prices": p.name, "date": p.date, "source": p.source, "volumes": p.volumes })
+        });
+        all.insert("volumes".to_owned(), list.collect());
     }
     if shown(What::Prices) {
         let list = price_files().into_iter().map(|p| json!(p));

@@ -12,6 +12,7 @@ mod report;
 mod resume;
 mod run;
 mod run_all;
+mod run_sweep;
 mod stop;
 mod watch;
 
@@ -30,7 +31,7 @@ use stdx::units::count;
 pub(crate) enum Command {
     /// Check what works on this machine, and explain what does not
     Doctor(doctor::Args),
-    /// List experiments, targets and presets
+    /// List experiments, targets, presets, volumes and prices
     List(list::Args),
     /// Measure this machine: its storage device and its noise floor
     Calibrate(calibrate::Args),

@@ -5,15 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kv::{Codec, Durability};
-use lab::experiment::{self, Rate, Settings};
+use lab::experiment::{self, Rate, Settings, SweepPlan};
 use lab::run::Begin;
 use lab::workload::iibench::{Payload, Shape};
 use lab::{display, targets};
-use lab_report::record::{Preset, Prices};
-use lab_report::{Error, Result};
+use lab_report::record::{Plan, Preset, Prices};
+use lab_report::{Error, Result, store};
 use stdx::ByteSize;
 
 use super::run_all::All;
+use super::run_sweep::{self, Means};
 use super::{Show, Switch, conclude, listen, program};
 
 /// The name that selects all experiments.
@@ -60,6 +61,10 @@ pub(crate) struct Args {
     /// Limit of I/O bytes per second, reads/writes: 125M or 125M/60M [default: no limit]
     #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = experiment::pair::<ByteSize>)]
     bw: Option<(ByteSize, ByteSize)>,
+    /// Volume whose operations and bytes per second are the limits: [COUNTx]KIND[-IOPS[-MB]] of the
+    /// price list, such as io1-5000 or 2xgp2 (see `lab list volumes`) [default: no limit]
+    #[arg(long, env = "LAB_VOLUME", value_name = "NAME")]
+    volume: Option<String>,
     /// Bypass the page cache where the engine supports it
     #[arg(long, env = "LAB_DIRECT")]
     direct: Option<Switch>,
@@ -124,6 +129,11 @@ pub(crate) struct Args {
     /// 100-kb (ycsb)
     #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
     variant: Option<String>,
+    /// Run once for each value of a setting: NAME=VALUE,VALUE, such as cache=64M,128M,
+    /// volume=gp2,io1-5000,2xgp2, clients=1,4,16, codec=none,fast or an option of a target
+    /// (betree:page=8K,16K); several settings give every combination
+    #[arg(long, value_name = "NAME=LIST")]
+    sweep: Vec<String>,
     /// Price list for the report: a name from `lab list prices` or a TOML file [default: aws-2025]
     #[arg(long, env = "LAB_PRICES", value_name = "NAME|FILE")]
     prices: Option<String>,
@@ -152,11 +162,18 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<u8> {
     let (show, dry_run, force) = (args.show, args.dry_run, args.force);
     let file = config(args.config.as_deref())?;
-    let settings = args.settings()?.or(file);
+    let sweep = args.sweep.clone();
+    let flags = args.settings()?;
+    let settings = flags.clone().or(file);
     let name = settings.experiment.clone().ok_or_else(|| {
         Error::usage("no experiment given; try `romanesco lab run iibench-classic`")
     })?;
     if name == ALL {
+        if !sweep.is_empty() {
+            return Err(Error::usage(
+                "--sweep is for one experiment; `lab run all` runs each of them once",
+            ));
+        }
         let all = All {
             out: settings.out.clone().unwrap_or_else(|| default_out(&name)),
             command: env::args().collect(),
@@ -170,8 +187,28 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     }
     let experiment = experiment::experiment(&name)?;
     let out = settings.out.clone().unwrap_or_else(|| default_out(&name));
+    if !sweep.is_empty() {
+        let plan = experiment::sweep(experiment, (&flags, &settings), &sweep, &out)?;
+        let means = Means {
+            out: &out,
+            program: program()?,
+            force,
+            show,
+        };
+        return swept(&name, plan, &means, dry_run, settings.prices.as_deref());
+    }
     let plan = experiment::plan(experiment, &settings, &out)?;
     let prices = prices(settings.prices.as_deref())?;
+    one(plan, &out, prices, (dry_run, force, show))
+}
+
+/// Run a plan, or print it.
+fn one(
+    plan: Plan,
+    out: &Path,
+    prices: Option<String>,
+    (dry_run, force, show): (bool, bool, Show),
+) -> Result<u8> {
     if dry_run {
         if show.json {
             say!("{}", serde_json::json!({ "event": "plan", "plan": plan }));
@@ -183,7 +220,7 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     lab::run::own_mounts(&plan)?;
     let interrupt = listen()?;
     let begin = Begin {
-        out: &out,
+        out,
         command: env::args().collect(),
         commit: env!("ROMANESCO_COMMIT").to_owned(),
         program: program()?,
@@ -193,7 +230,34 @@ pub(crate) fn run(args: Args) -> Result<u8> {
     let mut display = show.display();
     let summary = lab::run::run(plan, begin, display.as_mut(), &interrupt)?;
     drop(display);
-    conclude(&out, &summary, show)
+    conclude(out, &summary, show)
+}
+
+/// Run a sweep, or print its plans.
+fn swept(
+    name: &str,
+    plan: SweepPlan,
+    means: &Means<'_>,
+    dry_run: bool,
+    named: Option<&str>,
+) -> Result<u8> {
+    if dry_run {
+        for cell in &plan.cells {
+            if means.show.json {
+                say!(
+                    "{}",
+                    serde_json::json!({ "event": "plan", "plan": cell.plan })
+                );
+            } else {
+                say!("{}\n{}\n", cell.directory, display::plan_text(&cell.plan));
+            }
+        }
+        return Ok(0);
+    }
+    let sweep = run_sweep::record(name, plan, env::args().collect(), prices(named)?);
+    let interrupt = listen()?;
+    store::create_sweep(means.out, &sweep)?;
+    means.run(&sweep, &interrupt)
 }
 
 impl Args {
@@ -211,6 +275,7 @@ impl Args {
             cache: self.cache,
             iops: self.iops,
             bandwidth: self.bw,
+            volume: self.volume,
             direct: self.direct.map(|s| s == Switch::On),
             durability: self.durability,
             interval_ms: self.interval_ms,

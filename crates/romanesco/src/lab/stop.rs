@@ -8,14 +8,19 @@ use rustix::process::{Pid, Signal, kill_process};
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab stop out/first")]
 pub(crate) struct Args {
-    /// The results directory
+    /// The results directory of a run or a sweep
     run: PathBuf,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
-    store::read_manifest(&args.run)?;
     let at = args.run.display();
-    let Some(process) = store::holder(&args.run)? else {
+    let held = if store::is_sweep(&args.run) {
+        store::sweep_holder(&args.run)?.map(|(_, process)| process)
+    } else {
+        store::read_manifest(&args.run)?;
+        store::holder(&args.run)?
+    };
+    let Some(process) = held else {
         return Err(Error::environment(format!("no romanesco works on {at}")));
     };
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);

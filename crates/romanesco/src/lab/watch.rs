@@ -1,18 +1,18 @@
 //! `romanesco lab watch`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lab::display;
 use lab_report::record::{RunRecord, StepState};
-use lab_report::{Result, store};
+use lab_report::{Error, Result, store};
 use stdx::ByteSize;
 use stdx::units::{count, seconds};
 
 #[derive(clap::Args)]
 #[command(after_help = "Example: romanesco lab watch out/first")]
 pub(crate) struct Args {
-    /// The results directory
+    /// The results directory of a run, or of a sweep, of which the current run is shown
     run: PathBuf,
     /// Print the state once and stop
     #[arg(long)]
@@ -24,9 +24,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let mut shown = 0;
+    let run = match store::is_sweep(&args.run) {
+        true => current(&args.run)?,
+        false => args.run.clone(),
+    };
     loop {
-        let record = store::load(&args.run)?;
-        let in_use = store::in_use(&args.run);
+        let record = store::load(&run)?;
+        let in_use = store::in_use(&run);
         for step in record.steps.iter().skip(shown) {
             match (&step.summary, step.status.state) {
                 (Some(summary), _) => {
@@ -51,6 +55,19 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
         stdx::time::sleep(Duration::from_secs_f64(args.every.clamp(0.1, 3600.0)));
     }
+}
+
+/// The run of a sweep that is in progress, or the last one that was started.
+fn current(sweep: &Path) -> Result<PathBuf> {
+    if let Some((run, _)) = store::sweep_holder(sweep)? {
+        return Ok(run);
+    }
+    let cells = store::read_sweep(sweep)?.cells;
+    let runs = cells.iter().rev().map(|cell| sweep.join(&cell.directory));
+    let mut started = runs.filter(|run| run.join(store::MANIFEST).exists());
+    started
+        .next()
+        .ok_or_else(|| Error::environment(format!("no run of {} was started", sweep.display())))
 }
 
 fn line(record: &RunRecord, in_use: bool) -> String {

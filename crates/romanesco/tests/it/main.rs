@@ -29,4 +29,5 @@ mod serve;
 mod servers;
 mod sql;
 mod surroundings;
+mod sweep;
 mod wrong;

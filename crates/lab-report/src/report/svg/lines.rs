@@ -52,6 +52,8 @@ pub struct LineChart {
     pub y_log: bool,
     /// x is 1/(1-q), drawn in decades and marked with the quantile.
     pub x_quantile: bool,
+    /// Whether each point of a line is marked by a square: few points that were measured.
+    pub marked: bool,
     /// The lines.
     pub lines: Vec<Line>,
     /// The areas under them.
@@ -118,10 +120,10 @@ impl LineChart {
                 .collect();
             let dash = if line.dashed { " da" } else { "" };
             canvas.path(&path, &format!("ln k{}{dash}", line.color), false);
-            let mut known = path.iter().flatten();
-            if let (Some(only), None) = (known.next(), known.next()) {
-                // A single second is drawn as a square.
-                let corner = (only.0 - 2.5, only.1 - 2.5);
+            // A single second is drawn as a square.
+            let single = path.iter().flatten().count() == 1;
+            for at in path.iter().flatten().filter(|_| single || self.marked) {
+                let corner = (at.0 - 2.5, at.1 - 2.5);
                 canvas.rect(corner, (5.0, 5.0), &format!("f{}", line.color));
             }
         }

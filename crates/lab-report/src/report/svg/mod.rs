@@ -7,6 +7,7 @@
 
 mod bars;
 mod forest;
+mod heat;
 mod lines;
 pub mod map;
 mod ridge;
@@ -17,6 +18,7 @@ use std::fmt::Write as _;
 
 pub use bars::{Bar, Bars, Segment, Stack, Stacks};
 pub use forest::{Mark, mark};
+pub use heat::{Heat, HeatMap};
 pub use lines::{Area, Band, Line, LineChart};
 pub use ridge::{Ridge, Ridges};
 pub use scale::Scale;
@@ -133,6 +135,27 @@ impl Canvas {
         } else {
             let _ = write!(self.body, "><title>{}</title></rect>", escape(title));
         }
+    }
+
+    /// A rectangle of which only a share of the colour shows, from 0 to 1. It does not take the
+    /// pointer from what is below it.
+    pub(crate) fn shaded_rect(
+        &mut self,
+        at: (f64, f64),
+        size: (f64, f64),
+        class: &str,
+        shade: f64,
+    ) {
+        let _ = write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" \
+             opacity=\"{:.2}\" pointer-events=\"none\"/>",
+            coord(at.0),
+            coord(at.1),
+            coord(size.0.max(0.0)),
+            coord(size.1.max(0.0)),
+            shade.clamp(0.0, 1.0)
+        );
     }
 
     pub(crate) fn text(&mut self, at: (f64, f64), anchor: Anchor, class: &str, text: &str) {
