@@ -84,10 +84,7 @@ pub fn plan(experiment: &Experiment, settings: &Settings, out: &Path) -> Result<
         durability: settings.durability.unwrap_or(Durability::Interval),
         interval_ms: settings.interval_ms.unwrap_or(100),
         codec: settings.codec.unwrap_or(Codec::Fast),
-        direct_io: settings
-            .direct
-            .or(program.map(|p| p.direct))
-            .unwrap_or(false),
+        direct_io: settings.direct.unwrap_or(program.is_some_and(|p| p.direct)),
         threads: settings.threads.unwrap_or(2),
         settle_max: settle_max(settings, sizes.rows),
         p99_ms: settings.p99_ms.unwrap_or(P99_LIMIT_MS),
