@@ -142,7 +142,8 @@ pub(crate) struct Server {
     pub(crate) clients: Clients,
     /// Failed logins per address.
     pub(crate) logins: Logins,
-    /// Clients that have not authenticated, where authentication is required.
+    /// Clients that have not authenticated, where authentication is required: at most
+    /// half of the connections.
     pub(crate) guests: Arc<Guests>,
     /// When it started, for measuring.
     pub(crate) started: Instant,
@@ -205,7 +206,6 @@ impl Server {
             computing: Semaphore::new(COMPUTING),
             clients: Clients::default(),
             logins: Logins::default(),
-            // Half of the connections are left to those that have authenticated.
             guests: Arc::new(Guests::new((config.max_connections / 2).max(1))),
             connections: Arc::new(Connections::new(config.max_connections)),
             started: stdx::time::now(),
