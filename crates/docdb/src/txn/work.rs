@@ -206,12 +206,12 @@ impl<'s> Work<'s> {
 
     /// Check, while holding the turn, that the data read from the snapshot is unchanged (W4).
     fn check_current(&self) -> Result<()> {
-        let (Some(seen), Some(reading)) = (&self.seen, &self.reading) else {
-            return Ok(());
+        let current = match (&self.seen, &self.reading) {
+            (Some(seen), Some(reading)) => seen.check_current(self.store, reading.commits),
+            _ => Ok(()),
         };
-        let current = seen.check_current(self.store, reading.commits);
-        if let (Err(_), Some(outrun)) = (&current, &self.outrun) {
-            outrun.0.store(true, Ordering::Relaxed);
+        if let Some(outrun) = &self.outrun {
+            outrun.0.store(current.is_err(), Ordering::Relaxed);
         }
         current
     }

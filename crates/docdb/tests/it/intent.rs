@@ -244,6 +244,25 @@ fn a_transaction_that_has_only_read_holds_no_writer_up() {
     });
 }
 
+/// A conflict makes only the next transaction of its session the writer from its first read on.
+#[test]
+fn a_transaction_that_begins_with_a_write_ends_the_precedence_after_a_conflict() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0, "n": 0 }]);
+        let look = |store: &Store, op: &Op<'_>| read(store, op, "c", 0);
+        let write = |store: &Store, op: &Op<'_>| update(store, op, inc(0, 1));
+        assert_eq!(within(lab, (1, 1), true, look), Ok(0));
+        assert_eq!(update(&lab.store, &brief(), inc(0, 1)), Ok(1));
+        let late = within(lab, (1, 1), false, write);
+        assert_eq!(late.unwrap_err().code.0, 112, "{}", lab.engine());
+        assert_eq!(within(lab, (1, 2), true, write), Ok(1));
+        lab.store.commit_transaction(&session(1, 2)).unwrap();
+        assert_eq!(within(lab, (1, 3), true, look), Ok(2));
+        assert_eq!(update(&lab.store, &brief(), inc(0, 1)), Ok(1));
+        lab.store.commit_transaction(&session(1, 3)).unwrap();
+    });
+}
+
 const DOCUMENTS: u64 = 4;
 const ROUNDS: usize = 40;
 
