@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use repl::position::MemberId;
 
+use super::broken::Broken;
 use super::connection::Connection;
 use super::{Asking, Peers};
 use crate::cluster::network::CopyDone;
@@ -23,7 +24,7 @@ impl Peers {
         };
         let asking = Asking {
             host: peer.host.clone(),
-            key: self.key.clone(),
+            dial: self.dial.clone(),
             limit: state.limit,
             set: state.set.clone(),
             idle: std::sync::Arc::clone(&peer.fetches),
@@ -34,23 +35,29 @@ impl Peers {
             to: from.0,
             asked,
         };
-        drop(tokio::spawn(
-            async move { done(asking.copy(&request).await) },
-        ));
+        let link = self.link(from.0);
+        drop(tokio::spawn(async move {
+            let copied = asking.copy(&request).await;
+            done(copied.map_err(|broken| {
+                link.broken(&broken);
+                broken.reason
+            }));
+        }));
     }
 }
 
 impl Asking {
-    async fn copy(self, request: &Request) -> Result<Answer, String> {
+    async fn copy(self, request: &Request) -> Result<Answer, Broken> {
         let command = request.to_command().map_err(|error| error.message)?;
         let idle = self.idle.lock().take();
         let mut connection = match idle {
             Some(connection) => connection,
-            None => Connection::open(&self.host, self.key.as_deref(), self.limit).await?,
+            None => Connection::open(&self.host, &self.dial, self.limit).await?,
         };
         let asked = connection.command("admin", command);
         let reply = tokio::time::timeout(LIMIT, asked).await;
-        let reply = reply.unwrap_or_else(|_| Err("no answer of the source".to_owned()))?;
+        let late = |_| Err("no answer of the source".to_owned().into());
+        let reply = reply.unwrap_or_else(late)?;
         let answer = parse_reply(&reply).map_err(|error| error.message)?;
         *self.idle.lock() = Some(connection);
         Ok(answer)
