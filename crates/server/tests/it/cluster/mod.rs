@@ -43,6 +43,19 @@ fn waiting(key: Option<&PathBuf>, port: u16) -> impl FnOnce(&mut server::Config)
     }
 }
 
+impl From<Vec<Site>> for Set {
+    /// Servers that are set up already, without a key. Those added later have the engine betree.
+    fn from(sites: Vec<Site>) -> Set {
+        Set {
+            ports: sites.iter().map(|site| site.address().port()).collect(),
+            sites: sites.into_iter().map(Some).collect(),
+            key: None,
+            adjust: std::sync::Arc::new(|_, _| {}),
+            factory: |_| kv_betree::factory(),
+        }
+    }
+}
+
 impl Set {
     /// Servers that belong to no set yet.
     pub(crate) fn waiting(count: usize) -> Set {
@@ -86,11 +99,9 @@ impl Set {
         };
         let sites: Vec<Site> = (0..count).map(site).collect();
         Set {
-            ports: sites.iter().map(|site| site.address().port()).collect(),
-            sites: sites.into_iter().map(Some).collect(),
             key,
             adjust,
-            factory: |_| kv_betree::factory(),
+            ..Set::from(sites)
         }
     }
 

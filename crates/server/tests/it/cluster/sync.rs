@@ -58,11 +58,7 @@ fn other() -> &'static dyn Factory {
 /// A set of one member, which has data from before.
 fn begun() -> Set {
     let site = Site::try_in(with_data(), waiting(None, 0)).unwrap();
-    let set = Set {
-        ports: vec![site.address().port()],
-        sites: vec![Some(site)],
-        key: None,
-    };
+    let set = Set::from(vec![site]);
     set.client(0)
         .ok("admin", doc! {"replSetInitiate": set.config(1, |_, _| {})});
     set.primary();
@@ -217,11 +213,7 @@ fn a_member_on_another_engine_copies_a_set_that_began_with_data() {
 #[test]
 fn all_members_of_a_set_that_begins_with_data_get_them() {
     let first = Site::try_in(with_data(), waiting(None, 0)).unwrap();
-    let mut set = Set {
-        ports: vec![first.address().port()],
-        sites: vec![Some(first)],
-        key: None,
-    };
+    let mut set = Set::from(vec![first]);
     join(&mut set, on(kv_betree::factory()));
     join(&mut set, on(other()));
     set.client(0)
@@ -277,11 +269,7 @@ fn a_member_that_is_restarted_during_an_initial_sync_continues() {
 
 #[test]
 fn a_member_too_far_behind_is_not_emptied_and_says_what_to_do() {
-    let mut set = Set {
-        ports: Vec::new(),
-        sites: Vec::new(),
-        key: None,
-    };
+    let mut set = Set::from(Vec::new());
     // The smallest oplog: a segment is a quarter of it.
     for _ in 0..2 {
         let site = Site::with(|config| {
