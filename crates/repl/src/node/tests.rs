@@ -232,7 +232,10 @@ fn a_member_in_initial_sync_takes_no_part_until_it_has_a_log() {
     );
     assert!(
         !node
-            .step(Event::Campaign { dry_run: true })
+            .step(Event::Campaign {
+                dry_run: true,
+                takeover: false,
+            })
             .iter()
             .any(|effect| matches!(effect, Effect::Send(_))),
         "it does not campaign"
