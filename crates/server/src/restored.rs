@@ -153,6 +153,9 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> std::result::Result<Pattern, String> {
         let wrong = || format!("{text:?} names no collections; use DB.COLLECTION or DB.*");
         let (db, coll) = text.split_once('.').ok_or_else(wrong)?;
+        if db.contains('*') {
+            return Err(wrong());
+        }
         let coll = (coll != "*").then(|| coll.to_owned());
         // The name of the database is checked in both cases.
         Namespace::new(db, coll.as_deref().unwrap_or("all")).map_err(|_| wrong())?;

@@ -152,6 +152,11 @@ pub(crate) struct Server {
     stop: watch::Sender<bool>,
 }
 
+/// Time slices that long operations take turns at: two for each processor.
+fn slices() -> usize {
+    2 * std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 impl Server {
     /// A server that does not listen yet.
     ///
@@ -167,16 +172,14 @@ impl Server {
             gate,
             member,
         } = parts;
-        let topology = Topology::new(config.replica_set.clone(), address(&config, port));
         let users = Users::default();
         users.load(&store)?;
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let server = Server {
             users,
             secret: secret(&store)?,
             parameters,
             memory: Budget::new(0),
-            processors: Processors::new(2 * processors),
+            processors: Processors::new(slices()),
             metrics: Metrics::new(commands.iter()),
             commands,
             usages: Usages::default(),
@@ -187,7 +190,7 @@ impl Server {
             backup_stream: Mutex::default(),
             keys_rotated: Mutex::default(),
             clock: Clock::of(&store)?,
-            topology,
+            topology: Topology::new(config.replica_set.clone(), address(&config, port)),
             member,
             flow: Flow::default(),
             tls,

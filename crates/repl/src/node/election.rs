@@ -205,8 +205,8 @@ impl Node {
         self.become_primary(out);
     }
 
-    /// A message carried `term`. If it is newer than the member's own, the member leaves its office or
-    /// campaign and adopts it.
+    /// A message carried `term`. If it is newer than the member's own, the member leaves its office
+    /// or campaign and adopts it.
     pub(super) fn observe(&mut self, term: Term, out: &mut Vec<Effect>) {
         if term <= self.hard.term {
             return;

@@ -65,7 +65,10 @@ impl Config {
     /// # Errors
     /// An unknown name, or a value it cannot have, in a sentence that names it.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        let wrong = |error| format!("{name}: {value:?}: {error}");
+        let wrong = |error| match is_password(name) {
+            true => format!("{name}: {error}"),
+            false => format!("{name}: {value:?}: {error}"),
+        };
         if let Some(parameter) = name.strip_prefix("setParameter.") {
             self.set_parameter(parameter, value).map_err(wrong)?;
         } else if let Some(option) = name.strip_prefix("storage.engineOptions.") {
@@ -144,10 +147,15 @@ impl Config {
     }
 }
 
+/// Whether the value of a setting must not be shown.
+fn is_password(name: &str) -> bool {
+    name.ends_with("assword")
+}
+
 /// Keep a setting for `getCmdLineOpts`, nested as in the file, numbers and switches as such.
 fn note(parsed: &mut Document, name: &str, value: &str) {
     let value = match (value, value.parse::<i32>()) {
-        _ if name.ends_with("assword") => Bson::from("<password>"),
+        _ if is_password(name) => Bson::from("<password>"),
         ("true", _) => Bson::Boolean(true),
         ("false", _) => Bson::Boolean(false),
         (_, Ok(number)) => Bson::Int32(number),

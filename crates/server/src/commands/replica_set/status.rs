@@ -51,17 +51,8 @@ pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -
             count(core.members.iter().filter(|m| m.acknowledges()).count()),
         );
     reply.value("optimes", &Bson::Document(optimes(&progress)));
-    let uncommitted = progress.uncommitted;
-    let held_by = uncommitted.held_by.map_or("", |id| config.host(id));
-    reply.value(
-        "uncommitted",
-        &Bson::Document(doc! {
-            "millis": long(uncommitted.age.as_millis()),
-            "bytes": long(uncommitted.bytes),
-            "heldBy": held_by,
-            "majorityReached": !uncommitted.stuck,
-        }),
-    );
+    let shown = uncommitted(&progress, config);
+    reply.value("uncommitted", &Bson::Document(shown));
     if let Some(why) = &view.halted {
         reply.string("halted", why);
     }
@@ -85,6 +76,17 @@ pub(super) fn status(request: &Call<'_>, member: &Member, reply: &mut Builder) -
     let shown: Vec<Bson> = shown.collect();
     reply.value("members", &Bson::Array(shown));
     Ok(())
+}
+
+/// What the primary has written and a majority has not.
+fn uncommitted(progress: &Progress, config: &SetConfig) -> Document {
+    let uncommitted = progress.uncommitted;
+    doc! {
+        "millis": long(uncommitted.age.as_millis()),
+        "bytes": long(uncommitted.bytes),
+        "heldBy": uncommitted.held_by.map_or("", |id| config.host(id)),
+        "majorityReached": !uncommitted.stuck,
+    }
 }
 
 fn optimes(progress: &Progress) -> Document {
