@@ -188,8 +188,11 @@ impl Drop for Received {
     }
 }
 
-/// The first message of these bytes, and the rest; `None` if it is not complete.
-fn next(bytes: &[u8]) -> Result<Option<(u8, &[u8], &[u8])>> {
+/// A message: its kind, its payload, and what follows it.
+type Parts<'b> = (u8, &'b [u8], &'b [u8]);
+
+/// The first message of these bytes; `None` if it is not complete.
+fn next(bytes: &[u8]) -> Result<Option<Parts<'_>>> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
         return Ok(None);
     };

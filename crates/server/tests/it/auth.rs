@@ -631,6 +631,7 @@ fn class(name: &str) -> Option<u8> {
         | "replSetStepDown"
         | "replSetStepUp"
         | "replSetReconfig"
+        | "replSetAbortPrimaryCatchUp"
         | "replSetFreeze"
         | "replSetMaintenance"
         | "replSetSyncFrom"
@@ -660,7 +661,7 @@ fn class(name: &str) -> Option<u8> {
         | "invalidateUserCache"
         | "_mergeAuthzCollections" => 4,
         // Only other members may send these.
-        "replSetMessage" | "replSetFetch" | "replSetProbe" => 5,
+        "replSetMessage" | "replSetFetch" | "replSetCopy" | "replSetProbe" => 5,
         _ => return None,
     })
 }

@@ -70,7 +70,7 @@ impl Driver {
             let node = seat.replica.node();
             letter.note = Note {
                 standing: match Standing::of(node.state()) {
-                    Standing::Secondary if seat.is_below_floor() => Standing::Startup2,
+                    Standing::Secondary if seat.shows_nothing() => Standing::Startup2,
                     other => other,
                 },
                 source: node.source().map(|source| source.0),

@@ -38,7 +38,7 @@ impl Driver {
         let standing = match Standing::of(node.state()) {
             _ if self.halted.is_some() => Standing::Recovering,
             Standing::Primary if !writable => Standing::Secondary,
-            Standing::Secondary if seat.is_below_floor() => Standing::Startup2,
+            Standing::Secondary if seat.shows_nothing() => Standing::Startup2,
             other => other,
         };
         let known = seat.replica.primary(self.now()).map(|primary| primary.0);

@@ -102,13 +102,15 @@ fn the_member_that_the_commit_point_waits_for_is_named() {
     one.insert("writeConcern", doc! {"w": 1});
     let written = set.client(primary).run("test", one);
     if written.get_i32("n").ok() == Some(1) {
-        let shown = status(&set, primary);
-        let uncommitted = shown.get_document("uncommitted").unwrap();
-        let held_by = uncommitted.get_str("heldBy").unwrap();
-        let leads = shown.get_i32("myState").unwrap() == 1;
-        let named = others.iter().any(|i| set.host(*i) == held_by);
-        // It steps down after the election timeout.
-        assert!(named || !leads, "{shown}");
+        await_so("the name of the member", || {
+            let shown = status(&set, primary);
+            let uncommitted = shown.get_document("uncommitted").unwrap();
+            let held_by = uncommitted.get_str("heldBy").unwrap();
+            let leads = shown.get_i32("myState").unwrap() == 1;
+            let named = others.iter().any(|i| set.host(*i) == held_by);
+            // It steps down after the election timeout.
+            named || !leads
+        });
     }
     for (i, folder) in others.iter().zip(folders) {
         set.resume(*i, folder);

@@ -194,12 +194,11 @@ fn a_member_on_another_engine_copies_a_set_that_began_with_data() {
     let mut command = insert(-1);
     command.insert("writeConcern", majority);
     set.client(0).ok("test", command);
-    let reply = set.client(one).ok("test", read("c"));
-    assert!(
-        batch(&reply)
-            .iter()
-            .any(|d| d.get_i32("_id").ok() == Some(-1))
-    );
+    let mut of_one = read("c");
+    of_one.insert("filter", doc! {"_id": -1});
+    await_so("the new document", || {
+        batch(&set.client(one).ok("test", of_one.clone())).len() == 1
+    });
     let users = doc! {"usersInfo": 1};
     let users = set.client(one).ok("admin", users);
     assert_eq!(users.get_array("users").unwrap().len(), 1, "{users}");
