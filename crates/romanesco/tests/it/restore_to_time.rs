@@ -131,7 +131,7 @@ fn what_an_archive_cannot_do_is_named() {
     );
     refuses("none", "7:1", &["no oplog archive has this path"]);
     let wrong = ["restore", "base", "--dbpath", "new", "--to", "7:1"];
-    place.run(&wrong).exits(2);
+    place.run(&wrong).exits(64);
     // An archive that begins after the backup.
     let slices = place.names("archive");
     let [first, second, third] = &slices[..slices.len() - 1] else {
@@ -221,7 +221,7 @@ fn collections_are_restored_by_name() {
         place.run(&line)
     };
     restore("--nsInclude test.none").refuses(1, &["no collection test.none"]);
-    restore("--nsInclude test").exits(2);
+    restore("--nsInclude test").exits(64);
     assert!(!place.path("new").exists());
     for (more, documents) in [("", 1), ("--oplog archive", 4)] {
         let ran = restore(&format!(
