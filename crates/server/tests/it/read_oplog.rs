@@ -105,7 +105,7 @@ fn positions_that_the_oplog_does_not_have_are_refused() {
     }
     let zero = client.fails("admin", doc! {"readOplog": 1, "maxBytes": 0});
     assert_eq!(zero.0, BAD_VALUE);
-    let site = Site::new();
+    let site = Site::with(|config| config.oplog_bytes = Some(0));
     let mut alone = site.client();
     assert_eq!(
         alone.fails("admin", doc! {"readOplog": 1}).0,
