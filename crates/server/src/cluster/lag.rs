@@ -1,8 +1,8 @@
 //! How far members are behind: for how long a member has lacked something that another one has. The
 //! times of entries do not say that: they stand still while nothing is written.
 //!
-//! - H1. The lag of a member that has everything is zero, and else at least the time since the first
-//!   entry that it lacks was seen, and at most a tenth and [`STEP`] more.
+//! - H1. The lag of a member that has everything is zero, and else at least the time since the
+//!   first entry that it lacks was seen, and at most a tenth and [`STEP`] more.
 
 use std::collections::VecDeque;
 use std::time::Duration;
