@@ -79,7 +79,7 @@ fn entries_follow_a_position_with_their_hidden_part() {
     for expected in &found {
         let command = doc! {"readOplog": 1, "after": &after, "maxBytes": 1};
         let (one, next) = entries(&client.ok("admin", command));
-        assert_eq!(one, [expected.clone()]);
+        assert_eq!(one, std::slice::from_ref(expected));
         after = next;
     }
     assert_eq!(after, newest);
