@@ -238,8 +238,8 @@ impl Driver {
 }
 
 impl Seat {
-    /// Whether the member has nothing to show: no entries yet, so that its set may have data that it
-    /// lacks; or data that are not committed, of which it cannot take back what it has copied
+    /// Whether the member has nothing to show: no entries yet, so that its set may have data that
+    /// it lacks; or data that are not committed, of which it cannot take back what it has copied
     /// (`cluster::sync`: Z3).
     pub(super) fn shows_nothing(&self) -> bool {
         let node = self.replica.node();
