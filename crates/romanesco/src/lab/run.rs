@@ -61,8 +61,8 @@ pub(crate) struct Args {
     /// Limit of I/O bytes per second, reads/writes: 125M or 125M/60M [default: no limit]
     #[arg(long, env = "LAB_BW", value_name = "R[/W]", value_parser = experiment::pair::<ByteSize>)]
     bw: Option<(ByteSize, ByteSize)>,
-    /// Volume whose operations and bytes per second are the limits: [COUNTx]KIND[-IOPS[-MB]] of the
-    /// price list, such as io1-5000 or 2xgp2 (see `lab list volumes`) [default: no limit]
+    /// Volume whose operations and bytes per second are the limits, of the price list: gp2,
+    /// io1-5000, gp3-6000-250 or 2xgp2 (see `lab list volumes`) [default: no limit]
     #[arg(long, env = "LAB_VOLUME", value_name = "NAME")]
     volume: Option<String>,
     /// Bypass the page cache where the engine supports it
