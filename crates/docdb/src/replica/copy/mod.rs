@@ -6,7 +6,7 @@
 //! copy:                  append and apply: it is at T --> put the records it lacks
 //! ```
 //!
-//! The copy begins with the catalog of a moment ([`Replica::origin`], [`Replica::begin_copy`]):
+//! The copy begins with the catalog of a moment (`Replica::origin`, `Replica::begin_copy`):
 //! all collections and indexes, without documents. Then it asks for *portions*. The source reads
 //! each one in a new snapshot, which has exactly the changes of the entries up to its time, and
 //! holds nothing between two portions. A portion has all entries since the one before and the
