@@ -3,6 +3,7 @@
 
 use bson::{Bson, Document, bson, doc};
 
+use crate::auth::{as_user, guarded_with};
 use crate::client::{Client, Site, await_so, batch};
 
 const MAX_TIME_MS_EXPIRED: i32 = 50;
@@ -92,6 +93,38 @@ fn kill_op_ends_an_expression_wherever_it_stands() {
         let (_, reply) = busy.receive().unwrap();
         assert_eq!(code(&reply), INTERRUPTED, "{command}: {reply}");
     }
+}
+
+/// A computation that takes hours and little memory, so that many fit.
+fn lean() -> Bson {
+    let sum = |of: Bson| bson!({"$sum": {"$map": {"input": {"$range": [0, 2_000]}, "in": of}}});
+    sum(sum(sum(bson!({"$add": ["$$this", "$_id"]}))))
+}
+
+/// `state::shares`: H1.
+#[test]
+fn long_queries_of_one_user_leave_places_for_others() {
+    /// More than the server executes at once.
+    const MANY: usize = 270;
+    let few_rounds = ("scramSHA256IterationCount".to_owned(), "5000".to_owned());
+    let site = guarded_with(|config| config.parameters.push(few_rounds));
+    let mut root = as_user(&site, "admin", "root");
+    let mut busy: Vec<Client> = (0..MANY)
+        .map(|_| as_user(&site, "test", "reader"))
+        .collect();
+    let count = doc! {"count": "c", "query": {"$expr": {"$gt": [lean(), 1]}}};
+    for client in &mut busy {
+        client.send("test", count.clone(), 0);
+    }
+    await_so("some to wait for a place", || {
+        let status = root.ok("admin", doc! {"serverStatus": 1});
+        let queue = status.get_document("globalLock").unwrap();
+        let queue = queue.get_document("currentQueue").unwrap();
+        30 <= queue.get_i32("readers").unwrap()
+    });
+    let mut writer = as_user(&site, "test", "writer");
+    assert_eq!(batch(&writer.ok("test", doc! {"find": "c"})).len(), 1);
+    writer.ok("test", doc! {"insert": "c", "documents": [{"_id": 2}]});
 }
 
 /// C1: the socket is read while a command runs, so the server notices that its client disconnects.
