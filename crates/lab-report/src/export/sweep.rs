@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::Format;
+use super::table::escape;
 use crate::error::{Error, Result};
 use crate::record::{SCHEMA, SweepRecord};
 use crate::sweep::{Grid, Point, StepGrid};
@@ -150,12 +151,6 @@ fn markdown(record: &SweepRecord, grid: &Grid) -> String {
         text.push('\n');
     }
     text
-}
-
-fn escape(text: &str) -> String {
-    text.replace('\\', "\\\\")
-        .replace('|', "\\|")
-        .replace('\n', " ")
 }
 
 #[cfg(test)]

@@ -83,7 +83,8 @@ fn round(value: f64) -> String {
     }
 }
 
-fn escape(text: &str) -> String {
+/// A text as the cell of a table in Markdown.
+pub(super) fn escape(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('|', "\\|")
         .replace('\n', " ")

@@ -150,17 +150,17 @@ impl Args {
     ) -> Result<Option<Answer>, String> {
         let mut command = doc! {"readOplog": 1};
         command.extend(fields);
-        let mut told = false;
+        let mut noted = false;
         while !interrupt.is_set() {
             match ask(admin, command.clone()) {
                 Ok(answer) => return Ok(Some(answer)),
                 Err(Failed::Lasting(message)) => return Err(message),
                 Err(Failed::Passing(message)) if self.once => return Err(message),
                 Err(Failed::Passing(message)) => {
-                    if !told {
+                    if !noted {
                         note!("the server does not answer, and is asked again: {message}");
                     }
-                    told = true;
+                    noted = true;
                     pause(interrupt);
                 }
             }

@@ -75,6 +75,12 @@ impl Link {
         });
     }
 
+    /// As [`Link::broken`]; returns the reason.
+    pub(super) fn reason(&self, broken: Broken) -> String {
+        self.broken(&broken);
+        broken.reason
+    }
+
     /// The member answers again.
     pub(super) fn works(&self) {
         self.tell(Reach::Works);

@@ -22,13 +22,7 @@ impl Peers {
         let Some(peer) = state.peers.get(&from.0) else {
             return done(Err("the source is no member".to_owned()));
         };
-        let asking = Asking {
-            host: peer.host.clone(),
-            dial: self.dial.clone(),
-            limit: state.limit,
-            set: state.set.clone(),
-            idle: std::sync::Arc::clone(&peer.fetches),
-        };
+        let asking = self.asking(&state, peer);
         let request = Request {
             set: state.set.clone(),
             from: state.me,
@@ -38,10 +32,7 @@ impl Peers {
         let link = self.link(from.0);
         drop(tokio::spawn(async move {
             let copied = asking.copy(&request).await;
-            done(copied.map_err(|broken| {
-                link.broken(&broken);
-                broken.reason
-            }));
+            done(copied.map_err(|broken| link.reason(broken)));
         }));
     }
 }

@@ -102,6 +102,16 @@ impl Peers {
         })
     }
 
+    fn asking(&self, state: &State, peer: &Peer) -> Asking {
+        Asking {
+            host: peer.host.clone(),
+            dial: self.dial.clone(),
+            limit: state.limit,
+            set: state.set.clone(),
+            idle: Arc::clone(&peer.fetches),
+        }
+    }
+
     fn link(&self, member: u32) -> Link {
         Link {
             inputs: self.inputs.clone(),
@@ -184,20 +194,11 @@ impl Network for Peers {
         let Some(peer) = state.peers.get(&envelope.to.0) else {
             return done(Err("the source is no member".to_owned()));
         };
-        let asking = Asking {
-            host: peer.host.clone(),
-            dial: self.dial.clone(),
-            limit: state.limit,
-            set: state.set.clone(),
-            idle: Arc::clone(&peer.fetches),
-        };
+        let asking = self.asking(&state, peer);
         let link = self.link(envelope.to.0);
         drop(tokio::spawn(async move {
             let asked = asking.ask(envelope).await;
-            done(asked.map_err(|broken| {
-                link.broken(&broken);
-                broken.reason
-            }));
+            done(asked.map_err(|broken| link.reason(broken)));
         }));
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{RawDocument, RawDocumentBuf, doc};
-use docdb::replica::copy::{Listed, Origin, Wanted};
+use docdb::oplog::entry::OpTime;
+use docdb::replica::copy::{Left, Listed, Origin, Wanted};
 use query::{Code, Error, Result};
 use repl::position::{MemberId, Position};
 use tokio::sync::watch;
@@ -16,11 +17,13 @@ use tokio::sync::watch;
 use super::letter::{Answer, Asked, Content};
 use super::status::{Collection, Progress as Copied, Status};
 use crate::cluster::host::{Host, Line};
+use crate::cluster::letter::{position, position_of, timestamp};
 use crate::cluster::network::Network;
 use crate::cluster::standing::Standing;
 use crate::cluster::storage::Storage;
 use crate::cluster::store::optime;
 use crate::cluster::view::Progress;
+use crate::long::long;
 
 /// Pause before a source is asked again that has not answered, or has nothing new.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -125,7 +128,7 @@ impl Attempt {
         self.log(
             9_100_064,
             "The data of the source are copied",
-            doc! {"source": &self.address, "upTo": crate::cluster::letter::position(floor)},
+            doc! {"source": &self.address, "upTo": position(floor)},
         );
         Ok(())
     }
@@ -154,18 +157,17 @@ impl Attempt {
             Content::Portion(_) => return Err(Stop::Failed("no catalog was sent".to_owned())),
         };
         let collections = described(&origin)?;
-        let at = crate::cluster::letter::position_of(&origin.entry)?;
+        let at = position_of(&origin.entry)?;
         self.log(
             9_100_062,
             "Copying the data of another member",
             doc! {
                 "source": &self.address,
-                "collections": crate::long::long(collections.len()),
-                "from": crate::cluster::letter::position(at),
+                "collections": long(collections.len()),
+                "from": position(at),
             },
         );
-        self.status
-            .copies(crate::cluster::letter::timestamp(at), collections);
+        self.status.copies(timestamp(at), collections);
         let label = label(&self.address, &answer.store)?;
         let storage = Arc::clone(&self.storage);
         blocking(move || storage.begin_copy(&label, &origin)).await?;
@@ -173,12 +175,7 @@ impl Attempt {
     }
 
     /// What is to be asked for next.
-    async fn next(
-        &self,
-    ) -> Result<(
-        docdb::oplog::entry::OpTime,
-        Option<docdb::replica::copy::Left>,
-    )> {
+    async fn next(&self) -> Result<(OpTime, Option<Left>)> {
         let storage = Arc::clone(&self.storage);
         let next = blocking(move || Ok(storage.copy_next())).await?;
         next.ok_or_else(|| Error::new(Code::INTERNAL_ERROR, "the copy is not under way any more"))
