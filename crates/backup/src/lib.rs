@@ -56,7 +56,7 @@ pub use owner::Visit;
 pub use pieces::Pieces;
 pub use place::{ARCHIVE_SUFFIX, Place};
 pub use restore::{restore, restore_and};
-pub use slice::{ArchivedEntry, Position, SLICE_BYTES, SliceHeader};
+pub use slice::{ArchivedEntry, Position, SLICE_BYTES, SliceHeader, digest as entry_digest};
 pub use source::Source;
 pub use stream::{Received, stream};
 pub use take::{Facts, take};

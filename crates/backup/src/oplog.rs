@@ -100,7 +100,8 @@ impl OplogArchive {
         last.map_or_else(|| Err(self.empty()), |(_, path)| header(path))
     }
 
-    /// The entries after `from`, which the archive has or begins behind.
+    /// The entries after `from`, which the archive has or begins behind. Compare
+    /// [`ArchivedEntries::digest_before`]: another deployment may have an entry at this position.
     ///
     /// # Errors
     /// `NotFound` if it begins later, or does not have that entry: it is that of another
@@ -124,19 +125,22 @@ impl OplogArchive {
             last: None,
             set: first.set,
             read: VecDeque::new(),
+            before: String::new(),
             failed: false,
         };
         let Some((_, path)) = self.slices.get(at) else {
             return Err(self.empty());
         };
-        let mut found = header(path)?.previous;
+        let header = header(path)?;
+        let mut found = header.previous;
+        entries.before = header.previous_digest;
         if found.time() < from.time() {
             entries.load()?;
-            while let Some(entry) = entries.read.front()
-                && entry.at.time() <= from.time()
-            {
-                found = entry.at;
-                entries.read.pop_front();
+            let passed = |entry: &ArchivedEntry| entry.at.time() <= from.time();
+            let end = entries.read.partition_point(passed);
+            if let Some(last) = entries.read.drain(..end).next_back() {
+                found = last.at;
+                entries.before = slice::digest(&last.value);
             }
         }
         if found == from {
@@ -155,6 +159,17 @@ impl OplogArchive {
         Err(Error::new(ErrorKind::NotFound, message).with_path(&self.path))
     }
 
+    /// The header of the last slice, and the digest of its last entry; `None` for an empty archive.
+    fn last_entry(&self) -> Result<Option<(SliceHeader, String)>> {
+        let Some((_, path)) = self.slices.last() else {
+            return Ok(None);
+        };
+        let decoded = slice::decode(&bytes_of(path)?);
+        let (header, entries) = decoded.map_err(|error| error.with_path(path))?;
+        let digest = entries.last().map(|entry| slice::digest(&entry.value));
+        Ok(Some((header, digest.unwrap_or_default())))
+    }
+
     fn empty(&self) -> Error {
         let message = "the archive has no slices; archive the oplog by romanesco oplog-archive";
         Error::new(ErrorKind::NotFound, message).with_path(&self.path)
@@ -167,14 +182,22 @@ pub struct ArchivedEntries<'a> {
     archive: &'a OplogArchive,
     /// The index of the next slice.
     next: usize,
-    /// The last entry of the slice that was read last.
-    last: Option<Position>,
+    /// The last entry of the slice that was read last, and its digest.
+    last: Option<(Position, String)>,
     set: String,
     read: VecDeque<ArchivedEntry>,
+    /// The digest of the entry before the first one.
+    before: String,
     failed: bool,
 }
 
 impl ArchivedEntries<'_> {
+    /// The [`slice::digest`] of the entry behind which they begin; empty before all entries.
+    #[must_use]
+    pub fn digest_before(&self) -> &str {
+        &self.before
+    }
+
     /// Read the next slice; false at the end.
     fn load(&mut self) -> Result<bool> {
         let Some((time, path)) = self.archive.slices.get(self.next) else {
@@ -182,19 +205,22 @@ impl ArchivedEntries<'_> {
         };
         let named = |error: Error| error.with_path(path);
         let (header, entries) = slice::decode(&bytes_of(path)?).map_err(named)?;
-        if let Some(last) = self.last
-            && last != header.previous
+        if let Some((last, _)) = &self.last
+            && *last != header.previous
         {
             let previous = header.previous;
             let message =
                 format!("the archive has a gap: entries between {last} and {previous} are missing");
             return Err(named(Error::new(ErrorKind::NotFound, message)));
         }
-        if header.previous.time() != *time || header.set != self.set {
+        let follows = |(_, digest): &(Position, String)| *digest == header.previous_digest;
+        let follows = self.last.as_ref().is_none_or(follows);
+        if header.previous.time() != *time || header.set != self.set || !follows {
             let message = "the slice does not belong to this archive: remove it";
             return Err(named(Error::corrupt(message)));
         }
-        self.last = Some(header.last);
+        let digest = entries.last().map(|entry| slice::digest(&entry.value));
+        self.last = Some((header.last, digest.unwrap_or_default()));
         self.next += 1;
         self.read = entries.into();
         Ok(true)
@@ -225,8 +251,8 @@ pub struct OplogWriter {
     product: String,
     set: String,
     codec: Codec,
-    /// The last entry of the last slice.
-    last: Option<Position>,
+    /// The last entry of the last slice, and its digest.
+    last: Option<(Position, String)>,
     filling: Filling,
     _lock: DirLock,
 }
@@ -258,14 +284,11 @@ impl OplogWriter {
             }
         }
         let archive = OplogArchive::open(path)?;
-        let last = match archive.is_empty() {
-            true => None,
-            false => Some(archive.last()?),
-        };
-        if let Some(last) = &last
-            && last.set != set
+        let last = archive.last_entry()?;
+        if let Some((header, _)) = &last
+            && header.set != set
         {
-            let other = &last.set;
+            let other = &header.set;
             let message = format!(
                 "it is the archive of the replica set {other}, and this server belongs to {set}; \
                  name another directory"
@@ -277,7 +300,7 @@ impl OplogWriter {
             product: product.to_owned(),
             set: set.to_owned(),
             codec,
-            last: last.map(|last| last.last),
+            last: last.map(|(header, digest)| (header.last, digest)),
             filling: Filling::default(),
             _lock: lock,
         })
@@ -286,13 +309,21 @@ impl OplogWriter {
     /// The last entry that was added or is in the archive.
     #[must_use]
     pub fn last(&self) -> Option<Position> {
-        self.filling.last().or(self.last)
+        let written = self.last.as_ref().map(|(at, _)| *at);
+        self.filling.last().or(written)
     }
 
-    /// Begin an empty archive behind an entry.
-    pub fn begin(&mut self, previous: Position) {
+    /// The [`slice::digest`] of that entry.
+    #[must_use]
+    pub fn last_digest(&self) -> Option<String> {
+        let written = self.last.as_ref().map(|(_, digest)| digest.clone());
+        self.filling.last_digest().or(written)
+    }
+
+    /// Begin an empty archive behind an entry with a digest, which is empty before all entries.
+    pub fn begin(&mut self, previous: Position, digest: &str) {
         assert!(self.last().is_none(), "A2: an archive is continued");
-        self.last = Some(previous);
+        self.last = Some((previous, digest.to_owned()));
     }
 
     /// Add the next entry. A slice that is full is written.
@@ -317,12 +348,16 @@ impl OplogWriter {
     /// # Errors
     /// `Exists` for a file of its name; `Full`; `Io`.
     pub fn cut(&mut self) -> Result<Option<SliceHeader>> {
-        let previous = self.last.unwrap_or(Position::BEGIN);
+        let begin = (Position::BEGIN, String::new());
+        let (previous, digest) = self.last.as_ref().unwrap_or(&begin);
         let names = (self.product.as_str(), self.set.as_str());
-        let Some((bytes, header)) = self.filling.encode(names, previous, self.codec)? else {
+        let encoded = self
+            .filling
+            .encode(names, (*previous, digest), self.codec)?;
+        let Some((bytes, header)) = encoded else {
             return Ok(None);
         };
-        let name = name_of(previous);
+        let name = name_of(*previous);
         let path = self.path.join(format!("{name}{SUFFIX}"));
         let part = self.path.join(format!("{name}{INCOMPLETE}"));
         let written = write(&part, &bytes).and_then(|()| give_name(&part, &path));
@@ -331,7 +366,8 @@ impl OplogWriter {
             let _ = fs::remove_file(&part);
         }
         written?;
-        self.last = Some(header.last);
+        let digest = self.filling.last_digest().unwrap_or_default();
+        self.last = Some((header.last, digest));
         self.filling = Filling::default();
         Ok(Some(header))
     }
@@ -400,7 +436,7 @@ mod tests {
     fn archive() -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         let mut writer = open(folder.path()).unwrap();
-        writer.begin(at(2));
+        writer.begin(at(2), &slice::digest(b"2"));
         for increment in 3..12 {
             writer.add(at(increment), &increment.to_le_bytes()).unwrap();
             if increment % 3 == 2 {
@@ -432,6 +468,40 @@ mod tests {
         let archive = OplogArchive::open(folder.path()).unwrap();
         let ends = (archive.first().unwrap(), archive.last().unwrap());
         assert_eq!((ends.0.previous, ends.1.last), (at(2), at(11)));
+    }
+
+    /// Entries of two deployments may have one position.
+    #[test]
+    fn an_archive_knows_the_entry_it_continues() {
+        let folder = archive();
+        let digest = |increment: u32| match increment {
+            2 => slice::digest(b"2"),
+            _ => slice::digest(&increment.to_le_bytes()),
+        };
+        let archive = OplogArchive::open(folder.path()).unwrap();
+        for from in 2..=11 {
+            let entries = archive.after(at(from)).unwrap();
+            assert_eq!(entries.digest_before(), digest(from), "{from}");
+        }
+        let mut writer = open(folder.path()).unwrap();
+        assert_eq!(writer.last_digest(), Some(digest(11)));
+        writer.add(at(12), &12_u32.to_le_bytes()).unwrap();
+        assert_eq!(writer.last_digest(), Some(digest(12)));
+        writer.cut().unwrap();
+        assert_eq!(writer.last_digest(), Some(digest(12)));
+        drop(writer);
+        // A slice that another archive has behind an entry at the same position.
+        let other = tempfile::tempdir().unwrap();
+        let mut writer = open(other.path()).unwrap();
+        writer.begin(at(8), &slice::digest(b"8"));
+        writer.add(at(9), b"other").unwrap();
+        writer.cut().unwrap();
+        let path = slices(folder.path())[2].clone();
+        fs::copy(&slices(other.path())[0], path).unwrap();
+        assert_eq!(
+            read(folder.path(), at(5)).unwrap_err().kind(),
+            ErrorKind::Corrupt
+        );
     }
 
     /// A2.

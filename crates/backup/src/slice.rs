@@ -88,6 +88,13 @@ impl fmt::Display for Position {
     }
 }
 
+/// The BLAKE3 digest of a stored entry, in 64 lower-case hexadecimal digits. Two deployments may
+/// have entries at one position; their digests differ.
+#[must_use]
+pub fn digest(value: &[u8]) -> String {
+    blake3::hash(value).to_hex().to_string()
+}
+
 /// What a slice has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -98,6 +105,8 @@ pub struct SliceHeader {
     pub set: String,
     /// The entry before its first one (P1).
     pub previous: Position,
+    /// The [`digest`] of that entry; empty before all entries.
+    pub previous_digest: String,
     /// Its first entry.
     pub first: Position,
     /// Its last entry.
@@ -125,6 +134,8 @@ pub(crate) struct Filling {
     content: Vec<u8>,
     entries: u64,
     ends: Option<(Position, Position)>,
+    /// Where the last entry begins in `content`, behind its header.
+    last_value: usize,
 }
 
 impl Filling {
@@ -136,6 +147,12 @@ impl Filling {
     /// The last entry.
     pub(crate) fn last(&self) -> Option<Position> {
         self.ends.map(|(_, last)| last)
+    }
+
+    /// The [`digest`] of the last entry.
+    pub(crate) fn last_digest(&self) -> Option<String> {
+        let value = self.content.get(self.last_value..).unwrap_or_default();
+        self.ends.map(|_| digest(value))
     }
 
     /// Add an entry, which is later than those before.
@@ -155,6 +172,7 @@ impl Filling {
         content.extend(at.increment.to_le_bytes());
         content.extend(at.term.to_le_bytes());
         content.extend(length.to_le_bytes());
+        self.last_value = content.len();
         content.extend(value);
         self.entries += 1;
         let first = self.ends.map_or(at, |(first, _)| first);
@@ -169,7 +187,7 @@ impl Filling {
     pub(crate) fn encode(
         &self,
         (product, set): (&str, &str),
-        previous: Position,
+        (previous, previous_digest): (Position, &str),
         codec: Codec,
     ) -> Result<Option<(Vec<u8>, SliceHeader)>> {
         let Some((first, last)) = self.ends else {
@@ -179,6 +197,7 @@ impl Filling {
             product: product.to_owned(),
             set: set.to_owned(),
             previous,
+            previous_digest: previous_digest.to_owned(),
             first,
             last,
             entries: self.entries,
@@ -248,6 +267,15 @@ fn fault(header: &SliceHeader) -> Option<&'static str> {
     } = header;
     if first.time() <= previous.time() || last.time() < first.time() {
         return Some("its positions are not in order");
+    }
+    let digits = |text: &str| {
+        let digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        text.len() == 64 && text.bytes().all(digit)
+    };
+    let digest = &header.previous_digest;
+    let none = *previous == Position::BEGIN && digest.is_empty();
+    if !none && !digits(digest) {
+        return Some("the digest of the entry before it is none");
     }
     if CONTENT_MAX as u64 <= header.bytes || header.entries == 0 {
         return Some("its size is not that of a slice");
@@ -341,7 +369,7 @@ mod tests {
             let value = vec![7; 1_000 * usize::try_from(increment).unwrap()];
             filling.add(at(increment), &value).unwrap();
         }
-        let encoded = filling.encode(("0.1.0", "rs0"), at(1), codec);
+        let encoded = filling.encode(("0.1.0", "rs0"), (at(1), &digest(b"1")), codec);
         encoded.unwrap().unwrap()
     }
 
@@ -354,12 +382,14 @@ mod tests {
             let (found, entries) = decode(&bytes).unwrap();
             assert_eq!(found, header);
             assert_eq!((header.previous, header.last), (at(1), at(5)));
+            assert_eq!(header.previous_digest, digest(b"1"));
             let found: Vec<_> = entries.iter().map(|e| (e.at, e.value.len())).collect();
             let expected = [2_000, 3_000, 4_000, 5_000];
             let expected = (2..).map(at).zip(expected).collect::<Vec<_>>();
             assert_eq!(found, expected);
         }
-        let none = Filling::default().encode(("0.1.0", "rs0"), at(1), Codec::None);
+        let none = Filling::default();
+        let none = none.encode(("0.1.0", "rs0"), (Position::BEGIN, ""), Codec::None);
         assert!(none.unwrap().is_none());
     }
 

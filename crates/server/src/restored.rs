@@ -13,7 +13,7 @@ use std::sync::Arc;
 use backup::{ArchivedEntry, OperationTime, OplogArchive, Position};
 use bson::{DateTime, Timestamp};
 use docdb::oplog::entry::OpTime;
-use docdb::replica::{Replay, StoredEntry};
+use docdb::replica::{Replay, Replica, StoredEntry};
 use docdb::{Op, Options, Store};
 use kv::{Durability, Engine, Flow};
 use query::{Code, Error, Namespace, Result};
@@ -234,6 +234,7 @@ impl Restored {
             false => known,
         };
         let entries = archive.after(position(from)).map_err(unreadable)?;
+        same_entry(&replica, from, entries.digest_before())?;
         let mut entries = entries.map(|entry| entry.map(stored).map_err(unreadable));
         let mut cancelled = false;
         let mut proceed = |at: OpTime| match watch(at.ts) {
@@ -285,6 +286,23 @@ impl Restored {
     pub fn close(self) -> Result<()> {
         self.store.close()?;
         self.store.checkpoint()
+    }
+}
+
+/// Check that the entry of the backup's oplog at a position, if it has one there, is that of an
+/// archive with this digest. That it has one is checked by the replay.
+fn same_entry(replica: &Replica<'_>, at: OpTime, digest: &str) -> Result<()> {
+    let own = replica.stored_entry(at)?;
+    match own.is_some_and(|own| backup::entry_digest(&own.value) != digest) {
+        false => Ok(()),
+        true => {
+            let message = format!(
+                "the entry {} of the backup differs from that of the archive: it is the archive of \
+                 another deployment",
+                position(at)
+            );
+            Err(Error::new(Code::ILLEGAL_OPERATION, message))
+        }
     }
 }
 

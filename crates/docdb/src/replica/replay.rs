@@ -86,15 +86,23 @@ impl Replica<'_> {
     /// # Errors
     /// Errors of the engine.
     pub fn has(&self, position: OpTime) -> Result<bool> {
-        let lost = self.log.segments().lost();
         if position == OpTime::NONE {
-            return Ok(lost == OpTime::NONE.ts);
+            return Ok(self.log.segments().lost() == OpTime::NONE.ts);
         }
-        let mut found = false;
-        if lost <= before(position.ts) {
-            self.visit(before(position.ts), position.ts, |at, _| {
-                found = at == position;
-                Ok(!found)
+        Ok(self.stored_entry(position)?.is_some())
+    }
+
+    /// The entry at a position, if the oplog has it.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub fn stored_entry(&self, position: OpTime) -> Result<Option<StoredEntry>> {
+        let mut found = None;
+        if self.log.segments().lost() <= before(position.ts) {
+            self.visit(before(position.ts), position.ts, |at, value| {
+                let value = value.to_vec();
+                found = (at == position).then_some(StoredEntry { at, value });
+                Ok(found.is_none())
             })?;
         }
         Ok(found)

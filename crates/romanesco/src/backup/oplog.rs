@@ -56,6 +56,8 @@ pub(crate) struct Args {
 struct Answer {
     set: String,
     after: Position,
+    /// The digest of the entry `after`; empty before all entries.
+    digest: String,
     through: Timestamp,
     entries: Vec<(Position, Vec<u8>)>,
 }
@@ -86,7 +88,7 @@ impl Args {
         let opened = OplogWriter::open(&self.directory, names, self.compression);
         let mut writer = opened.map_err(failed)?;
         if writer.last().is_none() {
-            writer.begin(first.after);
+            writer.begin(first.after, &first.digest);
         }
         self.follow(&admin, &mut writer, first.through, &interrupt)?;
         writer.cut().map_err(failed)?;
@@ -126,6 +128,14 @@ impl Args {
             let Some(answer) = answer? else {
                 return Ok(());
             };
+            if writer.last_digest() != Some(answer.digest) {
+                writer.cut().map_err(failed)?;
+                return Err(format!(
+                    "{}: its last entry, {last}, differs from that of the server: the archive is \
+                     of another deployment; name another directory",
+                    self.directory.display()
+                ));
+            }
             for (at, value) in &answer.entries {
                 writer.add(*at, value).map_err(failed)?;
                 since.get_or_insert_with(stdx::time::now);
@@ -207,6 +217,7 @@ fn parse(reply: &Document) -> Option<Answer> {
     Some(Answer {
         set: reply.get_str("set").ok()?.to_owned(),
         after: at(after.get_timestamp("ts").ok()?, after.get_i64("t").ok()?),
+        digest: reply.get_str("digest").ok()?.to_owned(),
         through: reply.get_timestamp("through").ok()?,
         entries,
     })

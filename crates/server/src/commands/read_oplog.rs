@@ -54,13 +54,14 @@ fn read(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
         Some(after) => after,
         None => replica.oldest()?,
     };
-    check(&replica, after)?;
+    let digest = digest(&replica, after)?;
     let through = through(call, &replica, after)?;
     let name = server.topology.set_name.as_deref().unwrap_or_default();
     reply.string("set", name).value(
         "after",
         &Bson::Document(doc! {"ts": after.ts, "t": after.term}),
     );
+    reply.string("digest", &digest);
     reply.value("through", &Bson::Timestamp(through));
     reply.open_array("entries");
     if after.ts < through {
@@ -89,10 +90,15 @@ fn position(after: &RawDocument) -> Result<OpTime> {
     }
 }
 
-/// Check that the oplog has the entry at a position, and all behind it.
-fn check(replica: &Replica<'_>, after: OpTime) -> Result<()> {
-    if replica.has(after)? {
-        return Ok(());
+/// The digest of the entry at a position, which the oplog must have, with all behind it; empty
+/// before all entries. By it an archive knows that it is of this deployment: two servers that began
+/// in the same second have entries at the same positions.
+fn digest(replica: &Replica<'_>, after: OpTime) -> Result<String> {
+    if let Some(entry) = replica.stored_entry(after)? {
+        return Ok(backup::entry_digest(&entry.value));
+    }
+    if after == OpTime::NONE && replica.has(after)? {
+        return Ok(String::new());
     }
     let OpTime { ts, term } = after;
     let shown = format!("Timestamp({}, {}) of term {term}", ts.time, ts.increment);

@@ -38,8 +38,11 @@ fn archive(client: &mut Client, directory: &Path) {
         );
         let reply = client.ok("admin", command);
         if writer.last().is_none() {
-            writer.begin(position(reply.get_document("after").unwrap()));
+            let digest = reply.get_str("digest").unwrap();
+            writer.begin(position(reply.get_document("after").unwrap()), digest);
         }
+        let digest = reply.get_str("digest").unwrap().to_owned();
+        assert_eq!(writer.last_digest(), Some(digest));
         let entries = reply.get_array("entries").unwrap();
         for value in entries {
             let Bson::Binary(value) = value else {
@@ -135,6 +138,59 @@ fn backups_under_writes_are_brought_to_the_end_of_the_archive() {
             let report = client.ok("test", doc! {"validate": *name});
             assert!(report.get_bool("valid").unwrap(), "{report}");
         }
+    }
+}
+
+/// Two servers that begin in the same second may have entries at the same positions.
+#[test]
+fn an_archive_of_other_entries_at_the_same_position_is_refused() {
+    let site = with_oplog();
+    let mut client = site.client();
+    let place = tempfile::tempdir().unwrap();
+    let at = |name: &str| place.path().join(name);
+    client.ok("test", doc! {"insert": "a", "documents": [{"_id": 1}]});
+    let path = at("base");
+    let command = doc! {"createBackup": 1, "backupDir": path.to_str().unwrap()};
+    client.ok("admin", command);
+    archive(&mut client, &at("own"));
+    let last = OplogArchive::open(&at("own")).unwrap();
+    let last = last.last().unwrap().last;
+    // One that begins behind the backup's last entry.
+    for (name, begin) in [("other", b"other".to_vec()), ("same", stored(&mut client))] {
+        let mut writer = OplogWriter::open(&at(name), ("0", "rs0"), Codec::Lz4).unwrap();
+        writer.begin(last, &backup::entry_digest(&begin));
+        let increment = last.increment + 1;
+        writer
+            .add(Position { increment, ..last }, b"entry")
+            .unwrap();
+        writer.cut().unwrap();
+    }
+    for (name, refused) in [("other", true), ("same", false)] {
+        let archive = OplogArchive::open(&at(name)).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let mut change = |directory: &Path, manifest: &backup::Manifest| {
+            let restored = Restored::open(open(directory), directory, true).unwrap();
+            let mut watch = |_| Flow::Continue;
+            let until = Until::Time(manifest.operation_time.unwrap());
+            let done = restored.replay((&archive, until), manifest.operation_time, &mut watch);
+            let error = done.err().map(|error| error.message).unwrap_or_default();
+            assert_eq!(error.contains("of another deployment"), refused, "{error}");
+            restored.close().unwrap();
+            Ok(Flow::Continue)
+        };
+        let source = Source::open(&at("base")).unwrap();
+        let target = folder.path().to_owned();
+        let mut watch = |_| Flow::Continue;
+        backup::restore_and(&source, &target, &|_| Ok(()), &mut watch, &mut change).unwrap();
+    }
+}
+
+/// The last entry of a server's oplog, as it is stored.
+fn stored(client: &mut Client) -> Vec<u8> {
+    let reply = client.ok("admin", doc! {"readOplog": 1});
+    match reply.get_array("entries").unwrap().last() {
+        Some(Bson::Binary(value)) => value.bytes.clone(),
+        other => panic!("{other:?}"),
     }
 }
 
