@@ -359,14 +359,16 @@ impl IndexSpec {
     }
 
     fn check_id(&self) -> Result<()> {
-        let allowed = !self.sparse
-            && self.partial.is_none()
-            && self.expire_after.is_none()
-            && self.wildcard_projection.is_none();
-        if !allowed {
+        let options = [
+            ("sparse", self.sparse),
+            ("partialFilterExpression", self.partial.is_some()),
+            ("expireAfterSeconds", self.expire_after.is_some()),
+            ("wildcardProjection", self.wildcard_projection.is_some()),
+        ];
+        if let Some((name, _)) = options.iter().find(|(_, given)| *given) {
             return Err(Error::new(
                 Code::INVALID_INDEX_SPECIFICATION_OPTION,
-                "The _id index takes no options but 'collation'",
+                format!("The field '{name}' is not valid for an _id index specification."),
             ));
         }
         if self.hidden {

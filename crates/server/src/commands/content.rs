@@ -148,6 +148,10 @@ fn digest(place: (&Store, &Op<'_>), ns: &Namespace, capped: bool) -> Result<Stri
     Ok(hex(&hash.finalize()))
 }
 
+/// How often `dbHash` is tried while collections of the database are created, changed and
+/// dropped.
+const ATTEMPTS: usize = 100;
+
 fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     let begun = stdx::time::now();
     let database = call.database();
@@ -164,23 +168,50 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
     }
     reply.string("host", &call.server.topology.me);
     // All collections at one moment: the hashes of two members at equal times are equal.
-    call.with_store(|store, op| {
-        store.at_present(op, |op| hash_all((store, op), (database, &only), reply))
-    })?;
+    let mut attempts = 1..=ATTEMPTS;
+    loop {
+        let hashed = call.with_store(|store, op| {
+            store.at_present(op, |op| hash_all((store, op), (database, &only)))
+        });
+        // A collection was created, changed or dropped since that moment: take a later one.
+        let mut changed = |error: &Error| {
+            error.code == Code::SNAPSHOT_UNAVAILABLE
+                && call.op().held.is_none()
+                && attempts.next().is_some()
+        };
+        match hashed {
+            Err(error) if changed(&error) => {}
+            hashed => break hashed?.append(reply),
+        }
+    }
     let millis = begun.elapsed().as_millis();
     reply.int("timeMillis", i32::try_from(millis).unwrap_or(i32::MAX));
     Ok(())
 }
 
-/// Append the hashes of the collections of a database, of those named in `only` if it has names.
-fn hash_all(
-    (store, op): (&Store, &Op<'_>),
-    (database, only): (&str, &[String]),
-    reply: &mut Builder,
-) -> Result<()> {
+/// The hashes of the collections of a database.
+#[derive(Default)]
+struct Hashes {
+    each: Document,
+    capped: Vec<Bson>,
+    uuids: Document,
+    whole: String,
+}
+
+impl Hashes {
+    fn append(self, reply: &mut Builder) {
+        reply.value("collections", &Bson::Document(self.each));
+        reply.value("capped", &Bson::Array(self.capped));
+        reply.value("uuids", &Bson::Document(self.uuids));
+        reply.string("md5", &self.whole);
+    }
+}
+
+/// The hashes of the collections of a database, of those named in `only` if it has names.
+fn hash_all((store, op): (&Store, &Op<'_>), (database, only): (&str, &[String])) -> Result<Hashes> {
     let now = store.catalog();
     let catalog = op.held.map_or(&*now, |held| held.catalog());
-    let (mut hashes, mut capped, mut uuids) = (Document::new(), Vec::new(), Document::new());
+    let mut hashes = Hashes::default();
     let mut whole = Md5::new();
     for (ns, named) in catalog.in_database(database) {
         let Some(collection) = named.collection() else {
@@ -194,14 +225,11 @@ fn hash_all(
         let hash = digest((store, op), ns, collection.is_capped())?;
         whole.update(hash.as_bytes());
         if collection.is_capped() {
-            capped.push(Bson::String(ns.coll.clone()));
+            hashes.capped.push(Bson::String(ns.coll.clone()));
         }
-        uuids.insert(ns.coll.as_str(), collection.uuid());
-        hashes.insert(ns.coll.as_str(), hash);
+        hashes.uuids.insert(ns.coll.as_str(), collection.uuid());
+        hashes.each.insert(ns.coll.as_str(), hash);
     }
-    reply.value("collections", &Bson::Document(hashes));
-    reply.value("capped", &Bson::Array(capped));
-    reply.value("uuids", &Bson::Document(uuids));
-    reply.string("md5", &hex(&whole.finalize()));
-    Ok(())
+    hashes.whole = hex(&whole.finalize());
+    Ok(hashes)
 }

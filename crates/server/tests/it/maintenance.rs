@@ -1,5 +1,7 @@
 //! Commands of operators: locks, digests, statistics, default concerns.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{TryRecvError, channel};
 
 use bson::{Bson, Document, doc};
@@ -318,4 +320,34 @@ fn a_standalone_server_builds_indexes_anew() {
     let report = client.ok("test", doc! {"validate": "c"});
     assert!(report.get_bool("valid").unwrap());
     assert_eq!(report.get_i32("nIndexes").unwrap(), 2);
+}
+
+/// Collections that are created and dropped meanwhile do not make `dbHash` fail.
+#[test]
+fn a_database_is_hashed_while_its_collections_change() {
+    let site = crate::oplog::with_oplog();
+    let mut client = site.client();
+    let mut other = site.client();
+    let stop = Arc::new(AtomicBool::new(false));
+    let ended = Arc::clone(&stop);
+    let body = move || {
+        let mut rounds = 0;
+        while !ended.load(Ordering::Acquire) {
+            for i in 0..8 {
+                let name = format!("c{i}");
+                other.ok("test", doc! {"insert": &name, "documents": [{"_id": 1}]});
+            }
+            for i in 0..8 {
+                other.ok("test", doc! {"drop": format!("c{i}")});
+            }
+            rounds += 1;
+        }
+        rounds
+    };
+    let changing = stdx::sync::spawn("changing", body).unwrap();
+    for _ in 0..200 {
+        client.ok("test", doc! {"dbHash": 1});
+    }
+    stop.store(true, Ordering::Release);
+    assert!(0 < changing.join().unwrap());
 }
