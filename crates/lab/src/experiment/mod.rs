@@ -1,5 +1,6 @@
 //! Experiments, as plans of steps. An experiment does not depend on the engine.
 
+mod article;
 mod classic;
 mod compression;
 mod fill_factor;
@@ -19,6 +20,7 @@ mod tour;
 pub(crate) mod tpcc;
 mod ycsb;
 
+pub use article::{Article, articles, as_article};
 pub use plan::plan;
 pub use programmed::{Capped, Crowded, Programmed};
 pub use rate::Rate;

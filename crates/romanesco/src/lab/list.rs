@@ -1,7 +1,7 @@
 //! `romanesco lab list`.
 
 use clap::ValueEnum;
-use lab::experiment::experiments;
+use lab::experiment::{articles, experiments};
 use lab::targets::{factories, servers};
 use lab_report::Result;
 use lab_report::record::{Preset, Prices, Volume, built_in_prices};
@@ -24,6 +24,7 @@ enum What {
     Experiments,
     Targets,
     Presets,
+    Articles,
     Volumes,
     Prices,
 }
@@ -76,6 +77,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 fn print_prices(shown: &dyn Fn(What) -> bool) {
+    if shown(What::Articles) {
+        say!("articles (lab run --as NAME)");
+        for a in articles() {
+            say!("  {:<26} {}: {}", a.name, a.by, a.title);
+            say!("  {:<26} {}; differs: {}", "", a.experiment, a.differs);
+        }
+    }
     if shown(What::Volumes) {
         say!("volumes (for --volume and --sweep volume=: [COUNTx]KIND[-IOPS[-MB]])");
         for prices in price_files() {
@@ -180,6 +188,15 @@ fn print_json(shown: &dyn Fn(What) -> bool) {
             Preset::ALL.map(|p| json!({ "experiment": e.name, "preset": p, "sizes": (e.sizes)(p) }))
         });
         all.insert("presets".to_owned(), list.collect());
+    }
+    if shown(What::Articles) {
+        let list = articles().iter().map(|a| {
+            json!({
+                "name": a.name, "title": a.title, "by": a.by, "experiment": a.experiment,
+                "differs": a.differs,
+            })
+        });
+        all.insert("articles".to_owned(), list.collect());
     }
     if shown(What::Volumes) && !shown(What::Prices) {
         let list = price_files().into_iter();

@@ -129,6 +129,10 @@ pub(crate) struct Args {
     /// 100-kb (ycsb)
     #[arg(long, env = "LAB_VARIANT", value_name = "NAME")]
     variant: Option<String>,
+    /// Repeat an article: its experiment, rows (by --scale), memory, caps and engines (see `lab
+    /// list articles`)
+    #[arg(long = "as", value_name = "ARTICLE")]
+    article: Option<String>,
     /// Run once for each value of a setting: NAME=VALUE,VALUE, such as cache=64M,128M,
     /// volume=gp2,io1-5000,2xgp2, clients=1,4,16, codec=none,fast or an option of a target
     /// (betree:page=8K,16K); several settings give every combination
@@ -162,8 +166,11 @@ pub(crate) struct Args {
 pub(crate) fn run(args: Args) -> Result<u8> {
     let (show, dry_run, force) = (args.show, args.dry_run, args.force);
     let file = config(args.config.as_deref())?;
-    let sweep = args.sweep.clone();
-    let flags = args.settings()?;
+    let (article, mut sweep) = (args.article.clone(), args.sweep.clone());
+    let mut flags = args.settings()?;
+    if let Some(article) = article {
+        (flags, sweep) = experiment::as_article(&article, flags, &sweep)?;
+    }
     let settings = flags.clone().or(file);
     let name = settings.experiment.clone().ok_or_else(|| {
         Error::usage("no experiment given; try `romanesco lab run iibench-classic`")

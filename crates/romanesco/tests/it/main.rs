@@ -6,6 +6,7 @@
     reason = "the whole crate is test code: a panic is how a test fails"
 )]
 
+mod articles;
 mod backup;
 mod backup_encrypted;
 mod backup_ended;
