@@ -111,16 +111,7 @@ impl Args {
         let mut since: Option<Instant> = None;
         let mut lines = Lines::default();
         loop {
-            let last = writer.last().unwrap_or(Position::BEGIN);
-            if self.once && (through.time, through.increment) <= last.time() {
-                return Ok(());
-            }
-            let ts = Timestamp {
-                time: last.seconds,
-                increment: last.increment,
-            };
-            let after = doc! {"after": {"ts": ts, "t": last.term}};
-            let answer = self.ask(admin, after, interrupt);
+            let answer = self.next(admin, writer, interrupt);
             if answer.is_err() {
                 // What was read is not lost.
                 writer.cut().map_err(failed)?;
@@ -128,14 +119,6 @@ impl Args {
             let Some(answer) = answer? else {
                 return Ok(());
             };
-            if writer.last_digest() != Some(answer.digest) {
-                writer.cut().map_err(failed)?;
-                return Err(format!(
-                    "{}: its last entry, {last}, differs from that of the server: the archive is \
-                     of another deployment; name another directory",
-                    self.directory.display()
-                ));
-            }
             for (at, value) in &answer.entries {
                 writer.add(*at, value).map_err(failed)?;
                 since.get_or_insert_with(stdx::time::now);
@@ -143,12 +126,42 @@ impl Args {
             if since.is_some_and(|since| every <= since.elapsed()) {
                 since = None;
                 writer.cut().map_err(failed)?;
-                lines.show(|| format!("archived up to {last}"));
+                lines.show(|| format!("archived up to {}", last_of(writer)));
+            }
+            // Not before the server has shown that it has the entry that the archive ends with.
+            if self.once && (through.time, through.increment) <= last_of(writer).time() {
+                return Ok(());
             }
             if answer.entries.is_empty() {
                 pause(interrupt);
             }
         }
+    }
+
+    /// The entries that follow those of an archive; `None` after a signal.
+    fn next(
+        &self,
+        admin: &Database,
+        writer: &OplogWriter,
+        interrupt: &Interrupt,
+    ) -> Result<Option<Answer>, String> {
+        let last = last_of(writer);
+        let ts = Timestamp {
+            time: last.seconds,
+            increment: last.increment,
+        };
+        let after = doc! {"after": {"ts": ts, "t": last.term}};
+        let Some(answer) = self.ask(admin, after, interrupt)? else {
+            return Ok(None);
+        };
+        if writer.last_digest().as_ref() == Some(&answer.digest) {
+            return Ok(Some(answer));
+        }
+        Err(format!(
+            "{}: its last entry, {last}, differs from that of the server: the archive is of \
+             another deployment; name another directory",
+            self.directory.display()
+        ))
     }
 
     /// Ask for entries until the server answers; `None` after a signal.
@@ -177,6 +190,10 @@ impl Args {
         }
         Ok(None)
     }
+}
+
+fn last_of(writer: &OplogWriter) -> Position {
+    writer.last().unwrap_or(Position::BEGIN)
 }
 
 fn pause(interrupt: &Interrupt) {

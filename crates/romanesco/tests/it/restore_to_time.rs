@@ -115,7 +115,13 @@ fn a_backup_is_restored_to_a_later_time() {
 #[test]
 fn what_an_archive_cannot_do_is_named() {
     let place = Place::new();
+    // Another deployment, which has written nothing since the archive's begin.
+    let idle = serve_with(&place, "betree", "idle", SET);
+    insert(idle.port, 0..5);
     let [ten, _] = history(&place, "");
+    let line = ["oplog-archive", "--from", &uri(&idle), "--once", "archive"];
+    place.run(&line).refuses(1, &["of another deployment"]);
+    end(idle);
     let refuses = |archive: &str, to: &str, needles: &[&str]| {
         let line = ["restore", "base", "--dbpath", "new", "--oplog", archive];
         let line = [&line[..], &["--to", to]].concat();
