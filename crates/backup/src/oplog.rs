@@ -76,12 +76,6 @@ impl OplogArchive {
         })
     }
 
-    /// Whether it has no slices.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.slices.is_empty()
-    }
-
     /// The first slice.
     ///
     /// # Errors
@@ -166,8 +160,8 @@ impl OplogArchive {
         };
         let decoded = slice::decode(&bytes_of(path)?);
         let (header, entries) = decoded.map_err(|error| error.with_path(path))?;
-        let digest = entries.last().map(|entry| slice::digest(&entry.value));
-        Ok(Some((header, digest.unwrap_or_default())))
+        let digest = last_digest(&entries);
+        Ok(Some((header, digest)))
     }
 
     fn empty(&self) -> Error {
@@ -219,8 +213,7 @@ impl ArchivedEntries<'_> {
             let message = "the slice does not belong to this archive: remove it";
             return Err(named(Error::corrupt(message)));
         }
-        let digest = entries.last().map(|entry| slice::digest(&entry.value));
-        self.last = Some((header.last, digest.unwrap_or_default()));
+        self.last = Some((header.last, last_digest(&entries)));
         self.next += 1;
         self.read = entries.into();
         Ok(true)
@@ -371,6 +364,12 @@ impl OplogWriter {
         self.filling = Filling::default();
         Ok(Some(header))
     }
+}
+
+/// The digest of the last entry of a slice, which has one.
+fn last_digest(entries: &[ArchivedEntry]) -> String {
+    let digest = entries.last().map(|entry| slice::digest(&entry.value));
+    digest.unwrap_or_default()
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

@@ -100,8 +100,10 @@ impl Replica<'_> {
         let mut found = None;
         if self.log.segments().lost() <= before(position.ts) {
             self.visit(before(position.ts), position.ts, |at, value| {
-                let value = value.to_vec();
-                found = (at == position).then_some(StoredEntry { at, value });
+                found = (at == position).then(|| StoredEntry {
+                    at,
+                    value: value.to_vec(),
+                });
                 Ok(found.is_none())
             })?;
         }
