@@ -16,6 +16,7 @@ use lab_report::record::Preset;
 use stdx::ByteSize;
 
 use super::experiment;
+use super::plan::whole;
 use super::settings::Settings;
 use crate::targets;
 use crate::workload::iibench::{Payload, Shape};
@@ -373,15 +374,6 @@ impl Article {
         }
         Ok(())
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "positive; saturates"
-)]
-fn whole(value: f64) -> u64 {
-    value as u64
 }
 
 #[cfg(test)]

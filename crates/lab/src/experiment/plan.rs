@@ -517,12 +517,13 @@ fn estimate(plan: &Plan) -> f64 {
     sum
 }
 
+/// The whole part of a positive number.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "positive; saturates"
 )]
-fn whole(x: f64) -> u64 {
+pub(super) fn whole(x: f64) -> u64 {
     x as u64
 }
 
