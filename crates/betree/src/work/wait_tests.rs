@@ -6,6 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use sim::{SimOptions, SimVfs};
+use stdx::sync::atomic::{AtomicBool, Ordering};
 use vfs::Vfs;
 
 use super::pick::Zeal;
@@ -177,6 +178,34 @@ fn not_every_delete_counts_the_buffers() {
         .unwrap();
     }
     assert!(attempts <= 1_010, "{attempts} attempts of 1,000 deletes");
+}
+
+/// Whether all buffers are empty although memory is full is asked in one step: the other thread
+/// fills the memory while it holds the commit lock, as a commit does, and has freed it before it
+/// releases the lock, as if its buffer had been flushed.
+#[test]
+fn no_commit_comes_between_the_search_for_a_full_buffer_and_its_check() {
+    let (_, core) = open();
+    let limit = core.memory.limit();
+    let ended = Arc::new(AtomicBool::new(false));
+    let commits = {
+        let (core, ended) = (Arc::clone(&core), Arc::clone(&ended));
+        stdx::sync::spawn("commits", move || {
+            for _ in 0..2_000 {
+                let committer = core.commit.lock();
+                core.memory.grow(limit);
+                std::thread::yield_now();
+                core.memory.forget_active(limit);
+                drop(committer);
+            }
+            ended.store(true, Ordering::Release);
+        })
+        .unwrap()
+    };
+    while !ended.load(Ordering::Acquire) {
+        assert!(!core.freeze_fullest(), "nothing is buffered");
+    }
+    commits.join().unwrap();
 }
 
 /// A change set without changes that calls a closure.
