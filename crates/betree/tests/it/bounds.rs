@@ -11,6 +11,8 @@ use betree::{Stats, TreeOptions};
 use sim::{SimOptions, SimVfs};
 use stdx::rng::Rng;
 
+use crate::seeds::{Repeat, seeds};
+
 const MEMORY: u64 = 1 << 20;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -174,7 +176,10 @@ impl World {
 #[test]
 fn runs_and_memory_stay_bounded_in_random_histories() {
     let (mut merges, mut refused) = (0, 0);
-    for (seed, k_cap) in [(1, 1), (2, 4), (3, 8), (4, 16), (5, 8)] {
+    let (seeds, usual) = (seeds(1, 5), 1..6);
+    for seed in seeds.clone() {
+        let _repeat = Repeat(seed);
+        let k_cap = [8, 1, 4, 8, 16][usize::try_from(seed % 5).unwrap()];
         let mut world = World::new(seed, k_cap);
         for _ in 0..250 {
             match world.rng.below(10) {
@@ -193,10 +198,11 @@ fn runs_and_memory_stay_bounded_in_random_histories() {
         world.same();
         world.db.verify().unwrap();
         let near = most_runs(k_cap) - 2;
-        assert!(near <= world.most, "seed {seed} came near the limit");
+        let reached = near <= world.most;
+        assert!(reached || seeds != usual, "seed {seed} came near the limit");
     }
     assert!(
-        0 < refused && 100 < merges,
+        seeds != usual || 0 < refused && 100 < merges,
         "{refused} refused, {merges} merges"
     );
 }

@@ -10,6 +10,8 @@ use sim::checker::append::{self, Kind, Level, Op, Outcome, Txn};
 use stdx::Rng;
 use stdx::sync::spawn;
 
+use crate::seeds::seeds;
+
 const CLIENTS: u64 = 4;
 /// Number of keys: few, so that transactions conflict; replaced after a while, so that lists stay
 /// short.
@@ -132,23 +134,24 @@ fn run(seed: u64, transactions: u64) -> Vec<Txn> {
 #[test]
 fn transactions_keep_snapshot_isolation() {
     // transaction: I1.
-    let seed = 1;
-    let history = run(seed, 1_500);
-    let verdict = append::check(&history);
-    let committed = history
-        .iter()
-        .filter(|txn| txn.outcome == Outcome::Committed);
-    let committed = committed.count();
-    let skewed = verdict.anomalies.iter().filter(|a| a.kind == Kind::G2Item);
-    println!(
-        "seed {seed}: {committed} of {} transactions committed, {} write skews",
-        history.len(),
-        skewed.count()
-    );
-    assert!(
-        verdict.holds(Level::SnapshotIsolation),
-        "seed {seed}: {verdict}"
-    );
-    assert!(history.len() / 4 < committed, "most of them get through");
-    assert!(committed < history.len(), "they meet");
+    for seed in seeds(1, 1) {
+        let history = run(seed, 1_500);
+        let verdict = append::check(&history);
+        let committed = history
+            .iter()
+            .filter(|txn| txn.outcome == Outcome::Committed);
+        let committed = committed.count();
+        let skewed = verdict.anomalies.iter().filter(|a| a.kind == Kind::G2Item);
+        println!(
+            "seed {seed}: {committed} of {} transactions committed, {} write skews",
+            history.len(),
+            skewed.count()
+        );
+        assert!(
+            verdict.holds(Level::SnapshotIsolation),
+            "seed {seed}: {verdict}"
+        );
+        assert!(history.len() / 4 < committed, "most of them get through");
+        assert!(committed < history.len(), "they meet");
+    }
 }

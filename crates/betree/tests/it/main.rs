@@ -24,5 +24,6 @@ mod many_trees;
 mod model;
 mod queue;
 mod refused;
+mod seeds;
 mod slow;
 mod snapshot_age;

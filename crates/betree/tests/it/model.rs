@@ -10,6 +10,8 @@ use betree::{
 };
 use stdx::tape::Tape;
 
+use crate::seeds::{Repeat, seeds};
+
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const MEMORY: u64 = 1 << 20;
@@ -208,6 +210,7 @@ fn delete_range(tape: &mut Tape, tree: TreeId, model: &mut Model) -> Batch {
 }
 
 fn run(seed: u64, threads: u32, log: bool) {
+    let _repeat = Repeat(seed);
     let dir = tempfile::tempdir().unwrap();
     let master = (seed % 2 == 1).then(|| MasterKey::new([7; 32]));
     let options = tiny(threads).with_log(log).with_encryption(master);
@@ -305,21 +308,21 @@ fn run(seed: u64, threads: u32, log: bool) {
 
 #[test]
 fn a_store_without_threads_agrees_with_a_map() {
-    for seed in 0..6 {
+    for seed in seeds(0, 6) {
         run(seed, 0, true);
     }
 }
 
 #[test]
 fn a_store_with_threads_agrees_with_a_map() {
-    for seed in 10..14 {
+    for seed in seeds(10, 4) {
         run(seed, 2, true);
     }
 }
 
 #[test]
 fn a_store_without_a_log_agrees_with_a_map() {
-    for seed in 20..24 {
+    for seed in seeds(20, 4) {
         run(seed, 0, false);
     }
 }

@@ -20,12 +20,16 @@ pub(crate) fn explore(schedules: usize, kernel: impl Fn() + Clone + Send + Sync 
         Ok(number) => number.parse().expect("ROMANESCO_SCHEDULES is a number"),
         Err(_) => schedules,
     };
+    let seed = match env::var("ROMANESCO_SEED") {
+        Ok(number) => number.parse().expect("ROMANESCO_SEED is a number"),
+        Err(_) => SEED,
+    };
     run(
-        RandomScheduler::new_from_seed(SEED, schedules),
+        RandomScheduler::new_from_seed(seed, schedules),
         kernel.clone(),
     );
     for depth in [2, 4] {
-        let scheduler = PctScheduler::new_from_seed(SEED, depth, schedules.div_ceil(2));
+        let scheduler = PctScheduler::new_from_seed(seed, depth, schedules.div_ceil(2));
         run(scheduler, kernel.clone());
     }
 }

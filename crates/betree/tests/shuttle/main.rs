@@ -4,7 +4,8 @@
 //!
 //! `cargo test -p betree --features shuttle --test shuttle`. A failure prints its schedule;
 //! `ROMANESCO_SCHEDULE=.. cargo test .. NAME` runs exactly that one again, and
-//! `ROMANESCO_SCHEDULES=N` draws N of each kind instead of the few there is time for.
+//! `ROMANESCO_SCHEDULES=N` draws N of each kind instead of the few there is time for, and
+//! `ROMANESCO_SEED=S` draws others.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
