@@ -12,6 +12,7 @@ use query::value::compare_with;
 
 use super::super::FindRequest;
 use super::super::tests::{Fixture, raw};
+use super::builds::is_hinted;
 use super::{Case, Lane, whole_keys};
 use crate::index::{FieldKind, Index, KeyMaker, KeySet};
 use crate::key::decode;
@@ -83,7 +84,7 @@ impl Lane {
         let collection = self.collection();
         let plain = |index: &&Arc<Index>| {
             let mut fields = index.fields().iter();
-            fields.all(|f| f.1 != FieldKind::Wildcard)
+            is_hinted(index) && fields.all(|f| f.1 != FieldKind::Wildcard)
         };
         let indexes = collection.indexes().iter().filter(plain);
         let mut all: Vec<Option<Arc<Index>>> =

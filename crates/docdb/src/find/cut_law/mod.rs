@@ -6,12 +6,12 @@
 //! the ways to ask. The number of queries can be set with `ROMANESCO_QUERIES`, the first seed with
 //! `ROMANESCO_SEED`.
 
+mod builds;
 mod data;
 mod edges;
 mod narrow;
 mod writes;
 
-use std::env;
 use std::sync::Arc;
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
@@ -21,9 +21,10 @@ use query::sort::{Sort, SortKey};
 use query::value::compare_with;
 use stdx::Rng;
 
+use self::builds::is_hinted;
 use self::data::Pool;
 use self::narrow::{LIMIT, Narrow};
-use super::law::{case, run};
+use super::law::{case, number, run};
 use super::prepare::Query;
 use super::tests::{Fixture, raw};
 use super::{CountRequest, DistinctRequest, FindRequest};
@@ -67,11 +68,6 @@ struct Case {
     collation: Option<Document>,
     collator: Option<Arc<Collator>>,
     expected: Vec<Document>,
-}
-
-fn number(name: &str, default: u64) -> u64 {
-    let text = env::var(name).ok();
-    text.map_or(default, |text| text.parse().expect("a number"))
 }
 
 /// `exec::scan`: S4.
@@ -212,10 +208,19 @@ impl Lane {
     }
 
     fn query(&mut self, done: &mut Done) {
+        let case = self.only_query(done);
+        if let Some(case) = case
+            && self.rng.chance(0.4)
+        {
+            done.writes += 1;
+            self.write(&case);
+        }
+    }
+
+    /// A query without a write.
+    fn only_query(&mut self, done: &mut Done) -> Option<Case> {
         done.queries += 1;
-        let Some(case) = self.draw() else {
-            return;
-        };
+        let case = self.draw()?;
         self.by_every_plan(&case, done);
         for _ in 0..2 {
             done.others += 1;
@@ -228,10 +233,7 @@ impl Lane {
                 _ => self.sliced(&case),
             }
         }
-        if self.rng.chance(0.4) {
-            done.writes += 1;
-            self.write(&case);
-        }
+        Some(case)
     }
 
     fn what(&self, case: &Case, how: &str) -> String {
@@ -328,7 +330,7 @@ impl Lane {
         let whole = |index: &&Arc<Index>| {
             let spec = index.spec();
             let wildcard = index.fields().iter().any(|f| f.1 == FieldKind::Wildcard);
-            !spec.sparse && spec.partial.is_none() && !wildcard
+            is_hinted(index) && !spec.sparse && spec.partial.is_none() && !wildcard
         };
         let indexes = collection.indexes().iter().filter(whole);
         let names = indexes.map(|index| Some(Bson::from(index.name())));
@@ -441,7 +443,8 @@ impl Lane {
         let collection = self.collection();
         let plain = |index: &&Arc<Index>| {
             let wildcard = index.fields().iter().any(|f| f.1 == FieldKind::Wildcard);
-            !wildcard && !index.is_multikey() && index.spec().collation.is_none()
+            let whole = !wildcard && !index.is_multikey() && index.spec().collation.is_none();
+            is_hinted(index) && whole
         };
         let indexes: Vec<&Arc<Index>> = collection.indexes().iter().filter(plain).collect();
         if indexes.is_empty() {

@@ -6,7 +6,8 @@
 //! a run. After each step the collections, their indexes and which of them are ready are as the
 //! model says, and `validate` finds nothing.
 //!
-//! `ROMANESCO_SEEDS=n` draws more programs, `ROMANESCO_SEED=n` repeats one.
+//! `ROMANESCO_SEEDS=n` draws more programs, `ROMANESCO_SEED=n` begins with that one, and repeats
+//! only it if their number is not given.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -69,10 +70,13 @@ fn environment(name: &str) -> Option<u64> {
 }
 
 fn run(factory: &'static dyn Factory) {
-    let seeds = match environment("ROMANESCO_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..environment("ROMANESCO_SEEDS").unwrap_or(SEEDS),
-    };
+    let first = environment("ROMANESCO_SEED");
+    let usual = if first.is_some() { 1 } else { SEEDS };
+    let (first, count) = (
+        first.unwrap_or(0),
+        environment("ROMANESCO_SEEDS").unwrap_or(usual),
+    );
+    let seeds = first..first + count;
     let mut happened: BTreeMap<&'static str, u32> = BTreeMap::new();
     for seed in seeds.clone() {
         println!("ROMANESCO_SEED={seed} on {}", factory.name());
