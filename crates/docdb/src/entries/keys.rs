@@ -74,6 +74,32 @@ impl KeySets {
         gathered: &mut Gathered<'d>,
         untouched: Untouched,
     ) -> Result<()> {
+        self.fill((collection, document), gathered, untouched, |_| false)
+    }
+
+    /// Make the keys of a stored document, with empty sets for the unaffected indexes. An index
+    /// that is being built has no entries of a document that it cannot contain: its build will
+    /// fail, or the document is deleted or replaced before.
+    pub(super) fn make_stored(
+        &mut self,
+        collection: &Collection,
+        document: &RawDocument,
+        untouched: Untouched,
+    ) -> Result<()> {
+        let of = (collection, document);
+        self.fill(of, &mut Gathered::new(), untouched, |index| {
+            !index.is_ready()
+        })
+    }
+
+    /// Make the keys; those that cannot be made are left out if `may_lack` accepts the index.
+    fn fill<'d>(
+        &mut self,
+        (collection, document): (&Collection, &'d RawDocument),
+        gathered: &mut Gathered<'d>,
+        untouched: Untouched,
+        may_lack: impl Fn(&Index) -> bool,
+    ) -> Result<()> {
         collection.gather(document, gathered)?;
         let indexes = collection.indexes();
         self.0.resize_with(indexes.len(), KeySet::new);
@@ -83,7 +109,10 @@ impl KeySets {
                 continue;
             }
             let top = |field| collection.top(at, field, gathered);
-            index.maker().make(document, top, keys)?;
+            match index.maker().make(document, top, keys) {
+                Err(_) if may_lack(index) => keys.clear(),
+                made => made?,
+            }
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use kv::TreeId;
 use query::Result;
 
 use super::entry::is_highest;
-use super::keys::KeySets;
+use super::keys::{KeySets, Untouched};
 use crate::collection::{Collection, Gathered};
 use crate::error;
 use crate::record::RecordId;
@@ -52,11 +52,20 @@ impl<'w, 's> Settle<'w, 's> {
         before: Option<State<'_>>,
         after: Option<State<'_>>,
     ) -> Result<()> {
-        for (sets, state) in [(&mut self.old, before), (&mut self.new, after)] {
-            match state {
-                Some(state) => sets.make(collection, state.document, &mut Gathered::new())?,
-                None => sets.clear(),
+        match before {
+            Some(state) => {
+                let untouched = Untouched::default();
+                self.old
+                    .make_stored(collection, state.document, untouched)?;
             }
+            None => self.old.clear(),
+        }
+        match after {
+            Some(state) => {
+                let gathered = &mut Gathered::new();
+                self.new.make(collection, state.document, gathered)?;
+            }
+            None => self.new.clear(),
         }
         let record = |state: Option<State<'_>>| state.map(|state| state.record.clone());
         let stays = record(before) == record(after);

@@ -85,8 +85,7 @@ impl<'w, 's> Writer<'w, 's> {
         note_change(collection, record);
         self.new
             .make_but(collection, new, &mut Gathered::new(), untouched)?;
-        self.old
-            .make_but(collection, old, &mut Gathered::new(), untouched)?;
+        self.old.make_stored(collection, old, untouched)?;
         let (new_keys, old_keys) = (&self.new, &self.old);
         self.entries
             .put_all(collection, record, new_keys, Some(old_keys))?;
@@ -108,7 +107,8 @@ impl<'w, 's> Writer<'w, 's> {
         let entries = &mut self.entries;
         entries.intend_record(collection, record)?;
         note_change(collection, record);
-        self.old.make(collection, document, &mut Gathered::new())?;
+        self.old
+            .make_stored(collection, document, Untouched::default())?;
         entries.delete_all(collection, record, &self.old, None)?;
         let deleted = entries
             .work

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bson::Document;
+use query::sort::Sort;
 use query::{Error, Result};
 
 use super::access::{Access, Candidate, IndexScan};
@@ -41,6 +42,8 @@ pub(super) fn min_max(planning: &mut Planning<'_>) -> Result<Candidate> {
     let sets = vec![Intervals::all(); index.fields.len()];
     let backward = match request.sort {
         None => Some(false),
+        // An array sorts by one of its elements, whose key may lie outside of the edges.
+        Some(sort) if has_arrays(index, sort) => None,
         Some(sort) => match planning.order(index, &sets, sort)? {
             Some(Order::Scan { backward }) => Some(backward),
             _ => None,
@@ -63,6 +66,15 @@ pub(super) fn min_max(planning: &mut Planning<'_>) -> Result<Candidate> {
         exact: Conjunction::of(request.filter.root()).is_empty(),
         sorted: backward.is_some(),
         covered: index.source().is_some() && planning.covers(index),
+    })
+}
+
+/// Whether a field of the sort has arrays.
+fn has_arrays(index: &IndexView, sort: &Sort) -> bool {
+    let mut fields = index.fields.iter().filter(|field| field.arrays != 0);
+    fields.any(|field| {
+        let mut sorted = sort.fields().iter();
+        sorted.any(|(path, _)| path.as_str() == field.path.as_str())
     })
 }
 

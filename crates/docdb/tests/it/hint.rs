@@ -96,3 +96,29 @@ fn check_writes(lab: &Lab, coll: &str, hint: &Bson) {
     let first = reply.unwrap().value.unwrap();
     assert_eq!(first.get_i32("_id").unwrap(), 4, "{} {coll}", lab.engine());
 }
+
+/// An array sorts by its least or its greatest element, also where the key of that element lies
+/// outside of the edges.
+#[test]
+fn arrays_between_edges_are_sorted_by_all_their_elements() {
+    on_each(|lab| {
+        let all = [
+            doc! { "_id": 0, "a": [0, 10] },
+            doc! { "_id": 1, "a": 5 },
+            doc! { "_id": 2, "a": [4, 20] },
+        ];
+        lab.insert(&ns("c"), &all);
+        lab.index("c", doc! { "key": { "a": 1 }, "name": "a" });
+        for (direction, wanted) in [(1, [0, 2, 1]), (-1, [2, 0, 1])] {
+            let request = FindRequest {
+                hint: Some(Bson::from("a")),
+                min: Some(doc! { "a": 3 }),
+                max: Some(doc! { "a": 15 }),
+                sort: Some(raw(&doc! { "a": direction })),
+                ..find(doc! {})
+            };
+            let found = ids(lab, "c", &request);
+            assert_eq!(found, Ok(wanted.to_vec()), "{} {direction}", lab.engine());
+        }
+    });
+}

@@ -71,6 +71,9 @@ fn a_build_changes_no_answer() {
         (done, beside) = (during.done, during.beside);
     }
     println!("{done:?} {beside:?}");
+    if queries < DEFAULT {
+        return;
+    }
     assert!(done.queries * 2 < done.plans, "{done:?}");
     assert!(done.queries < done.cut, "{done:?}");
     let least = [

@@ -92,6 +92,9 @@ fn keys_that_are_cut_answer_as_a_scan_does() {
         lane.check_store();
     }
     println!("{done:?}");
+    if queries < DEFAULT {
+        return;
+    }
     assert!(done.queries * 3 < done.plans, "{done:?}");
     assert!(done.queries * 2 < done.cut, "{done:?}");
     assert!(done.queries < done.others + done.writes, "{done:?}");

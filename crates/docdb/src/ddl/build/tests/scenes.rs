@@ -6,6 +6,7 @@ use query::{Code, Namespace};
 use super::super::Point::{Begun, Put, Read};
 use super::rig::{Site, code, named, on_filled, raw, spec};
 use crate::ddl::IndexNames;
+use crate::write::UpdateStatement;
 
 const BUSY: Code = Code::BACKGROUND_OPERATION_IN_PROGRESS_FOR_NAMESPACE;
 
@@ -54,6 +55,40 @@ fn what_is_built_is_not_modified() {
         assert_eq!(code(unique), Code::CANNOT_CONVERT_INDEX_TO_UNIQUE);
         modify(doc! { "hidden": true }).unwrap();
         assert_eq!(site.count(&site.ns, doc! { "a": 3 }), 10);
+    });
+}
+
+/// Documents that an index cannot contain are deleted and replaced while it is built, and then its
+/// build succeeds; a document that stays ends it.
+#[test]
+fn documents_that_cannot_be_indexed_are_deleted_and_replaced_during_the_build() {
+    on_filled(|site| {
+        let hashed = spec(&doc! { "h": "hashed" }, doc! {});
+        let parallel = spec(&doc! { "h": 1, "k": 1 }, doc! {});
+        for wanted in [hashed, parallel] {
+            for stay in [false, true] {
+                for id in 200..202 {
+                    let document = doc! { "_id": id, "h": [1, 2], "k": [3, 4] };
+                    site.put(&site.ns, &document).unwrap();
+                }
+                let builder = site.create(&site.ns, std::slice::from_ref(&wanted), &[Begun]);
+                builder.at(Begun);
+                site.remove(200);
+                if !stay {
+                    let (filter, change) = (doc! { "_id": 201 }, doc! { "$set": { "h": 1 } });
+                    let change = UpdateStatement::new(raw(&filter), raw(&change));
+                    let (store, op) = (&site.store, &site.op);
+                    let reply = store.update(op, &site.ns, &[change], true, false);
+                    assert!(reply.unwrap().errors.is_empty());
+                }
+                assert_eq!(site.count(&site.ns, doc! { "_id": { "$gte": 200 } }), 1);
+                assert_eq!(builder.finish().is_err(), stay, "{wanted}");
+                site.remove(201);
+                let (left, all) = (site.ready(&site.ns).len(), IndexNames::All);
+                assert_eq!(left, if stay { 1 } else { 2 });
+                site.store.drop_indexes(&site.op, &site.ns, &all).unwrap();
+            }
+        }
     });
 }
 
