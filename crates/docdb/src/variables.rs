@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bson::{Bson, RawDocument, RawDocumentBuf};
 use query::Result;
 use query::expr::Variables;
+use query::meter::{self, Held};
 use stdx::sync::OnceLock;
 
 /// Variables for the expressions of a command, in bytes. Clones share them.
@@ -19,7 +20,25 @@ pub struct Let {
 #[derive(Debug)]
 struct Shared {
     expressions: RawDocumentBuf,
-    values: OnceLock<Variables>,
+    values: OnceLock<Values>,
+}
+
+/// The values of variables, and the reservation for their memory.
+#[derive(Debug)]
+struct Values {
+    variables: Variables,
+    held: Held,
+}
+
+impl Values {
+    fn of(expressions: &RawDocument, base: &Variables) -> Result<Values> {
+        let variables = Variables::from_let(expressions, base)?;
+        let values = variables.names().filter_map(|name| variables.get(name));
+        let bytes = values.map(meter::size).sum();
+        let mut held = Held::new();
+        held.require("let", bytes)?;
+        Ok(Values { variables, held })
+    }
 }
 
 impl Let {
@@ -44,6 +63,14 @@ impl Let {
         self
     }
 
+    /// Bytes of the values that are known. What was parsed with them keeps them.
+    pub(crate) fn bytes(&self) -> usize {
+        let shared = self.shared.as_ref().and_then(|shared| shared.values.get());
+        let constants = self.constants.as_ref();
+        shared.map_or(0, |known| known.held.bytes())
+            + constants.map_or(0, |constants| constants.as_bytes().len())
+    }
+
     /// Whether it has constants.
     pub(crate) fn has_constants(&self) -> bool {
         self.constants.is_some()
@@ -57,10 +84,10 @@ impl Let {
         let mut variables = match &self.shared {
             None => base.clone(),
             Some(shared) => match shared.values.get() {
-                Some(known) => known.clone(),
+                Some(known) => known.variables.clone(),
                 None => {
-                    let made = Variables::from_let(&shared.expressions, base)?;
-                    shared.values.get_or_init(|| made).clone()
+                    let made = Values::of(&shared.expressions, base)?;
+                    shared.values.get_or_init(|| made).variables.clone()
                 }
             },
         };

@@ -5,12 +5,13 @@ use std::ptr;
 
 use pcre2_sys::{
     PCRE2_AUTO_CALLOUT, PCRE2_CASELESS, PCRE2_DOTALL, PCRE2_ERROR_CALLOUT, PCRE2_ERROR_NOMATCH,
-    PCRE2_EXTENDED, PCRE2_JIT_COMPLETE, PCRE2_MULTILINE, PCRE2_NO_AUTO_CAPTURE, PCRE2_NO_UTF_CHECK,
-    PCRE2_UTF, pcre2_code_8, pcre2_code_free_8, pcre2_compile_8, pcre2_get_ovector_count_8,
-    pcre2_get_ovector_pointer_8, pcre2_jit_compile_8, pcre2_jit_stack_8, pcre2_jit_stack_assign_8,
-    pcre2_jit_stack_create_8, pcre2_jit_stack_free_8, pcre2_match_8, pcre2_match_context_8,
-    pcre2_match_context_create_8, pcre2_match_context_free_8, pcre2_match_data_8,
-    pcre2_match_data_create_from_pattern_8, pcre2_match_data_free_8, pcre2_set_match_limit_8,
+    PCRE2_EXTENDED, PCRE2_INFO_FRAMESIZE, PCRE2_INFO_JITSIZE, PCRE2_INFO_SIZE, PCRE2_JIT_COMPLETE,
+    PCRE2_MULTILINE, PCRE2_NO_AUTO_CAPTURE, PCRE2_NO_UTF_CHECK, PCRE2_UTF, pcre2_code_8,
+    pcre2_code_free_8, pcre2_compile_8, pcre2_get_ovector_count_8, pcre2_get_ovector_pointer_8,
+    pcre2_jit_compile_8, pcre2_jit_stack_8, pcre2_jit_stack_assign_8, pcre2_jit_stack_create_8,
+    pcre2_jit_stack_free_8, pcre2_match_8, pcre2_match_context_8, pcre2_match_context_create_8,
+    pcre2_match_context_free_8, pcre2_match_data_8, pcre2_match_data_create_from_pattern_8,
+    pcre2_match_data_free_8, pcre2_pattern_info_8, pcre2_set_match_limit_8,
 };
 use stdx::sync::Mutex;
 
@@ -20,6 +21,9 @@ use crate::{Error, Group, Options, Pace};
 /// item. Other code uses 32 KB of the machine's stack.
 const STACK_FIRST: usize = 32 << 10;
 const STACK_MAX: usize = 1 << 20;
+
+/// Bytes of the blocks around compiled code: those of the library, of this crate, and of a match.
+const BLOCKS: usize = 2 << 10;
 
 /// PCRE2's type of callout functions. They get a description of the callout and the caller's data.
 type Callout = extern "C" fn(block: *mut c_void, data: *mut c_void) -> c_int;
@@ -107,6 +111,19 @@ impl Code {
         })
     }
 
+    /// Bytes of the compiled code, and about those of the memory for a match.
+    pub(crate) fn size(&self) -> usize {
+        let info = |what: u32| {
+            let mut bytes = 0_usize;
+            // SAFETY: the code was compiled, and these properties of it are of this type.
+            let done = unsafe { pcre2_pattern_info_8(self.code, what, (&raw mut bytes).cast()) };
+            if done == 0 { bytes } else { 0 }
+        };
+        let sizes = [PCRE2_INFO_SIZE, PCRE2_INFO_JITSIZE, PCRE2_INFO_FRAMESIZE];
+        let sizes = sizes.into_iter().map(info);
+        sizes.fold(BLOCKS, usize::saturating_add)
+    }
+
     /// Whether there is a match at `start` or after it; fills `groups` with the groups of the
     /// match.
     pub(crate) fn search(
@@ -132,7 +149,10 @@ impl Code {
         {
             scratch.groups(groups);
         }
-        self.pool.lock().push(scratch);
+        // The stack of careful code may be large; few matches need such code.
+        if !self.careful {
+            self.pool.lock().push(scratch);
+        }
         found
     }
 }

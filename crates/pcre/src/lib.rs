@@ -131,6 +131,12 @@ impl Regex {
         })
     }
 
+    /// About the bytes that the compiled pattern takes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.matcher.size() + self.pattern.len()
+    }
+
     /// Whether a part of `text` matches.
     ///
     /// # Errors
@@ -182,6 +188,9 @@ impl Regex {
     }
 }
 
+/// The size of all forms of a pattern, in sizes of its quick form: callouts lengthen the code.
+const FORMS: usize = 2;
+
 /// A pattern, compiled with or without capturing groups.
 struct Form {
     how: How,
@@ -205,6 +214,11 @@ impl Form {
             called,
             careful: OnceLock::new(),
         })
+    }
+
+    /// About the bytes of all compiled forms, also of those that are not needed yet.
+    fn size(&self) -> usize {
+        FORMS * self.quick.size()
     }
 
     fn search(

@@ -51,6 +51,7 @@ impl PipelineHost<'_, '_> {
         first: bool,
     ) -> Result<Box<dyn Rows>> {
         if pipeline.has_source() {
+            self.sources.hold(pipeline.bytes(), first)?;
             return self.open_source(ns, pipeline, first);
         }
         // A collection that a `$lookup` reads may be newer than the view.
@@ -58,6 +59,7 @@ impl PipelineHost<'_, '_> {
             self.renew()?;
         }
         let (found, pipeline, ns) = resolve(self.view, ns, pipeline)?;
+        self.sources.hold(pipeline.bytes(), first)?;
         if pipeline.has_source() {
             return self.open_source(&ns, pipeline, first);
         }

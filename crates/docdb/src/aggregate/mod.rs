@@ -39,6 +39,8 @@ struct PipelineCursor {
     rng: stdx::Rng,
     /// The document that did not fit into the last batch.
     pending: Option<RawDocumentBuf>,
+    /// Bytes of the variables of the command.
+    variables: usize,
 }
 
 impl PipelineCursor {
@@ -88,6 +90,11 @@ impl Cursor for PipelineCursor {
         let ended = ended && pending.is_none();
         self.pending = pending;
         Ok(Next::of(documents, ended))
+    }
+
+    fn bytes(&self) -> usize {
+        let pending = self.pending.as_ref();
+        self.variables + pending.map_or(0, |document| document.as_bytes().len())
     }
 }
 
@@ -161,7 +168,7 @@ impl Store {
         let id = if ended {
             0
         } else {
-            self.cursors().open(op, ns, false, Box::new(cursor))
+            self.cursors().open(op, ns, false, Box::new(cursor))?
         };
         Ok(Batch {
             id,
@@ -291,5 +298,6 @@ fn open(
         bypass_validation: request.bypass_validation,
         rng,
         pending: None,
+        variables: request.let_bytes(),
     })
 }

@@ -89,6 +89,11 @@ impl Store {
 }
 
 impl AggregateRequest {
+    /// Bytes of the variables.
+    pub(super) fn let_bytes(&self) -> usize {
+        self.variables.as_ref().map_or(0, Let::bytes)
+    }
+
     /// The pipeline to run on `ns`: the one that was authorized. It is parsed here if it was not
     /// before, or under another collation because the collection was replaced in between.
     ///

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 
 use bson::RawDocumentBuf;
 use query::execute::{Host, Rows};
+use query::meter::Held;
 use query::{Result, Row};
 
 use crate::collection::Collection;
@@ -77,9 +78,32 @@ pub(crate) struct Sources {
     pub(super) sorts: bool,
     /// The scan that is returned at the end, and its number.
     kept: Option<(u64, Option<Executor>)>,
+    /// The memory of the pipeline of the command, with that of the view it reads, and of the
+    /// largest view that a nested pipeline reads: those are read one after the other.
+    held: Held,
+    own: usize,
+    nested: usize,
 }
 
 impl Sources {
+    /// Reserve the memory of a pipeline that is about to be opened: that of the command, or one
+    /// nested in it. Of a nested one only the pipelines of views have `bytes`.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit` when the budget of all queries refuses it.
+    pub(super) fn hold(&mut self, bytes: usize, first: bool) -> Result<()> {
+        match first {
+            true => {
+                self.held = Held::new();
+                self.own = bytes;
+            }
+            false if bytes <= self.nested => return Ok(()),
+            false => self.nested = bytes,
+        }
+        self.held
+            .retain("A pipeline", self.own.saturating_add(self.nested))
+    }
+
     /// Add a scan of an operation; returns the rows that pull it.
     pub(super) fn add(&mut self, op: &Op<'_>, read: Read) -> Hosted {
         if self.sweep_at.max(SWEEP) <= self.by_number.len() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use query::{Namespace, Result};
 
 use super::batch::Batch;
-use super::open::{Cursor, Next, owner};
+use super::open::{Kept, Next, owner};
 use super::registry::{Lease, killed as killed_error};
 use crate::store::Store;
 use crate::txn::Op;
@@ -72,13 +72,16 @@ impl Store {
                 .lease(request.id, &request.ns, &owner(op), request.waited)?;
         let killed = Arc::clone(lease.killed());
         let checked = op.check();
-        let next = checked.and_then(|()| lease.cursor().more(self, op, request));
+        let next = checked.and_then(|()| lease.cursor().cursor().more(self, op, request));
         // What kills a cursor may interrupt its operation, too: the cursor is the reason.
         if killed.is_ended() {
             return Err(killed_error(request.id));
         }
         let next = next?;
-        let resume = lease.cursor().resume_token();
+        let resume = lease.cursor().cursor().resume_token();
+        if !next.ended {
+            lease.cursor().settle()?;
+        }
         let batch = finish(op, request, lease, next, &killed);
         Ok(Batch { resume, ..batch })
     }
@@ -87,7 +90,7 @@ impl Store {
 fn finish(
     op: &Op<'_>,
     request: &GetMore,
-    lease: Lease<'_, Box<dyn Cursor>>,
+    lease: Lease<'_, Kept>,
     next: Next,
     killed: &Arc<End>,
 ) -> Batch {
@@ -116,6 +119,7 @@ mod tests {
     use query::Code;
 
     use super::*;
+    use crate::cursor::Cursor;
     use crate::store::Options;
 
     /// A cursor that is killed during its first `getMore`, and the operation after it, as
@@ -129,6 +133,10 @@ mod tests {
             op.check()?;
             Ok(Next::of(Vec::new(), false))
         }
+
+        fn bytes(&self) -> usize {
+            0
+        }
     }
 
     #[test]
@@ -138,7 +146,8 @@ mod tests {
         let store = Store::open(Arc::from(engine.unwrap()), Options::default()).unwrap();
         let ns = Namespace::parse("d.c").unwrap();
         let op = Op::new(Durability::None);
-        let id = store.cursors().open(&op, &ns, false, Box::new(Doomed(0)));
+        let opened = store.cursors().open(&op, &ns, false, Box::new(Doomed(0)));
+        let id = opened.unwrap();
         let request = GetMore {
             id,
             ns: ns.clone(),
@@ -149,7 +158,7 @@ mod tests {
         // The cursor learns its number only now.
         let registry = &store.cursors().registry;
         let mut lease = registry.lease(id, &ns, &owner(&op), false).unwrap();
-        *lease.cursor() = Box::new(Doomed(id));
+        *lease.cursor() = Kept::new(Box::new(Doomed(id))).unwrap();
         lease.give_back(stdx::time::now(), None);
         let error = store.get_more(&op, &request).unwrap_err();
         assert_eq!(error.code, Code::CURSOR_KILLED);

@@ -12,6 +12,9 @@ use super::open::{Cursor, Next};
 use crate::store::Store;
 use crate::txn::Op;
 
+/// Bytes of a document in addition to its own.
+const DOCUMENT: usize = 64;
+
 /// The rest of a list.
 struct ListCursor {
     rest: vec::IntoIter<RawDocumentBuf>,
@@ -38,18 +41,27 @@ impl Cursor for ListCursor {
     fn more(&mut self, _: &Store, _: &Op<'_>, request: &GetMore) -> Result<Next> {
         Ok(self.take(request.wanted()))
     }
+
+    fn bytes(&self) -> usize {
+        let kept = self.rest.as_slice().iter().chain(&self.pending);
+        kept.map(|document| DOCUMENT + document.as_bytes().len())
+            .sum()
+    }
 }
 
 impl Store {
     /// Return a list through a cursor: a first batch of at most `batch_size` documents (default: as
     /// many as fit into 16 MiB), the rest by [`Store::get_more`].
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit` when the budget of all queries refuses the rest.
     pub fn open_list(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         documents: Vec<RawDocumentBuf>,
         batch_size: Option<u64>,
-    ) -> Batch {
+    ) -> Result<Batch> {
         let mut cursor = ListCursor {
             rest: documents.into_iter(),
             pending: None,
@@ -59,14 +71,14 @@ impl Store {
         } = cursor.take(batch_size.unwrap_or(u64::MAX));
         let id = match ended {
             true => 0,
-            false => self.cursors().open(op, ns, false, Box::new(cursor)),
+            false => self.cursors().open(op, ns, false, Box::new(cursor))?,
         };
-        Batch {
+        Ok(Batch {
             id,
             ns: ns.clone(),
             documents,
             awaits: None,
             resume: None,
-        }
+        })
     }
 }

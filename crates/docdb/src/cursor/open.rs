@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bson::RawDocumentBuf;
+use query::meter::Held;
 use query::{Namespace, Result};
 use stdx::rng::mix64;
 
@@ -31,6 +32,46 @@ pub(crate) trait Cursor: Send {
     fn awaits_data(&self) -> bool {
         false
     }
+
+    /// Bytes that it keeps until its next batch, except those that it has reserved itself.
+    fn bytes(&self) -> usize;
+}
+
+/// A cursor, and the reservation for what it keeps while it is idle. A user who may query may
+/// open any number of cursors, so that none is too small to count.
+pub(crate) struct Kept {
+    cursor: Box<dyn Cursor>,
+    held: Held,
+}
+
+/// Bytes of an idle cursor beside those that it reports: its registration, and the command shown.
+const CURSOR: usize = 16 << 10;
+
+impl Kept {
+    /// Keep a cursor.
+    ///
+    /// # Errors
+    /// `ExceededMemoryLimit` when the budget of all queries refuses its memory.
+    pub(crate) fn new(cursor: Box<dyn Cursor>) -> Result<Kept> {
+        let held = Held::new();
+        let mut kept = Kept { cursor, held };
+        kept.settle()?;
+        Ok(kept)
+    }
+
+    /// The cursor, for its next batch; [`Kept::settle`] must follow.
+    pub(crate) fn cursor(&mut self) -> &mut dyn Cursor {
+        self.cursor.as_mut()
+    }
+
+    /// Reserve the memory that the cursor keeps now.
+    ///
+    /// # Errors
+    /// As [`Kept::new`].
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        let bytes = CURSOR.saturating_add(self.cursor.bytes());
+        self.held.retain("A cursor", bytes)
+    }
 }
 
 /// The next batch of a cursor.
@@ -55,7 +96,7 @@ impl Next {
 
 /// The open cursors of the store.
 pub(crate) struct Cursors {
-    pub(super) registry: Registry<Box<dyn Cursor>>,
+    pub(super) registry: Registry<Kept>,
 }
 
 impl Default for Cursors {
@@ -82,13 +123,16 @@ pub(crate) fn owner(op: &Op<'_>) -> Owner {
 
 impl Cursors {
     /// Keep a cursor for `getMore` and return its id.
+    ///
+    /// # Errors
+    /// As [`Kept::new`].
     pub(crate) fn open(
         &self,
         op: &Op<'_>,
         ns: &Namespace,
         no_timeout: bool,
         cursor: Box<dyn Cursor>,
-    ) -> i64 {
+    ) -> Result<i64> {
         let registration = Registration {
             namespace: ns.clone(),
             owner: owner(op),
@@ -101,8 +145,9 @@ impl Cursors {
             },
             origin: None,
         };
-        self.registry
-            .insert(registration, cursor, stdx::time::now())
+        let kept = Kept::new(cursor)?;
+        let id = self.registry.insert(registration, kept, stdx::time::now());
+        Ok(id)
     }
 }
 

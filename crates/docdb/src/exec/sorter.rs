@@ -137,8 +137,7 @@ impl SortLimits {
         Error::new(
             Code::QUERY_EXCEEDED_MEMORY_LIMIT_NO_DISK_USE_ALLOWED,
             format!(
-                "Executor error during find command :: caused by :: Sort exceeded memory limit of \
-                 {} bytes, but did not opt in to external sorting.",
+                "Sort exceeded memory limit of {} bytes, but did not opt in to external sorting.",
                 self.memory
             ),
         )

@@ -21,6 +21,8 @@ pub(crate) struct FindCursor {
     pending: Option<RawDocumentBuf>,
     tailable: bool,
     await_data: bool,
+    /// Bytes of the parsed request that are not reserved elsewhere.
+    request: usize,
 }
 
 impl FindCursor {
@@ -30,14 +32,15 @@ impl FindCursor {
         executor: Executor,
         pending: Option<RawDocumentBuf>,
         request: &FindRequest,
-    ) -> FindCursor {
-        FindCursor {
+    ) -> Result<FindCursor> {
+        Ok(FindCursor {
             collection: Arc::clone(collection),
             executor,
             pending,
             tailable: request.tailable,
             await_data: request.await_data,
-        }
+            request: request.parsed_bytes()?,
+        })
     }
 
     fn fill(&mut self, store: &Store, op: &Op<'_>, collector: &mut Collector) -> Result<bool> {
@@ -81,5 +84,10 @@ impl Cursor for FindCursor {
 
     fn awaits_data(&self) -> bool {
         self.await_data
+    }
+
+    fn bytes(&self) -> usize {
+        let pending = self.pending.as_ref();
+        self.request + pending.map_or(0, |document| document.as_bytes().len())
     }
 }

@@ -119,11 +119,14 @@ impl Store {
             let (documents, pending) = collector.finish();
             let tails = request.tailable && 0 < collection.count();
             let ended = (over && pending.is_none() && !tails) || request.single_batch;
-            let cursor = FindCursor::new(collection, executor, pending, request);
-            Ok(Some((cursor, documents, ended)))
+            let cursor = match ended {
+                true => None,
+                false => Some(FindCursor::new(collection, executor, pending, request)?),
+            };
+            Ok(Some((cursor, documents)))
         });
         let done = done.map_err(|error| or_killed_if(self, op, was.as_ref(), error))?;
-        let Some((cursor, documents, ended)) = done else {
+        let Some((cursor, documents)) = done else {
             return Ok(None);
         };
         if request.tailable
@@ -132,11 +135,10 @@ impl Store {
         {
             self.confirm(collection)?;
         }
-        let id = if ended {
-            0
-        } else {
-            self.cursors()
-                .open(op, ns, request.no_cursor_timeout, Box::new(cursor))
+        let no_timeout = request.no_cursor_timeout;
+        let id = match cursor {
+            None => 0,
+            Some(cursor) => self.cursors().open(op, ns, no_timeout, Box::new(cursor))?,
         };
         Ok(Some(Batch {
             id,

@@ -1,6 +1,9 @@
 //! The request of a `find` command.
 
+use std::iter;
+
 use bson::{Bson, Document, RawDocumentBuf};
+use query::{Result, meter};
 
 use crate::variables::Let;
 
@@ -44,6 +47,23 @@ pub struct FindRequest {
     pub collation: Option<RawDocumentBuf>,
     /// Variables for expressions.
     pub variables: Option<Let>,
+}
+
+impl FindRequest {
+    /// Bytes of what is parsed of it, except those that filter and projection reserve themselves.
+    ///
+    /// # Errors
+    /// `InvalidBSON` for invalid bytes; errors of [`meter::step`].
+    pub(super) fn parsed_bytes(&self) -> Result<usize> {
+        let mut bytes = self.variables.as_ref().map_or(0, Let::bytes);
+        for part in iter::once(&self.filter).chain(&self.projection) {
+            bytes += meter::unreserved(meter::parsed_size(part)?);
+        }
+        for bound in [&self.min, &self.max].into_iter().flatten() {
+            bytes += meter::document_size(bound);
+        }
+        Ok(bytes)
+    }
 }
 
 impl Default for FindRequest {

@@ -16,15 +16,26 @@ use std::sync::Arc;
 
 use bson::{Bson, Document, RawArray, RawBsonRef, RawDocument};
 use query::filter::Filter;
+use query::meter::{self, Held};
 use query::{Code, Error, Result};
 
 use super::spec::{FieldKind, IndexSpec};
 use super::wildcard::Wildcard;
 use crate::key::{Collate, Encoder};
+use crate::limits::INDEX_KEY_MAX;
 
 /// Maximum number of keys of one document in one index: more would make one write larger than a
 /// transaction should be.
 const KEYS_MAX: usize = 100_000;
+
+/// Maximum bytes of the keys of one document in one index, before long ones are truncated: the
+/// maximum number of keys of the maximum length that is not truncated. Each key repeats the fields
+/// beside an array, and in a wildcard index the path.
+pub(super) const MADE_MAX: usize = KEYS_MAX * INDEX_KEY_MAX;
+/// Keys of fewer bytes need no reservation.
+const SMALL: usize = 64 << 10;
+/// Memory that a set keeps for the next document.
+const MEMORY_KEPT: usize = 1 << 20;
 
 /// Maximum number of characters of an array in an error message.
 const SHOWN: usize = 1000;
@@ -41,6 +52,10 @@ pub struct KeySet {
     cut: bool,
     /// Whether keys must not be truncated.
     uncut: bool,
+    /// Bytes of the keys as they were before they were truncated.
+    made: usize,
+    /// The memory of the keys.
+    held: Held,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +137,11 @@ impl KeySet {
         self.items.clear();
         self.multikey.clear();
         self.cut = false;
+        self.made = 0;
+        if MEMORY_KEPT < self.bytes.capacity() {
+            self.bytes = Vec::new();
+        }
+        self.held = Held::default();
     }
 
     fn key(&self, item: &Item) -> Key<'_> {
@@ -141,7 +161,14 @@ impl KeySet {
 
     /// Add the key in the encoder.
     pub(super) fn finish(&mut self, limit: usize) -> Result<()> {
-        query::meter::step()?;
+        let length = self.scratch.bytes().len();
+        meter::read(length)?;
+        self.made = self.made.saturating_add(length);
+        if MADE_MAX < self.made {
+            let message =
+                format!("the keys of a document in an index have more than {MADE_MAX} bytes");
+            return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
+        }
         if KEYS_MAX <= self.items.len() {
             let message = format!("a document has more than {KEYS_MAX} keys in an index");
             return Err(Error::new(Code::CANNOT_CREATE_INDEX, message));
@@ -161,7 +188,19 @@ impl KeySet {
             self.cut = true;
             self.push(start, key_end);
         }
-        Ok(())
+        self.hold()
+    }
+
+    /// Reserve the memory of the keys, unless they are small.
+    fn hold(&mut self) -> Result<()> {
+        let bytes = self.bytes.len() + self.items.len() * size_of::<Item>();
+        if bytes <= self.held.bytes().max(SMALL) {
+            return Ok(());
+        }
+        if self.held.bytes() == 0 {
+            self.held = Held::new();
+        }
+        self.held.require("The keys of a document", bytes)
     }
 
     fn push(&mut self, start: usize, key_end: usize) {

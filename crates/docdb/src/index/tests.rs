@@ -1,6 +1,7 @@
 //! Keys of documents, case by case.
 
 use bson::{Bson, Document, RawDocumentBuf, doc};
+use query::Code;
 
 use super::*;
 use crate::key::decode;
@@ -261,5 +262,33 @@ fn wildcards_stand_alone_or_behind_a_path_and_are_not_hashed() {
         doc! { "a": "hashed" },
     ] {
         IndexSpec::parse(&doc! { "key": key.clone(), "name": "i" }).unwrap();
+    }
+}
+
+/// Each key of a wildcard index repeats the path, and each key of an array the fields beside it:
+/// the work for a document is bounded, and looks at the clock.
+#[test]
+fn the_work_for_the_keys_of_a_document_is_bounded() {
+    let path = "p".repeat(1 << 20);
+    let leaves: Document = (0..900).map(|at| (format!("f{at}"), at.into())).collect();
+    let values: Vec<i32> = (0..900).collect();
+    let mut nested = Document::new();
+    nested.insert(path.clone(), leaves);
+    for (key, document) in [
+        (doc! { "$**": 1 }, nested),
+        (doc! { "a": 1, "b": 1 }, doc! { "a": values, "b": path }),
+    ] {
+        let spec = IndexSpec::parse(&doc! { "key": key, "name": "i" }).unwrap();
+        let maker = KeyMaker::new(&spec, None, 1000).unwrap();
+        let raw = RawDocumentBuf::try_from(&document).unwrap();
+        let mut set = KeySet::new();
+        // A look for each 4 MiB of keys.
+        let (done, _) = crate::looks::counted(2, || maker.keys(&raw, &mut set));
+        assert_eq!(done.unwrap_err().code, Code::INTERRUPTED);
+        assert!(set.len() < 20, "{} keys after the interruption", set.len());
+        set.clear();
+        const { assert!(keys::MADE_MAX < 900 << 20) };
+        let error = maker.keys(&raw, &mut set).unwrap_err();
+        assert_eq!(error.code, Code::CANNOT_CREATE_INDEX, "{error}");
     }
 }

@@ -11,6 +11,7 @@ use super::{Node, render};
 use crate::Result;
 use crate::collation::Collator;
 use crate::expr::Variables;
+use crate::meter::{Held, hold_parsed};
 use crate::settings::Settings;
 
 /// A parsed filter, with the collation and the variables of its operation.
@@ -19,6 +20,8 @@ pub struct Filter {
     root: Node,
     collator: Option<Arc<Collator>>,
     variables: Variables,
+    /// The memory of the tree; nothing for a small one.
+    held: Vec<Arc<Held>>,
 }
 
 /// Details of how a document matched.
@@ -35,10 +38,12 @@ impl Filter {
     /// # Errors
     /// `BadValue` and other codes, as MongoDB, for an invalid filter.
     pub fn parse(filter: &RawDocument, settings: &Settings) -> Result<Filter> {
+        let held = hold_parsed("A filter", filter)?;
         Ok(Filter {
             root: Parser::new(settings).document(filter)?,
             collator: settings.collator.clone(),
             variables: settings.variables.clone(),
+            held: held.into_iter().collect(),
         })
     }
 
@@ -48,10 +53,12 @@ impl Filter {
     /// # Errors
     /// As [`Filter::parse`]; `QueryFeatureNotAllowed` for `$expr`.
     pub(crate) fn parse_plain(filter: &RawDocument, settings: &Settings) -> Result<Filter> {
+        let held = hold_parsed("A filter", filter)?;
         Ok(Filter {
             root: Parser::new(settings).without_special().document(filter)?,
             collator: settings.collator.clone(),
             variables: settings.variables.clone(),
+            held: held.into_iter().collect(),
         })
     }
 
@@ -62,6 +69,7 @@ impl Filter {
             root: Node::AlwaysTrue,
             collator: None,
             variables: Variables::default(),
+            held: Vec::new(),
         }
     }
 
@@ -75,7 +83,8 @@ impl Filter {
     /// result has the variables of the filter with expressions; if both have expressions, their
     /// variables must be the same.
     #[must_use]
-    pub fn and(self, other: Filter) -> Filter {
+    pub fn and(mut self, other: Filter) -> Filter {
+        self.held.extend(other.held);
         let variables = if self.has_expressions() {
             self.variables
         } else {
@@ -85,6 +94,7 @@ impl Filter {
             root: conjunction(vec![self.root, other.root]),
             collator: self.collator.or(other.collator),
             variables,
+            held: self.held,
         }
     }
 
@@ -95,6 +105,7 @@ impl Filter {
             root,
             collator: self.collator.clone(),
             variables: self.variables.clone(),
+            held: self.held.clone(),
         }
     }
 
@@ -105,6 +116,7 @@ impl Filter {
             root: self.root.clone(),
             collator: self.collator.clone(),
             variables: variables.clone(),
+            held: self.held.clone(),
         }
     }
 

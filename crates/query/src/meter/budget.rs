@@ -158,6 +158,25 @@ impl Held {
         Err(super::spent(name, usage.unwrap_or_default()))
     }
 
+    /// As [`Held::require`], for what is kept after its operation: every byte is reserved, also
+    /// those that operations may use without a reservation.
+    ///
+    /// # Errors
+    /// As [`Held::require`].
+    pub fn retain(&mut self, name: &str, bytes: usize) -> Result<()> {
+        let Some(budget) = &self.budget else {
+            self.bytes = bytes;
+            return Ok(());
+        };
+        if bytes <= self.reserved {
+            budget.give(self.reserved - bytes);
+        } else if !budget.take(bytes - self.reserved) {
+            return Err(super::spent(name, budget.usage()));
+        }
+        (self.bytes, self.reserved) = (bytes, bytes);
+        Ok(())
+    }
+
     /// Releases the whole reservation.
     pub fn clear(&mut self) {
         self.bytes = 0;

@@ -15,6 +15,7 @@
 //! share of the common [`Budget`] grows or shrinks.
 
 mod budget;
+mod parsed;
 mod processors;
 mod size;
 mod sort;
@@ -25,6 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use budget::{Budget, Held, Usage};
+pub(crate) use parsed::{Parsing, hold_parsed};
+pub use parsed::{parsed_size, parsed_size_of, unreserved};
 pub use processors::{Processors, Slots};
 pub(crate) use size::{NEW_DOCUMENT, entry};
 pub use size::{decoded_size, document_size, size};

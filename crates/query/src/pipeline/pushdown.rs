@@ -62,6 +62,7 @@ impl Pipeline {
         let rest = Pipeline {
             stages: rest.collect(),
             settings: self.settings,
+            bytes: self.bytes,
         };
         pushdown.counts = matches!(rest.stages.first(), Some(Stage::Count(_)));
         pushdown.fields = dependency::fields(&rest.stages);

@@ -2,6 +2,7 @@
 
 use bson::{Bson, RawArray, RawArrayBuf, RawBsonRef};
 
+use crate::meter::{self, Held, Parsing};
 use crate::settings::Settings;
 use crate::stage::Stage;
 use crate::{Code, Error, Result};
@@ -16,6 +17,8 @@ const SPLIT: &str = "$changeStreamSplitLargeEvent";
 pub struct Pipeline {
     pub(super) stages: Vec<Stage>,
     pub(super) settings: Settings,
+    /// Estimated bytes of the stages, as they were parsed.
+    pub(super) bytes: usize,
 }
 
 impl Pipeline {
@@ -38,7 +41,18 @@ impl Pipeline {
     /// each stage's parser.
     pub fn parse_raw(stages: &RawArray, settings: &Settings) -> Result<Pipeline> {
         super::check_pipeline(stages)?;
-        Pipeline::parse_checked(stages, settings)
+        let bytes = meter::parsed_size_of(stages)?;
+        let mut held = Held::new();
+        held.require("A pipeline", bytes)?;
+        let _whole = Parsing::begin();
+        let parsed = Pipeline::parse_checked(stages, settings)?;
+        Ok(Pipeline { bytes, ..parsed })
+    }
+
+    /// Estimated bytes of the stages, which the owner of the pipeline reserves.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// As [`Pipeline::parse_raw`], for a pipeline nested in one that was already checked.
@@ -88,6 +102,7 @@ impl Pipeline {
         Ok(Pipeline {
             stages: parsed,
             settings: settings.clone(),
+            bytes: 0,
         })
     }
 
@@ -97,6 +112,7 @@ impl Pipeline {
         Pipeline {
             stages,
             settings: settings.clone(),
+            bytes: 0,
         }
     }
 
@@ -151,6 +167,7 @@ impl Pipeline {
         view.stages.extend(self.stages);
         check_order(&view.stages)?;
         view.settings = self.settings;
+        view.bytes = view.bytes.saturating_add(self.bytes);
         Ok(view)
     }
 }

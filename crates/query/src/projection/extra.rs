@@ -208,15 +208,10 @@ fn cut(
 fn no_match() -> Error {
     Error::location(
         51_246,
-        "Executor error during find command :: caused by :: positional operator '.$' couldn't find \
-         a matching element in the array",
+        "positional operator '.$' couldn't find a matching element in the array",
     )
 }
 
 fn mismatch() -> Error {
-    Error::location(
-        51_247,
-        "Executor error during find command :: caused by :: positional operator '.$' element \
-         mismatch",
-    )
+    Error::location(51_247, "positional operator '.$' element mismatch")
 }

@@ -72,6 +72,7 @@ pub(super) fn unset(paths: &[&str]) -> Result<Projection> {
         fields,
         positional: None,
         variables: crate::expr::Variables::default(),
+        _held: None,
     })
 }
 
@@ -348,6 +349,7 @@ impl<'a> Parser<'a> {
             fields,
             positional: self.positional.take(),
             variables: self.settings.variables.clone(),
+            _held: None,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! A parsed projection.
 
+use std::sync::Arc;
+
 use bson::{Bson, Document, RawDocument, RawDocumentBuf};
 
 use super::extra;
@@ -7,6 +9,7 @@ use super::tree::{Child, Fields};
 use super::{parse, raw};
 use crate::expr::{Dependencies, SORT_KEY, Variables};
 use crate::filter::{Details, Filter};
+use crate::meter::{Held, hold_parsed};
 use crate::path::Path;
 use crate::repeated;
 use crate::settings::Settings;
@@ -21,6 +24,8 @@ pub struct Projection {
     /// The path before the positional `.$`.
     pub(super) positional: Option<String>,
     pub(super) variables: Variables,
+    /// The memory of the projection of a `find`; nothing for a small one.
+    pub(super) _held: Option<Arc<Held>>,
 }
 
 /// Treatment of the fields that the projection does not name.
@@ -46,7 +51,12 @@ impl Projection {
         filter: Option<&Filter>,
     ) -> Result<Projection> {
         repeated::check_paths(spec)?;
-        parse::find(spec, settings, filter.is_some())
+        let held = hold_parsed("A projection", spec)?;
+        let parsed = parse::find(spec, settings, filter.is_some())?;
+        Ok(Projection {
+            _held: held,
+            ..parsed
+        })
     }
 
     /// Parses `$project`.

@@ -5,7 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::prefix;
-use crate::{Code, Error, Result, meter};
+use crate::meter::{self, Held};
+use crate::{Code, Error, Result};
 
 /// Maximum length of a pattern: the limit of PCRE2, which is also MongoDB's.
 const MAX_PATTERN: usize = 16_384;
@@ -16,6 +17,8 @@ struct Inner {
     pattern: Box<str>,
     options: Box<str>,
     compiled: pcre::Regex,
+    /// The memory of the compiled pattern: a short one may take a thousand times its length.
+    _held: Held,
 }
 
 /// A regular expression; cheap to clone.
@@ -65,10 +68,13 @@ impl Regex {
         }
         let compiled =
             pcre::Regex::new(pattern, how).map_err(|error| invalid(&error.to_string()))?;
+        let mut held = Held::new();
+        held.retain("A regular expression", compiled.size())?;
         Ok(Regex(Arc::new(Inner {
             pattern: pattern.into(),
             options: sorted(options),
             compiled,
+            _held: held,
         })))
     }
 

@@ -8,7 +8,7 @@ use super::array_filter::ArrayFilters;
 use super::tree::Fields;
 use super::{apply, identical, parse, replacement};
 use crate::expr::check_in_pipeline;
-use crate::meter::Held;
+use crate::meter::{Held, Parsing, hold_parsed};
 use crate::path::array_index;
 use crate::repeated::check_paths_of;
 use crate::settings::Settings;
@@ -20,6 +20,8 @@ use crate::{Error, Result, meter};
 pub struct Update {
     pub(super) kind: Kind,
     pub(super) settings: Settings,
+    /// The memory of a replacement or a pipeline; nothing for a small one.
+    _held: Option<Arc<Held>>,
 }
 
 /// The three forms of an update.
@@ -111,8 +113,14 @@ impl Update {
     ) -> Result<Update> {
         match spec {
             RawBsonRef::Document(document) => {
+                let held = hold_parsed("An update", document)?;
+                let _whole = Parsing::begin();
                 let tree = parse::merged(document)?;
-                Update::of(tree, Some(document), array_filters, settings)
+                let parsed = Update::of(tree, Some(document), array_filters, settings)?;
+                Ok(Update {
+                    _held: held,
+                    ..parsed
+                })
             }
             RawBsonRef::Array(stages) => {
                 for stage in stages {
@@ -125,8 +133,15 @@ impl Update {
                         check_paths_of(name.as_str(), spec)?;
                     }
                 }
+                let mut held = Held::new();
+                held.require("An update", meter::parsed_size_of(stages)?)?;
+                let _whole = Parsing::begin();
                 let stages = Vec::<Bson>::try_from(stages)?;
-                Update::from_pipeline(&stages, array_filters, settings)
+                let parsed = Update::from_pipeline(&stages, array_filters, settings)?;
+                Ok(Update {
+                    _held: Some(Arc::new(held)),
+                    ..parsed
+                })
             }
             _ => Err(Error::parse(
                 "Update argument must be either an object or an array",
@@ -166,6 +181,7 @@ impl Update {
         Ok(Update {
             kind,
             settings: settings.clone(),
+            _held: None,
         })
     }
 
@@ -176,6 +192,7 @@ impl Update {
         Update {
             kind: Kind::Replacement(document),
             settings: settings.clone(),
+            _held: None,
         }
     }
 
@@ -196,6 +213,7 @@ impl Update {
         Ok(Update {
             kind: Kind::Pipeline(parse::pipeline(stages, settings)?),
             settings: settings.clone(),
+            _held: None,
         })
     }
 

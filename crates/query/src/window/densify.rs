@@ -12,7 +12,7 @@ use super::partition::{Partition, Partitioning};
 use super::place::place;
 use crate::expr::{FieldPath, Scope, Unit, Zone, add_units};
 use crate::number::Number;
-use crate::value::{compare, type_name};
+use crate::value::compare;
 use crate::{Error, Result, Row, meter};
 
 /// Maximum number of documents that one stage may make.
@@ -122,18 +122,17 @@ impl Densify {
             Some(value) if self.unit.is_none() && Number::from_bson(value).is_some() => {
                 Ok(Some(value.clone()))
             }
-            Some(other) => Err(Error::location(
+            Some(Bson::DateTime(_)) => Err(Error::location(
+                6_053_600,
+                "Encountered date densify value in collection when step does not have a date unit.",
+            )),
+            Some(value) if Number::from_bson(value).is_some() => Err(Error::location(
+                6_053_600,
+                "Encountered numeric densify value in collection when step has a date unit.",
+            )),
+            Some(_) => Err(Error::location(
                 5_733_201,
-                format!(
-                    "PlanExecutor error during aggregation :: caused by :: Densify field type must \
-                     be {}, but it was {}",
-                    if self.unit.is_some() {
-                        "a date"
-                    } else {
-                        "numeric"
-                    },
-                    type_name(other)
-                ),
+                "Densify field type must be numeric or a date",
             )),
         }
     }

@@ -153,7 +153,7 @@ pub(crate) fn authorize(
         return Ok(None);
     }
     let compute = |large: bool| {
-        let _bounded = bounded::enter(large.then_some(&server.memory));
+        let _bounded = bounded::enter(Some(&server.memory), large);
         authorized(server, client, rule, sent)
     };
     // Parsing a large pipeline takes long: let other connections of this thread run meanwhile.

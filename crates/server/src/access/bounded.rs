@@ -9,7 +9,7 @@ use query::meter::{Budget, Entered, Meter, Watch};
 use query::{Code, Error, Result};
 
 /// Memory for expressions and their constants on a network thread. Elsewhere it is the memory of
-/// an operation, and counts as memory of queries.
+/// an operation.
 const MEMORY: usize = 32 << 20;
 
 /// Maximum number of checks, one per 100 microseconds of work: some milliseconds for a command on a
@@ -33,14 +33,15 @@ impl Watch for Looks {
     }
 }
 
-/// Limit the work of this thread until the guard is dropped: to that of a network thread, or, with
-/// the budget for the memory of queries, to that of a thread for this command alone.
-pub(crate) fn enter(apart: Option<&Arc<Budget>>) -> Entered {
-    let meter = match apart {
-        None => Meter::default().with_limit(MEMORY),
-        Some(budget) => Meter::default().with_budget(Some(Arc::clone(budget))),
+/// Limit the work of this thread until the guard is dropped: to that of a network thread, or, if it
+/// works for this command alone, to that of such a thread. What it parses is kept for the command:
+/// its memory counts in `budget`.
+pub(crate) fn enter(budget: Option<&Arc<Budget>>, apart: bool) -> Entered {
+    let meter = Meter::default().with_budget(budget.cloned());
+    let (meter, looks) = match apart {
+        false => (meter.with_limit(MEMORY), SMALL_LOOKS),
+        true => (meter, LARGE_LOOKS),
     };
-    let looks = apart.map_or(SMALL_LOOKS, |_| LARGE_LOOKS);
     let watch = Arc::new(Looks(AtomicUsize::new(looks)));
     meter.with_watch(watch).enter()
 }
@@ -61,7 +62,7 @@ mod tests {
     use super::*;
 
     fn parsed(spec: &Bson) -> Result<Expr> {
-        let _bounded = enter(None);
+        let _bounded = enter(None, false);
         Expr::parse(spec, &Scope::new())
     }
 

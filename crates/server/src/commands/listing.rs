@@ -193,7 +193,7 @@ fn answer(
         db: request.database().to_owned(),
         coll: collection.to_owned(),
     };
-    let open = |store: &Store, op: &Op<'_>| Ok(store.open_list(op, &ns, listed, batch_size));
+    let open = |store: &Store, op: &Op<'_>| store.open_list(op, &ns, listed, batch_size);
     let batch = request.with_store(open)?;
     cursor::answer_list(request, reply, &batch);
     Ok(())

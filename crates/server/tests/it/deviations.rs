@@ -244,6 +244,75 @@ fn errors_name_the_command_they_ended() {
         message.starts_with("Executor error during getMore :: caused by :: "),
         "{message}"
     );
+}
+
+/// The context of a command is in front of errors that know nothing of commands, and there once.
+#[test]
+fn the_context_of_an_error_is_named_once() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents = vec![doc! {"_id": 1, "a": [1, 2], "b": "x"}];
+    insert(&mut client, "c", documents);
+    let find = "Executor error during find command: test.c";
+    let aggregate = "Executor error during aggregate command on namespace: test.c";
+    let modify = "Plan executor error during findAndModify";
+    let unmatched = "positional operator '.$' couldn't find a matching element in the array";
+    let mismatch = "positional operator '.$' element mismatch";
+    let densify = |field: &str, unit: Option<&str>| {
+        let mut range = doc! {"step": 1, "bounds": "full"};
+        range.extend(unit.map(|unit| ("unit".to_owned(), Bson::from(unit))));
+        let stage = doc! {"$densify": {"field": field, "range": range}};
+        doc! {"aggregate": "c", "pipeline": [stage], "cursor": {}}
+    };
+    let lack = doc! {"_id": 1};
+    let differ = doc! {"d": 3};
+    insert(
+        &mut client,
+        "c",
+        vec![doc! {"_id": 2, "a": [1], "d": [1, 2, 3]}],
+    );
+    for (command, code, context, message) in [
+        (
+            doc! {"find": "c", "filter": &lack, "projection": {"a.$": 1}},
+            51_246,
+            find,
+            unmatched,
+        ),
+        (
+            doc! {"find": "c", "filter": &differ, "projection": {"a.$": 1}},
+            51_247,
+            find,
+            mismatch,
+        ),
+        (
+            doc! {"findAndModify": "c", "query": &lack, "remove": true, "fields": {"a.$": 1}},
+            51_246,
+            modify,
+            unmatched,
+        ),
+        (
+            densify("b", None),
+            5_733_201,
+            aggregate,
+            "Densify field type must be numeric or a date",
+        ),
+        (
+            densify("_id", Some("day")),
+            6_053_600,
+            aggregate,
+            "Encountered numeric densify value in collection when step has a date unit.",
+        ),
+    ] {
+        let failed = client.fails("test", command.clone());
+        let expected = format!("{context} :: caused by :: {message}");
+        assert_eq!(failed, (code, expected), "{command}");
+    }
+}
+
+#[test]
+fn expressions_that_are_not_evaluated_do_not_fail() {
+    let site = Site::new();
+    let mut client = site.client();
     // An expression that is never evaluated is not an error, in the places where MongoDB does not
     // evaluate it either.
     let lazy = doc! {"$project": {"b": {"$ifNull": [1, {"$divide": [1, 0]}]}}};

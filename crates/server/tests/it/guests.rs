@@ -127,7 +127,8 @@ fn guests_are_charged_for_what_they_send_until_they_are_gone() {
     await_so("all to be charged", || {
         guests(&mut root, "chargedBytes") >= enough
     });
-    assert_eq!(guests(&mut root, "current"), 20);
+    // So much may also be charged for fewer.
+    await_so("all to be guests", || guests(&mut root, "current") == 20);
     assert!(guests(&mut root, "chargedBytes") <= 32 << 20);
     drop(begun);
     await_so("nothing to be charged", || {

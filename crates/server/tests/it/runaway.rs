@@ -266,3 +266,113 @@ fn a_sort_spills_when_the_budget_is_spent() {
     let (code, message) = client.fails("test", refused);
     assert_eq!(code, EXCEEDED_MEMORY_LIMIT, "{message}");
 }
+
+/// A user opens cursors with large requests, and leaves them: what they keep is a part of the
+/// budget of all queries, so that the user is refused before the memory of the server is used up.
+#[test]
+fn idle_cursors_share_the_budget_of_queries() {
+    let site = Site::new();
+    let mut client = site.client();
+    let documents: Vec<Document> = (0..10).map(|at| doc! {"_id": at, "a": "a"}).collect();
+    client.ok("test", doc! {"insert": "c", "documents": documents});
+    let most = 24_i64 << 20;
+    client.ok(
+        "admin",
+        doc! {"setParameter": 1, "queryMemoryLimitMegabytes": 24},
+    );
+    let list: Vec<String> = (0..5_000).map(|at| format!("value {at}")).collect();
+    let other = doc! {"a": {"$nin": &list}};
+    client.ok(
+        "test",
+        doc! {"create": "view", "viewOn": "c", "pipeline": [{"$match": other.clone()}]},
+    );
+    let find = |more: Document| {
+        let mut find = doc! {"find": "c", "batchSize": 1};
+        find.extend(more);
+        find
+    };
+    let aggregate = |from: &str, stages: Bson| {
+        doc! {"aggregate": from, "pipeline": stages, "cursor": {"batchSize": 1}}
+    };
+    let regex = |at: i32| {
+        Bson::RegularExpression(bson::Regex {
+            pattern: format!("^x{at}").try_into().unwrap(),
+            options: String::new().try_into().unwrap(),
+        })
+    };
+    let regexes: Vec<Bson> = (0..300).map(regex).collect();
+    let range = bson!({"$range": [0, 20_000]});
+    let stream = |stages: Bson| doc! {"aggregate": "c", "pipeline": stages, "cursor": {}};
+    let commands = [
+        find(doc! {"filter": other.clone()}),
+        find(doc! {"filter": {"a": {"$nin": regexes}}}),
+        find(doc! {"projection": {"x": {"$literal": &list}}}),
+        find(doc! {"let": {"x": range}, "filter": {"$expr": {"$ne": ["$a", "$$x"]}}}),
+        aggregate("c", bson!([{"$match": other.clone()}])),
+        aggregate("c", bson!([{"$limit": 9}, {"$match": other.clone()}])),
+        aggregate("view", bson!([])),
+        aggregate(
+            "c",
+            bson!([{"$unionWith": {"coll": "c", "pipeline": [{"$match": other}]}}]),
+        ),
+        stream(bson!([{"$changeStream": {}}, {"$match": {"documentKey.a": {"$in": &list}}}])),
+        // Many small ones.
+        find(doc! {}),
+    ];
+    for command in commands {
+        let shown = command.to_string();
+        let mut opened = Vec::new();
+        let error = loop {
+            let reply = client.run("test", command.clone());
+            if reply.get_f64("ok").unwrap() != 1.0 {
+                break reply;
+            }
+            let id = reply.get_document("cursor").unwrap().get_i64("id").unwrap();
+            assert_ne!(id, 0, "{shown:.200}");
+            opened.push(id);
+            assert!(opened.len() < 2_000, "{shown:.200}");
+        };
+        let code = error.get_i32("code").unwrap();
+        assert_eq!(code, EXCEEDED_MEMORY_LIMIT, "{shown:.200}: {error}");
+        assert!(1 < opened.len(), "{shown:.200}");
+        let used = memory(&mut client).get_i64("usedBytes").unwrap();
+        assert!(most / 2 < used, "{shown:.200}: {used}");
+        let name = command.iter().next().unwrap().1.clone();
+        client.ok("test", doc! {"killCursors": name, "cursors": opened});
+        let used = memory(&mut client).get_i64("usedBytes").unwrap();
+        assert_eq!(used, 0, "{shown:.200}");
+    }
+}
+
+/// A document that did not fit into a batch waits in its cursor.
+#[test]
+fn documents_that_wait_in_cursors_share_the_budget_of_queries() {
+    let site = Site::new();
+    let mut client = site.client();
+    let text = "x".repeat(9 << 20);
+    for id in 0..3 {
+        client.ok(
+            "test",
+            doc! {"insert": "c", "documents": [{"_id": id, "t": &text}]},
+        );
+    }
+    client.ok(
+        "admin",
+        doc! {"setParameter": 1, "queryMemoryLimitMegabytes": 40},
+    );
+    let find = doc! {"find": "c"};
+    let mut opened = 0;
+    let error = loop {
+        let reply = client.run("test", find.clone());
+        if reply.get_f64("ok").unwrap() != 1.0 {
+            break reply;
+        }
+        opened += 1;
+        assert!(opened < 10, "each keeps 9 MiB");
+    };
+    assert_eq!(
+        error.get_i32("code").unwrap(),
+        EXCEEDED_MEMORY_LIMIT,
+        "{error}"
+    );
+}

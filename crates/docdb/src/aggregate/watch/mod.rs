@@ -44,7 +44,12 @@ struct WatchCursor {
     pending: VecDeque<(Token, RawDocumentBuf)>,
     /// The resume token of the last batch.
     token: Token,
+    /// Bytes of the stages.
+    request: usize,
 }
+
+/// Bytes of a pending document in addition to its own: its resume token.
+const PENDING: usize = 512;
 
 /// A stream and what is behind it, before it is read.
 struct Prepared {
@@ -52,6 +57,8 @@ struct Prepared {
     /// The stages behind `$changeStream`, without that of the splitter.
     behind: Pipeline,
     splitter: Option<Splitter>,
+    /// Bytes of the pipeline.
+    bytes: usize,
 }
 
 /// The stages behind `$changeStream`.
@@ -209,6 +216,12 @@ impl Cursor for WatchCursor {
         true
     }
 
+    fn bytes(&self) -> usize {
+        let pending = self.pending.iter();
+        let pending = pending.map(|(_, document)| PENDING + document.as_bytes().len());
+        self.request + pending.sum::<usize>()
+    }
+
     fn resume_token(&self) -> Option<RawDocumentBuf> {
         Some(self.token.to_document())
     }
@@ -248,6 +261,7 @@ impl Store {
             stages: Stages::new(ns, prepared.behind, None)?,
             splitter: prepared.splitter,
             pending: VecDeque::new(),
+            request: prepared.bytes,
         };
         let wanted = request.batch_size.unwrap_or(FIRST_BATCH);
         let filled = cursor.fill(self, op, wanted);
@@ -255,7 +269,7 @@ impl Store {
         let resume = cursor.resume_token();
         let id = match next.ended {
             true => 0,
-            false => self.cursors().open(op, ns, false, Box::new(cursor)),
+            false => self.cursors().open(op, ns, false, Box::new(cursor))?,
         };
         Ok(Batch {
             id,
@@ -299,6 +313,7 @@ impl Store {
         let splits = check_stages(names(request)?)?;
         let pipeline = with_view(self, op, &mut |view| parse(ns, request, view))?;
         let settings = pipeline.settings().clone();
+        let bytes = pipeline.bytes().saturating_add(request.let_bytes());
         let behind = pipeline.into_stages().into_iter().skip(1).collect();
         let behind = Pipeline::from_stages(behind, &settings).optimize();
         let splitter = splits.then(|| match &options.start {
@@ -310,6 +325,7 @@ impl Store {
             stream,
             behind,
             splitter,
+            bytes,
         })
     }
 }

@@ -324,7 +324,7 @@ fn bulk_write(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
             coll: "$cmd.bulkWrite".to_owned(),
         };
         let items = std::mem::take(&mut outcome.items);
-        Ok((outcome, store.open_list(op, &ns, items, batch_size)))
+        Ok((outcome, store.open_list(op, &ns, items, batch_size)?))
     })?;
     call.server.metrics.user_errors.size(outcome.failed);
     cursor::answer_list(call, reply, &batch);
