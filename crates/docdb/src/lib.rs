@@ -31,6 +31,7 @@ pub mod oplog;
 mod patience;
 mod pause;
 mod plan;
+pub mod plant;
 mod progress;
 mod record;
 pub mod replica;

@@ -365,6 +365,9 @@ fn store_options(config: &Config) -> Options {
         temp_dir: config.db_path.join("_tmp"),
         replica_set: config.replica_set.clone(),
         rollback_dir: Some(config.db_path.join("rollback")),
+        // A primary that was killed has lost its term: completing what the kill has interrupted
+        // would write entries of that term.
+        follower: Member::is_wanted(config),
         ..Options::default()
     }
 }

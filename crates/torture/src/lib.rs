@@ -24,12 +24,14 @@
 //! - L4. One order of the commits, consistent with time, gives the state found.
 //! - L5. A writer wrote every byte that is found, and the engine's own check finds no error.
 //!
-//! The document server has its own clients and oracle: module [`server`].
+//! The document server has its own clients and oracle: module [`server`]; so has a replica set:
+//! module [`cluster`].
 //!
 //! A kill does not affect the page cache, so this does not test power losses; the simulated disk
 //! does. The seed repeats the options, the endings and the operations of each writer, but not the
 //! interleaving of threads and kills, which differs in every run.
 
+pub mod cluster;
 pub mod draw;
 pub mod key;
 pub mod oracle;

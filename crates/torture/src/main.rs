@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use kv::Durability;
 use stdx::{ByteSize, time};
 use torture::protocol::Abort;
-use torture::{Config, Failure, Summary, server, worker};
+use torture::{Config, Failure, Summary, cluster, server, worker};
 
 #[global_allocator]
 static ALLOCATOR: stdx::memory::Allocator = stdx::memory::ALLOCATOR;
@@ -99,12 +99,26 @@ struct Run {
     /// With --hostile: do not check response times, for a machine with other load
     #[arg(long, requires = "hostile")]
     untimed: bool,
-    /// With --server: number of concurrent clients that write or send runaway queries
-    #[arg(long, default_value_t = 4, requires = "server")]
+    /// Test a replica set instead: for this number of seconds, members are killed, paused, cut off
+    /// and emptied while clients write and read
+    #[arg(long, value_name = "SECONDS", conflicts_with = "server")]
+    cluster: Option<u64>,
+    /// With --cluster or --failover: storage engines of the members
+    #[arg(long, value_delimiter = ',', default_value = "betree,lmdb,betree")]
+    members: Vec<String>,
+    /// Measure a replica set instead: let its primary fail this number of times by kill -9, by a
+    /// cut of its links and by a step-down, and print how long no write was acknowledged
+    #[arg(long, value_name = "ROUNDS", conflicts_with_all = ["server", "cluster"])]
+    failover: Option<u64>,
+    /// With --cluster: rounds of faults between two comparisons of all members
+    #[arg(long, default_value_t = 8, requires = "cluster")]
+    rounds: u64,
+    /// With --server or --cluster: number of concurrent clients that write or send runaway queries
+    #[arg(long, default_value_t = 4)]
     clients: u32,
-    /// With --server: program whose `serve` is tested, such as target/release/romanesco [default:
-    /// the server within this program]
-    #[arg(long, requires = "server")]
+    /// With --server or --cluster: program whose `serve` is tested, such as
+    /// target/release/romanesco [default: the server within this program]
+    #[arg(long)]
     program: Option<PathBuf>,
     /// Print every cycle on standard error
     #[arg(long, short)]
@@ -119,6 +133,9 @@ fn main() -> ExitCode {
         Some(Command::Worker) => return ExitCode::from(worker::serve()),
         Some(Command::Serve(line)) => return served(&line),
         None if cli.run.server => return tortured_server(&cli.run),
+        None if cli.run.cluster.or(cli.run.failover).is_some() => {
+            return tortured_cluster(&cli.run);
+        }
         None => {}
     }
     match torture(&cli.run) {
@@ -159,14 +176,50 @@ fn tidy_up(run: &Run, directory: &Path) {
     }
 }
 
+/// The program whose `serve` is tested.
+fn program(run: &Run) -> Result<PathBuf, ExitCode> {
+    let program = run.program.clone().map_or_else(env::current_exe, Ok);
+    program.map_err(|e| {
+        eprintln!("torture: cannot find this program: {e}");
+        ExitCode::from(2)
+    })
+}
+
+fn tortured_cluster(run: &Run) -> ExitCode {
+    let (directory, seed) = place(run);
+    let program = match program(run) {
+        Ok(program) => program,
+        Err(code) => return code,
+    };
+    let config = cluster::Config {
+        members: run.members.clone(),
+        time: Duration::from_secs(run.cluster.unwrap_or(0)),
+        rounds: run.rounds,
+        seed,
+        directory,
+        program,
+        clients: run.clients,
+        skips: false,
+    };
+    let mut note = |line: &str| {
+        if run.verbose {
+            eprintln!("torture: {line}");
+        }
+    };
+    match run.failover {
+        Some(rounds) => {
+            let outages = cluster::failover(&config, rounds, &mut note);
+            ended(run, &config.directory, outages)
+        }
+        None => ended(run, &config.directory, cluster::run(&config, &mut note)),
+    }
+}
+
 fn tortured_server(run: &Run) -> ExitCode {
     let (directory, seed) = place(run);
-    let program = match run.program.clone().map_or_else(env::current_exe, Ok) {
+    let program = match program(run) {
         Ok(program) => program,
-        Err(e) => {
-            eprintln!("torture: cannot find this program: {e}");
-            return ExitCode::from(2);
-        }
+        Err(code) => return code,
     };
     let config = server::Config {
         engine: run.engine.clone(),

@@ -29,6 +29,7 @@ use super::undo::{Keeping, Undo};
 use super::written::note_written;
 use crate::collection::Core;
 use crate::error;
+use crate::plant::{Plant, planted};
 use crate::writes::{Awaiting, Streams, Touched};
 
 /// The term of the entries of a set of one member, which elects that member once.
@@ -194,6 +195,23 @@ impl Log {
         }
     }
 
+    /// The time up to which change streams read: of a member of a replica set only what is
+    /// committed, for a stream cannot take events back.
+    pub(crate) fn followed(&self) -> Timestamp {
+        let visible = self.visible();
+        match self.undo.kept() {
+            Some(_) if !planted(Plant::StreamUncommitted) => visible.min(self.undo.committed()),
+            _ => visible,
+        }
+    }
+
+    /// All entries up to this time are committed. Ends the waits of change streams for them.
+    pub(crate) fn commit(&self, time: Timestamp) {
+        self.undo.commit(time);
+        self.streams
+            .ended(&[], Touched::default(), || self.followed());
+    }
+
     /// Whether undo records are kept, and where.
     pub(crate) fn undo(&self) -> &Keeping {
         &self.undo
@@ -263,7 +281,7 @@ impl Log {
         self.core.writes.note(segment::number(self.visible()));
         self.core.writes.wake();
         let Advanced { times, touched } = advanced;
-        self.streams.ended(&times, touched, || self.visible());
+        self.streams.ended(&times, touched, || self.followed());
     }
 
     /// Call `body` with the last time while no entry is being put, and none is put meanwhile (see

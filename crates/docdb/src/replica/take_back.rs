@@ -10,6 +10,7 @@ use super::role::Replica;
 use crate::error;
 use crate::oplog::entry::{Command, Entry, OpTime, Operation};
 use crate::oplog::{Advanced, Stored, Undo};
+use crate::plant::{Plant, planted};
 use crate::session::restore_records;
 use crate::txn::{Op, Work};
 use crate::writes::Touched;
@@ -85,9 +86,13 @@ impl Replica<'_> {
             for stored in &batch.entries {
                 let entry = Entry::parse(Stored::split(&stored.value)?.entry)?;
                 let undo = self.undo_of(work, stored.at.ts)?;
-                self.take_back_entry(work, (&mut documents, removed), (&entry, &undo))
-                    .map_err(|error| failed_back(&entry, error))?;
-                sessions.extend(restore_records(work, &undo.sessions)?);
+                if !planted(Plant::RollbackForgetsUndo) {
+                    self.take_back_entry(work, (&mut documents, removed), (&entry, &undo))
+                        .map_err(|error| failed_back(&entry, error))?;
+                }
+                if !planted(Plant::RollbackForgetsSessions) {
+                    sessions.extend(restore_records(work, &undo.sessions)?);
+                }
                 if let Some(tree) = self.log.undo().tree() {
                     Undo::remove(work.txn()?, tree, (stored.at.ts, stored.at.ts))?;
                 }

@@ -32,9 +32,9 @@ impl Replica<'_> {
     }
 
     /// All entries up to this one are committed: they are never taken back, and what takes them
-    /// back is removed by [`crate::Store::tend_oplog`].
+    /// back is removed by [`crate::Store::tend_oplog`]. Change streams show them from now on.
     pub fn set_committed(&self, at: OpTime) {
-        self.log.undo().commit(at.ts);
+        self.log.commit(at.ts);
     }
 
     /// The time up to which all entries are committed, as [`Replica::set_committed`] has set it.

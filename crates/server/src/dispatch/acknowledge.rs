@@ -8,6 +8,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use bson::{Bson, Document, doc};
+use docdb::plant::{Plant, planted};
 use query::Code;
 use repl::position::{Position, Term};
 
@@ -216,7 +217,7 @@ fn has(
             let holding = config.data_members().filter(|m| holds(m.id)).count();
             *n <= holding && (own || !journal)
         }
-        Wanted::Majority => at <= now.commit,
+        Wanted::Majority => at <= now.commit || planted(Plant::AcknowledgeUncommitted),
         Wanted::Mode(mode) => {
             let needs = config.settings.modes.get(mode);
             needs.is_some_and(|needs| {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
+use docdb::plant::{Plant, planted};
 use query::{Code, Error, Result};
 use stdx::sync::OnceLock;
 use tokio::sync::Notify;
@@ -11,7 +12,7 @@ use wire::{Builder, Message};
 use super::{check, roles};
 use crate::access::{Sent, authorize};
 use crate::arguments::{Arguments, Generic, Parsed};
-use crate::command::{Command, RETRYABLE};
+use crate::command::{Command, ENDS, RETRYABLE};
 use crate::commands;
 use crate::request::Request;
 use crate::request::failure::{self, Situation};
@@ -116,10 +117,12 @@ fn cell<T>(value: Option<T>) -> OnceLock<Arc<T>> {
 }
 
 fn refused(command: &Command, generic: &Generic, error: Error) -> Refused {
+    // A commit that is refused here may have happened at another primary.
+    let ends = command.has(ENDS) && !planted(Plant::RefusedCommitRolledBack);
     let situation = Situation {
-        in_transaction: generic.in_transaction,
-        commit: false,
-        retryable: command.has(RETRYABLE) && generic.txn_number.is_some(),
+        in_transaction: generic.in_transaction && !ends,
+        commit: ends,
+        retryable: (ends || command.has(RETRYABLE)) && generic.txn_number.is_some(),
         backpressure: false,
         untouched: true,
         stream: false,

@@ -10,11 +10,14 @@
 //!   is compared with the commit point of the same log: a rollback since the read began ends it.
 //! - R2. A linearizable read is answered only if, after it, the primary has committed an entry of
 //!   its own term: no other primary has committed anything before the read.
+//! - R3. A change stream that begins now is answered when a majority has what is before it: were
+//!   that taken back, other entries could get earlier times than its position.
 
 use std::future::Future;
 use std::sync::Arc;
 
 use bson::RawDocument;
+use docdb::plant::{Plant, planted};
 use query::{Code, Error, Result};
 use tokio::sync::oneshot;
 
@@ -131,11 +134,18 @@ pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> R
     };
     let concern = request.generic.read_concern.as_ref();
     let level = concern.map_or("", |concern| concern.level.as_str());
-    if request.writes() || !matches!(level, "majority" | "snapshot" | LINEARIZABLE) {
+    let waits = matches!(level, "majority" | "snapshot" | LINEARIZABLE);
+    if request.writes() || !(waits || begins_stream(request.body())) {
         return Ok(());
     }
     let mut read = request.read.get().copied();
+    if planted(Plant::ReadUncommitted) && level != LINEARIZABLE {
+        return Ok(());
+    }
     if level == LINEARIZABLE {
+        if planted(Plant::ReadWithoutEntry) {
+            return Ok(());
+        }
         confirm(request).await?;
         read = None;
     }
@@ -144,6 +154,20 @@ pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> R
     };
     let read = crate::cluster::letter::number(read);
     limited(request, reached(member, began, read)).await
+}
+
+/// R3: whether a command opens a change stream that begins now.
+fn begins_stream(body: &RawDocument) -> bool {
+    let stages = body.get_array("pipeline").ok();
+    let first = stages.and_then(|stages| stages.into_iter().next()?.ok()?.as_document());
+    let stage = first.and_then(|first| first.get_document("$changeStream").ok());
+    let starts = ["resumeAfter", "startAfter", "startAtOperationTime"];
+    let given = |stage: &RawDocument| {
+        starts
+            .iter()
+            .any(|name| matches!(stage.get(name), Ok(Some(_))))
+    };
+    stage.is_some_and(|stage| !given(stage))
 }
 
 /// Put an entry behind a read (R2).
@@ -207,5 +231,31 @@ async fn until(deadline: Option<std::time::Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bson::rawdoc;
+
+    use super::*;
+
+    #[test]
+    fn streams_that_begin_now_wait_and_resumed_ones_do_not() {
+        let body = |stage: bson::RawDocumentBuf| rawdoc! {"aggregate": 1, "pipeline": [stage]};
+        let begins = |options: bson::RawDocumentBuf| {
+            begins_stream(&body(rawdoc! {"$changeStream": options}))
+        };
+        assert!(begins(rawdoc! {}), "R3: from now on");
+        assert!(begins(rawdoc! {"fullDocument": "updateLookup"}), "R3");
+        assert!(!begins(rawdoc! {"resumeAfter": {"_data": "82"}}));
+        assert!(!begins(rawdoc! {"startAfter": {"_data": "82"}}));
+        let time = bson::Timestamp {
+            time: 1,
+            increment: 1,
+        };
+        assert!(!begins(rawdoc! {"startAtOperationTime": time}));
+        assert!(!begins_stream(&body(rawdoc! {"$match": {}})));
+        assert!(!begins_stream(&rawdoc! {"find": "c"}));
     }
 }

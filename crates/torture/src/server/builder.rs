@@ -112,7 +112,7 @@ fn state(there: bool) -> &'static str {
 }
 
 /// The names of the indexes of a collection.
-pub(super) fn names(link: &mut Link, side: Side) -> Result<Vec<String>, String> {
+pub(crate) fn names(link: &mut Link, side: Side) -> Result<Vec<String>, String> {
     let command = doc! { "listIndexes": side.name() };
     let reply = link.command(DATABASE, &command);
     let reply = reply.map_err(|lost| format!("{command}: {lost}"))?;

@@ -10,8 +10,8 @@ use super::operation::{COUNTS, DATABASE};
 /// Documents in a batch of a read.
 const BATCH: i32 = 1000;
 
-/// Create the collections, their indexes and the counters; called once.
-pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
+/// Create the collections, their indexes and the counters, with this write concern; called once.
+pub(crate) fn prepare(link: &mut Link, concern: &Document) -> Result<(), String> {
     for side in Side::BOTH {
         ask(link, &doc! { "create": side.name() })?;
         let indexes = vec![
@@ -28,10 +28,9 @@ pub(super) fn prepare(link: &mut Link) -> Result<(), String> {
         .iter()
         .map(|side| doc! { "_id": side.name(), "n": 0_i64 })
         .collect();
-    let concern = doc! { "w": 1, "j": true };
     ask(
         link,
-        &doc! { "insert": COUNTS, "documents": counts, "writeConcern": concern },
+        &doc! { "insert": COUNTS, "documents": counts, "writeConcern": concern.clone() },
     )
 }
 
@@ -47,7 +46,7 @@ fn ask(link: &mut Link, command: &Document) -> Result<(), String> {
 
 /// Compare everything (W1, W3) and let the server check itself (W4). Returns the number of
 /// documents.
-pub(super) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
+pub(crate) fn whole(link: &mut Link, model: &Model) -> Result<u64, String> {
     let mut met = 0;
     for side in Side::BOTH {
         let find = doc! { "find": side.name(), "filter": {}, "batchSize": BATCH };

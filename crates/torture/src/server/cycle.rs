@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
+use bson::doc;
 use stdx::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stdx::{Rng, time};
 
@@ -131,7 +132,7 @@ pub fn run(config: &Config, note: &mut dyn FnMut(&str)) -> Result<Summary, Failu
 }
 
 /// Create the directory; refuse one that is not empty.
-pub(super) fn empty(directory: &Path) -> Result<(), String> {
+pub(crate) fn empty(directory: &Path) -> Result<(), String> {
     let text = |e: std::io::Error| format!("{}: {e}", directory.display());
     fs::create_dir_all(directory).map_err(text)?;
     match fs::read_dir(directory).map_err(text)?.next() {
@@ -176,7 +177,7 @@ impl Run<'_> {
         let gone = |_| "the server listens and does not answer".to_owned();
         let mut link = Link::to(port).map_err(gone)?;
         if !self.prepared {
-            check::prepare(&mut link)?;
+            check::prepare(&mut link, &doc! { "w": 1, "j": true })?;
             self.prepared = true;
         }
         let mut model = Model::default();

@@ -23,6 +23,11 @@ pub struct Host {
     auth: bool,
     #[arg(long = "cacheSizeGB")]
     cache_size_gb: Option<String>,
+    #[arg(long = "replSet")]
+    replica_set: Option<String>,
+    /// `self` or `command`
+    #[arg(long)]
+    initiate: Option<String>,
 }
 
 /// Serve until the process is ended.
@@ -41,6 +46,15 @@ pub fn host(line: &Host) -> Result<(), String> {
     };
     if let Some(size) = &line.cache_size_gb {
         config.set("storage.cacheSizeGB", size)?;
+    }
+    let set = [
+        ("replication.replSetName", &line.replica_set),
+        ("replication.initiate", &line.initiate),
+    ];
+    for (name, value) in set {
+        if let Some(value) = value {
+            config.set(name, value)?;
+        }
     }
     let setup = config.engine_setup(factory);
     let setup = setup.map_err(|errors| errors.join("; "))?;

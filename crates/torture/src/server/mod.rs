@@ -29,15 +29,15 @@
 pub mod append;
 mod attack;
 mod builder;
-mod check;
+pub(crate) mod check;
 mod client;
-mod cycle;
+pub(crate) mod cycle;
 mod host;
 pub mod hostile;
-mod link;
-mod model;
-mod operation;
-mod process;
+pub(crate) mod link;
+pub(crate) mod model;
+pub(crate) mod operation;
+pub(crate) mod process;
 mod report;
 
 pub use attack::{Attack, Outcome, attack};

@@ -6,15 +6,15 @@ use bson::{Bson, Document, doc};
 
 /// One of the two collections that clients write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Left,
     Right,
 }
 
 impl Side {
-    pub(super) const BOTH: [Side; 2] = [Side::Left, Side::Right];
+    pub(crate) const BOTH: [Side; 2] = [Side::Left, Side::Right];
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Side::Left => "left",
             Side::Right => "right",
@@ -34,27 +34,27 @@ const PAD_MAX: i64 = 200;
 
 /// The fields of a document other than `_id`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Row {
+pub(crate) struct Row {
     /// The number of the document's last write; unique among all writes; has a unique index.
-    pub(super) v: i64,
+    pub(crate) v: i64,
     /// Number of changes of the document; shows whether an update was executed twice.
-    pub(super) n: i64,
+    pub(crate) n: i64,
     /// A field with two secondary indexes.
-    pub(super) tag: i32,
+    pub(crate) tag: i32,
 }
 
 impl Row {
     /// The padding, whose length depends on `v`.
-    pub(super) fn pad(&self) -> String {
+    pub(crate) fn pad(&self) -> String {
         "x".repeat(usize::try_from(self.v % PAD_MAX).unwrap_or(0))
     }
 
-    pub(super) fn document(&self, id: i64) -> Document {
+    pub(crate) fn document(&self, id: i64) -> Document {
         doc! { "_id": id, "v": self.v, "n": self.n, "tag": self.tag, "pad": self.pad() }
     }
 
     /// The id and the row of a document; `None` if it has other fields.
-    pub(super) fn of(document: &Document) -> Option<(i64, Row)> {
+    pub(crate) fn of(document: &Document) -> Option<(i64, Row)> {
         let row = Row {
             v: document.get_i64("v").ok()?,
             n: document.get_i64("n").ok()?,
@@ -68,7 +68,7 @@ impl Row {
 
 /// A change that a write makes.
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(crate) enum Change {
     Put(Side, i64, Row),
     Delete(Side, i64),
     /// Increment the counter that all clients share.
@@ -77,13 +77,13 @@ pub(super) enum Change {
 
 /// The expected documents of one client, or of all clients.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Model {
+pub(crate) struct Model {
     rows: [BTreeMap<i64, Row>; 2],
     counts: [i64; 2],
 }
 
 impl Model {
-    pub(super) fn rows(&self, side: Side) -> &BTreeMap<i64, Row> {
+    pub(crate) fn rows(&self, side: Side) -> &BTreeMap<i64, Row> {
         let [left, right] = &self.rows;
         match side {
             Side::Left => left,
@@ -91,11 +91,11 @@ impl Model {
         }
     }
 
-    pub(super) fn count(&self, side: Side) -> i64 {
+    pub(crate) fn count(&self, side: Side) -> i64 {
         self.counts.get(side.index()).copied().unwrap_or(0)
     }
 
-    pub(super) fn apply(&mut self, changes: &[Change]) {
+    pub(crate) fn apply(&mut self, changes: &[Change]) {
         for change in changes {
             let (Change::Put(side, ..) | Change::Delete(side, _) | Change::Count(side)) = change;
             let at = side.index();
@@ -115,7 +115,7 @@ impl Model {
     }
 
     /// Add the documents of another client; no two clients have the same document.
-    pub(super) fn add(&mut self, other: &Model) {
+    pub(crate) fn add(&mut self, other: &Model) {
         for (mine, theirs) in self.rows.iter_mut().zip(&other.rows) {
             mine.extend(theirs.iter().map(|(id, row)| (*id, row.clone())));
         }
@@ -126,7 +126,7 @@ impl Model {
 
     /// Descriptions of the first differences between `found` and the expected documents of a
     /// collection.
-    pub(super) fn differences(&self, side: Side, found: &[Document]) -> Vec<String> {
+    pub(crate) fn differences(&self, side: Side, found: &[Document]) -> Vec<String> {
         let mut lines = Vec::new();
         let mut there = BTreeMap::new();
         for document in found {
@@ -160,7 +160,7 @@ impl Model {
 }
 
 /// Whether the value in a reply to `findAndModify` is the document with this id and row.
-pub(super) fn is_value(reply: &Document, id: i64, row: &Row) -> bool {
+pub(crate) fn is_value(reply: &Document, id: i64, row: &Row) -> bool {
     let value = reply.get("value").and_then(Bson::as_document);
     value
         .and_then(Row::of)

@@ -5,20 +5,20 @@ use stdx::Rng;
 
 use super::model::{Change, Model, Row, Side, is_value};
 
-pub(super) const DATABASE: &str = "torture";
+pub(crate) const DATABASE: &str = "torture";
 
 /// The collection of the shared counters.
-pub(super) const COUNTS: &str = "counts";
+pub(crate) const COUNTS: &str = "counts";
 
 /// Number of different tags.
 const TAGS: u64 = 50;
 
 /// Number of ids that each client has.
-pub(super) const IDS: i64 = 1 << 32;
+pub(crate) const IDS: i64 = 1 << 32;
 
 /// The required content of a reply, besides `ok: 1`.
 #[derive(Clone, Debug)]
-pub(super) enum Expect {
+pub(crate) enum Expect {
     /// The write matched this number of documents.
     Met(i32),
     /// The reply has the document with this id and row, after the change.
@@ -31,18 +31,18 @@ pub(super) enum Expect {
 
 /// An operation: one write, or a transaction.
 #[derive(Clone, Debug)]
-pub(super) struct Operation {
+pub(crate) struct Operation {
     /// The commands in order, each with its database and the required reply.
-    pub(super) commands: Vec<(&'static str, Document, Expect)>,
+    pub(crate) commands: Vec<(&'static str, Document, Expect)>,
     /// Whether the commands form a transaction, which the last command ends.
-    pub(super) transaction: bool,
+    pub(crate) transaction: bool,
     /// The changes that the operation makes.
-    pub(super) changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
 }
 
 impl Expect {
     /// Whether a successful reply has this content.
-    pub(super) fn holds(&self, reply: &Document) -> bool {
+    pub(crate) fn holds(&self, reply: &Document) -> bool {
         match self {
             Expect::Met(n) => reply.get_i32("n").is_ok_and(|met| met == *n),
             Expect::Value(id, row) => is_value(reply, *id, row),
@@ -53,21 +53,21 @@ impl Expect {
 }
 
 /// Draws the operations of one client.
-pub(super) struct Draw<'a> {
-    pub(super) rng: &'a mut Rng,
-    pub(super) model: &'a Model,
+pub(crate) struct Draw<'a> {
+    pub(crate) rng: &'a mut Rng,
+    pub(crate) model: &'a Model,
     /// The client's session.
-    pub(super) lsid: &'a Document,
+    pub(crate) lsid: &'a Document,
     /// The number of this operation in the session; each operation has a greater number.
-    pub(super) txn_number: i64,
+    pub(crate) txn_number: i64,
     /// The first of the client's ids.
-    pub(super) first: i64,
+    pub(crate) first: i64,
     /// The number of the client's last write; incremented for each written document.
-    pub(super) next: &'a mut i64,
+    pub(crate) next: &'a mut i64,
 }
 
 impl Draw<'_> {
-    pub(super) fn operation(&mut self) -> Operation {
+    pub(crate) fn operation(&mut self) -> Operation {
         match self.rng.below(100) {
             0..20 => return self.transaction(),
             20..25 => return self.counted(),

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(5);
 const LISTENS: i64 = 23_016;
 
 /// A running server. It is killed when dropped.
-pub(super) struct Process {
+pub(crate) struct Process {
     child: Child,
     log: PathBuf,
 }
@@ -30,7 +30,7 @@ pub(super) struct Process {
 impl Process {
     /// Start `program serve` over the store in `directory`, with its log in `server.log` there;
     /// `more` are further arguments.
-    pub(super) fn start(
+    pub(crate) fn start(
         program: &Path,
         engine: &str,
         directory: &Path,
@@ -41,7 +41,7 @@ impl Process {
 
     /// As [`Process::start`]. `admit` gets the process id before the program is executed, so that
     /// it can put the process into a control group.
-    pub(super) fn start_in(
+    pub(crate) fn start_in(
         program: &Path,
         engine: &str,
         directory: &Path,
@@ -85,7 +85,7 @@ impl Process {
     }
 
     /// Wait until the server listens; returns its port.
-    pub(super) fn port(&mut self) -> Result<u16, String> {
+    pub(crate) fn port(&mut self) -> Result<u16, String> {
         let end = time::now() + START_MAX;
         loop {
             if let Some(port) = port_of(&fs::read_to_string(&self.log).unwrap_or_default()) {
@@ -102,18 +102,18 @@ impl Process {
     }
 
     /// The process id.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// How the server ended, if it ended by itself.
-    pub(super) fn ended(&mut self) -> Option<String> {
+    pub(crate) fn ended(&mut self) -> Option<String> {
         let status = self.child.try_wait().ok().flatten()?;
         Some(status.to_string())
     }
 
     /// `kill -9`, and wait until the process has ended.
-    pub(super) fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.end();
     }
 
@@ -124,7 +124,7 @@ impl Process {
     }
 
     /// Stop the server in order.
-    pub(super) fn stop(mut self) -> Result<(), String> {
+    pub(crate) fn stop(mut self) -> Result<(), String> {
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         if let Some(pid) = pid {
             // The process is not reaped yet, so its id is not reused.

@@ -7,6 +7,7 @@
 
 mod attack;
 mod canary;
+mod cluster;
 mod engines;
 mod program;
 mod server;

@@ -70,7 +70,7 @@ const BEGIN: Timestamp = Timestamp {
 
 impl Entries for Tail<'_> {
     fn seek(&mut self, time: Timestamp) -> Result<bool> {
-        self.visible = self.store.oplog().map_or(BEGIN, |oplog| oplog.visible());
+        self.visible = self.store.oplog().map_or(BEGIN, |oplog| oplog.followed());
         self.chunk.clear();
         self.last = before(time);
         // The first read finds out whether entries were removed.

@@ -29,6 +29,7 @@ use super::role::{Replica, shown};
 use crate::error;
 use crate::oplog::entry::{Command, Entry, OpTime, Operation};
 use crate::oplog::{Advanced, Retry, Stored, Undo, segment, touch};
+use crate::plant::{Plant, planted};
 use crate::session::put_records;
 use crate::txn::{Op, SessionId, Work, former_records};
 use crate::writes::Touched;
@@ -83,9 +84,12 @@ impl Replica<'_> {
             for entry in batch {
                 let stored = Stored::split(&entry.value)?;
                 let parsed = Entry::parse(stored.entry)?;
-                self.apply_entry(work, (&mut documents, &mut touched), &parsed)
-                    .map_err(|error| failed(&parsed, error))?;
+                if !planted(Plant::CopyForgetsEntries) || !self.is_copying() {
+                    self.apply_entry(work, (&mut documents, &mut touched), &parsed)
+                        .map_err(|error| failed(&parsed, error))?;
+                }
                 let retry = stored.retry()?;
+                let retry = retry.filter(|_| !planted(Plant::ApplyForgetsSessions));
                 if let Some(tree) = undo {
                     let former = documents.take_undo();
                     self.put_undo(work, (tree, entry.at.ts), former, retry.as_ref())?;
@@ -105,6 +109,11 @@ impl Replica<'_> {
             touched,
         });
         Ok(())
+    }
+
+    fn is_copying(&self) -> bool {
+        let copy = self.copying();
+        copy.is_some_and(|copy| copy.phase == super::copy::Phase::Copying)
     }
 
     /// Put the undo record of an entry: a primary may apply entries that are not committed before

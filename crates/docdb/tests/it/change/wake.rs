@@ -141,3 +141,31 @@ fn streams_on_databases_and_all_of_them_are_woken_as_well() {
         );
     });
 }
+
+/// A member of a replica set shows what is committed only, and wakes the streams for it then.
+#[test]
+fn members_show_what_is_committed() {
+    on_each(|lab| {
+        lab.insert(&ns("c"), &[doc! { "_id": 0 }]);
+        let replica = lab.store.replica().unwrap();
+        replica.keep_undo(&op(), true).unwrap();
+        replica.set_committed(replica.written());
+        let (first, mut batch) = waiting(lab, &on("c"), doc! {});
+        let token = resume(&batch);
+        lab.insert(&ns("c"), &[doc! { "_id": 1 }]);
+        let one = replica.written();
+        lab.insert(&ns("c"), &[doc! { "_id": 2 }]);
+        assert!(!is_ready(batch.awaits.as_mut().unwrap()), "not committed");
+        lab.store.release_cursor(first.id);
+        let looked = more(lab, &first, 9);
+        assert_eq!((ids(&looked), resume(&looked)), (Vec::new(), token.clone()));
+        batch = lab.more_waiting(&first, false);
+        replica.set_committed(one);
+        assert!(is_ready(batch.awaits.as_mut().unwrap()), "N1");
+        let shown = lab.more_waiting(&first, true);
+        assert_eq!(ids(&shown), [1]);
+        assert!(resume(&shown) != token, "it has moved");
+        replica.set_committed(replica.written());
+        assert_eq!(ids(&more(lab, &first, 9)), [2]);
+    });
+}

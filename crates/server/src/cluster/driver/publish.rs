@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bson::doc;
+use docdb::plant::{Plant, planted};
 use repl::event::State;
 use repl::position::MemberId;
 
@@ -73,7 +74,10 @@ impl Driver {
             leads: leads.then_some(node.term().0),
             last: node.last(),
             durable: node.durable(),
-            commit: node.commit(),
+            commit: match planted(Plant::CommitFromTheFuture) {
+                true => node.last(),
+                false => node.commit(),
+            },
             applied: seat.applied,
             durable_of,
             reports: seat.reports.clone(),

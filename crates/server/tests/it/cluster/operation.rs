@@ -2,8 +2,8 @@
 
 use bson::{Document, doc};
 
-use super::{Set, insert};
-use crate::client::{await_so, batch};
+use super::{Set, insert, waiting};
+use crate::client::{Site, await_so, batch};
 
 fn status(set: &Set, i: usize) -> Document {
     set.client(i).ok("admin", doc! {"replSetGetStatus": 1})
@@ -220,4 +220,50 @@ fn no_key_is_accepted_that_a_member_could_not_store() {
         reply.get_str("md5").unwrap().to_owned()
     };
     await_so("equal data", || (0..3).all(|i| hash(i) == hash(0)));
+}
+
+/// The data directory of a primary that was killed during an `$out`.
+fn killed_primary() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = kv_betree::factory().open(folder.path(), &kv::EngineOptions::default());
+    let options = docdb::Options {
+        oplog: true,
+        oplog_period: None,
+        ttl_period: None,
+        ..docdb::Options::default()
+    };
+    let store = docdb::Store::open(engine.unwrap().into(), options).unwrap();
+    let replica = store.replica().unwrap();
+    let op = docdb::Op::new(kv::Durability::Group);
+    replica.follow(&op).unwrap();
+    let begin = bson::Timestamp {
+        time: 1,
+        increment: 1,
+    };
+    let entry = doc! {
+        "op": "c", "ns": "test.$cmd", "ui": bson::Uuid::from_bytes([7; 16]),
+        "o": {"create": "left", "temp": true},
+        "ts": begin, "t": 1_i64, "v": 2_i64, "wall": bson::DateTime::now(),
+    };
+    let entry = bson::RawDocumentBuf::try_from(&entry).unwrap();
+    let none = docdb::oplog::entry::OpTime::NONE;
+    let last = replica.append(&op, none, &[entry.as_bytes()]).unwrap();
+    replica.apply_to(&op, last).unwrap();
+    replica.lead(&op, 1).unwrap();
+    store.close().unwrap();
+    folder
+}
+
+/// A store that was killed as a primary is opened as a follower, whatever the kill has left in it:
+/// an entry that it wrote then would be of a term that has ended.
+#[test]
+fn a_member_writes_no_entry_before_it_is_elected() {
+    let site = Site::try_in(killed_primary(), waiting(None, 0)).unwrap();
+    let mut client = site.client();
+    let mut entries = |filter: Document| {
+        let find = doc! {"find": "oplog.rs", "filter": filter};
+        batch(&client.ok("local", find)).len()
+    };
+    assert_eq!(entries(doc! {"o.create": "left"}), 1);
+    assert_eq!(entries(doc! {"o.drop": "left"}), 0);
 }

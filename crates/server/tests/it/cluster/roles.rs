@@ -64,6 +64,21 @@ fn a_secondary_refuses_writes_and_reads_without_a_preference() {
         "member: M1: {reply}"
     );
     assert!(reply.contains_key("topologyVersion"));
+    // The statement is of a transaction that ends; the commit may have happened elsewhere.
+    let id = bson::Uuid::from_bytes([1; 16]);
+    let labels = |mut command: bson::Document, database: &str| {
+        command.insert("lsid", doc! {"id": id});
+        command.insert("txnNumber", 1_i64);
+        command.insert("autocommit", false);
+        let reply = set.client(other).run(database, command);
+        assert_eq!(reply.get_i32("code").unwrap(), 10_107, "{reply}");
+        let labels = reply.get_array("errorLabels").unwrap().clone();
+        labels.contains(&"TransientTransactionError".into())
+    };
+    let mut statement = insert(2);
+    statement.insert("startTransaction", true);
+    assert!(labels(statement, "test"));
+    assert!(!labels(doc! {"commitTransaction": 1}, "admin"));
     assert_eq!(client.fails("test", doc! {"find": "c"}).0, 13_435);
     client.ok("test", read("c"));
     let local = doc! {"find": "oplog.rs", "limit": 1};
