@@ -38,6 +38,9 @@ pub struct Origin {
     pub command: Document,
     /// Its plan, in the form of [`crate::Examined::plans`].
     pub plan: Option<String>,
+    /// Whether each batch is answered only when a majority has what it was read from. Stored for
+    /// the layer above.
+    pub committed: bool,
     /// Privileges that the user needs for each further batch. Stored for the layer above, which
     /// checks them; the store does not read them.
     pub needs: Option<Arc<dyn Any + Send + Sync>>,
@@ -634,6 +637,7 @@ mod tests {
         assert_eq!(registry.origin(id, &owner), None);
         let origin = Arc::new(Origin {
             command: bson::doc! { "find": "c" },
+            committed: false,
             plan: None,
             needs: None,
         });

@@ -26,6 +26,22 @@ impl Store {
         Some(self.oplog()?.segments().last())
     }
 
+    /// The time up to which a snapshot that was opened before this call may have changes, also of
+    /// writes whose commit has not returned; `None` without an oplog. All changes up to
+    /// [`Store::oplog_visible`] are in it for certain.
+    #[must_use]
+    pub fn oplog_seen(&self) -> Option<Timestamp> {
+        Some(self.oplog()?.seen_until())
+    }
+
+    /// The position to wait for so that all entries up to `time` are committed: `time` itself while
+    /// a write with such a time is under way, or if an entry at it or after it exists, and else the
+    /// time of the last entry.
+    #[must_use]
+    pub fn oplog_reached(&self, time: Timestamp) -> Timestamp {
+        self.oplog().map_or(time, |oplog| oplog.reached(time))
+    }
+
     /// Put an oplog entry that changes nothing, with a note; does nothing without an oplog.
     ///
     /// # Errors

@@ -149,6 +149,9 @@ fn a_commit_that_takes_long_is_reported_and_none_who_follow_pass_it() {
         noted.set(oldest.time);
         assert!(oldest.time < second);
         assert!(follower.oplog_visible().unwrap() < oldest.time);
+        // A find now returns the second document already.
+        assert_eq!(follower.oplog_seen(), Some(second));
+        assert_eq!(follower.oplog_reached(second), second);
         let batch = more(&follower, id);
         assert_eq!(inserted(&batch), [0], "the second one is behind the first");
         let token = Token::parse(batch.resume.as_ref().unwrap()).unwrap();
@@ -185,6 +188,26 @@ fn a_commit_that_fails_does_not_hold_up_those_who_follow() {
     assert_eq!(store.oplog_slots(), None);
     assert_eq!(store.oplog_visible(), take_written());
     assert_eq!(store.oplog_visible(), store.oplog_last());
+}
+
+/// A write that is given up leaves a time that no position comes to.
+#[test]
+fn a_read_waits_for_entries_that_exist_or_may_still_be_committed() {
+    let store = open();
+    insert(&store, 1);
+    let last = store.oplog_visible().unwrap();
+    let mut txn = store.engine().begin_write().unwrap();
+    let note = bson::rawdoc! {"msg": "given up"};
+    let log = store.oplog().unwrap();
+    let reserved = log.put_note(txn.as_mut(), ZERO, &note).unwrap();
+    let time = reserved.at().ts;
+    assert_eq!(store.oplog_seen(), Some(time));
+    assert_eq!(store.oplog_reached(time), time);
+    drop(txn);
+    reserved.end(false);
+    assert_eq!(store.oplog_reached(time), last);
+    insert(&store, 2);
+    assert_eq!(store.oplog_reached(time), time);
 }
 
 fn watch(store: &Store, options: &Document) -> Batch {

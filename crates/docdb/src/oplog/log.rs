@@ -195,6 +195,26 @@ impl Log {
         }
     }
 
+    /// The time up to which a snapshot that was opened before this call may have changes: a commit
+    /// is seen before it has returned. Not all entries up to then exist; see [`Log::reached`].
+    pub(crate) fn seen_until(&self) -> Timestamp {
+        match self.applied.of_follower() {
+            Some(applied) => applied.ts,
+            None => self.slots.last(),
+        }
+    }
+
+    /// The time of the last entry up to `time` if there is none after it, and else `time`: a write
+    /// that was given up leaves a time without an entry, to which no position comes. It is `time`
+    /// while a write with an earlier one may still commit.
+    pub(crate) fn reached(&self, time: Timestamp) -> Timestamp {
+        match self.slots.oldest() {
+            Some(oldest) if oldest.time <= time => time,
+            // Read now: a slot ends after its entry is the last one.
+            _ => time.min(self.last_entry().ts),
+        }
+    }
+
     /// The time up to which change streams read: of a member of a replica set only what is
     /// committed, for a stream cannot take events back.
     pub(crate) fn followed(&self) -> Timestamp {

@@ -126,6 +126,12 @@ impl Slots {
         }
     }
 
+    /// The last time that was reserved.
+    #[must_use]
+    pub fn last(&self) -> Timestamp {
+        self.state.lock().last
+    }
+
     /// Call `body` with the last time while no slot is open (S5); `None` if one is open at
     /// `deadline`. No time up to `least` is issued later: the caller makes the clock skip them.
     /// `body` must reserve no slot, and not block.
@@ -356,6 +362,7 @@ mod tests {
         assert_eq!(second.extend(|| at(3)), at(3));
         assert_eq!((first.time(), second.time()), (at(1), at(3)));
         assert_eq!(slots.visible(), at(0));
+        assert_eq!(slots.last(), at(3));
         let oldest = slots.oldest().unwrap();
         let found = (oldest.time, oldest.holder, oldest.open);
         assert_eq!(found, (at(1), "first", 2));

@@ -69,6 +69,7 @@ fn opened(request: &Call<'_>, batch: &Batch) {
         let origin = Origin {
             command: shown(request),
             plan: request.examined.plans(),
+            committed: request.reads_committed(),
             needs: request.needs.get().map(|needs| {
                 let needs: Arc<dyn Any + Send + Sync> = Arc::clone(needs) as _;
                 needs
@@ -179,8 +180,9 @@ fn get_more(request: &Call<'_>, reply: &mut Builder) -> Result<()> {
             let message = "operation exceeded time limit";
             return Err(Error::new(Code::MAX_TIME_MS_EXPIRED, message));
         }
+        let deadline = left.map(|left| *request.ends.get_or_init(|| stdx::time::now() + left));
         let op = Op {
-            deadline: left.map(|left| stdx::time::now() + left),
+            deadline,
             ..op.clone()
         };
         store.get_more(&op, &wanted)

@@ -12,6 +12,7 @@ use docdb::plant::{Plant, planted};
 use query::Code;
 use repl::position::{Position, Term};
 
+use super::roles::changed;
 use crate::cluster::config::SetConfig;
 use crate::cluster::letter::number;
 use crate::cluster::member::Member;
@@ -94,15 +95,13 @@ async fn several(request: &Request, member: &Member, term: Option<u64>) -> Optio
         let message = "Primary stepped down while waiting for replication".to_owned();
         error(Code::PRIMARY_STEPPED_DOWN, message)
     };
-    // A write without effect waits for what it has seen.
+    // A write without effect waits for what it may have seen.
+    let store = &request.server.store;
     let written = request.written.get().copied();
-    let written = written.or_else(|| request.server.store.oplog_visible())?;
+    let seen = written.is_none().then(|| *request.seen.lock()).flatten();
+    let until = written.or(seen).or_else(|| store.oplog_seen())?;
     let Some(term) = term else {
         return Some(stepped_down());
-    };
-    let at = Position {
-        term: Term(term),
-        ts: number(written),
     };
     let me = view.me?;
     let reached = async {
@@ -112,10 +111,14 @@ async fn several(request: &Request, member: &Member, term: Option<u64>) -> Optio
             if now.leads != Some(term) {
                 return Some(stepped_down());
             }
+            let at = Position {
+                term: Term(term),
+                ts: number(store.oplog_reached(until)),
+            };
             if has(&now, at, &wanted, journal, (config, me)) {
                 return None;
             }
-            if progress.changed().await.is_err() {
+            if changed(&mut progress).await.is_err() {
                 return Some(stepped_down());
             }
         }

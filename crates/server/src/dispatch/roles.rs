@@ -15,18 +15,26 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bson::RawDocument;
+use bson::{RawDocument, Timestamp};
+use docdb::Op;
 use docdb::plant::{Plant, planted};
 use query::{Code, Error, Result};
 use tokio::sync::oneshot;
+use tokio::sync::watch::Receiver;
 
 use crate::arguments::{Arguments, Generic};
+use crate::cluster::letter::number;
 use crate::cluster::member::Member;
 use crate::cluster::standing::Standing;
+use crate::cluster::view::Progress;
 use crate::command::{CONTINUES, Class, Command, READS, WRITES};
-use crate::request::Request;
+use crate::request::{Request, stream_of};
 use crate::server::Server;
+
+/// How long a wait for a position goes without looking whether that position will ever be written.
+const GIVEN_UP: Duration = Duration::from_millis(50);
 
 /// The level that reads what no later primary can have changed.
 const LINEARIZABLE: &str = "linearizable";
@@ -134,11 +142,12 @@ pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> R
     };
     let concern = request.generic.read_concern.as_ref();
     let level = concern.map_or("", |concern| concern.level.as_str());
-    let waits = matches!(level, "majority" | "snapshot" | LINEARIZABLE);
+    // A snapshot is of an exact time (see `moment`), that of a transaction is committed with it.
+    let past = level == "snapshot" && !request.generic.in_transaction;
+    let waits = request.reads_committed() || past || level == LINEARIZABLE;
     if request.writes() || !(waits || begins_stream(request.body())) {
         return Ok(());
     }
-    let mut read = request.read.get().copied();
     if planted(Plant::ReadUncommitted) && level != LINEARIZABLE {
         return Ok(());
     }
@@ -147,27 +156,25 @@ pub(super) async fn committed(request: &Arc<Request>, began: Option<Began>) -> R
             return Ok(());
         }
         confirm(request).await?;
-        read = None;
+        // Up to the entry behind the read.
+        *request.seen.lock() = request.server.store.oplog_seen();
     }
-    let Some(read) = read.or_else(|| request.server.store.oplog_visible()) else {
+    let exact = request.read.get().copied().filter(|_| past);
+    let Some(seen) = exact.or_else(|| *request.seen.lock()) else {
         return Ok(());
     };
-    let read = crate::cluster::letter::number(read);
-    limited(request, reached(member, began, read)).await
+    limited(request, reached(request, member, (began, seen))).await
 }
 
 /// R3: whether a command opens a change stream that begins now.
 fn begins_stream(body: &RawDocument) -> bool {
-    let stages = body.get_array("pipeline").ok();
-    let first = stages.and_then(|stages| stages.into_iter().next()?.ok()?.as_document());
-    let stage = first.and_then(|first| first.get_document("$changeStream").ok());
     let starts = ["resumeAfter", "startAfter", "startAtOperationTime"];
     let given = |stage: &RawDocument| {
         starts
             .iter()
             .any(|name| matches!(stage.get(name), Ok(Some(_))))
     };
-    stage.is_some_and(|stage| !given(stage))
+    stream_of(body).is_some_and(|stage| !given(stage))
 }
 
 /// Put an entry behind a read (R2).
@@ -188,7 +195,11 @@ async fn confirm(request: &Arc<Request>) -> Result<()> {
 }
 
 /// Wait until the commit point has reached a time.
-async fn reached(member: &Member, began: Began, time: u64) -> Result<()> {
+async fn reached(
+    request: &Request,
+    member: &Member,
+    (began, time): (Began, Timestamp),
+) -> Result<()> {
     member.wrote();
     let mut progress = member.progress.clone();
     loop {
@@ -196,6 +207,7 @@ async fn reached(member: &Member, began: Began, time: u64) -> Result<()> {
             let now = progress.borrow_and_update();
             (now.commit.ts, now.leads)
         };
+        let time = number(request.server.store.oplog_reached(time));
         // After the commit point was read: it is that of the log that was read (R1).
         if member.storage.rollbacks() != began.rollbacks {
             let message = "what was read was rolled back; retry the read";
@@ -211,17 +223,30 @@ async fn reached(member: &Member, began: Began, time: u64) -> Result<()> {
             let message = "Primary stepped down while waiting for replication";
             return Err(Error::new(Code::PRIMARY_STEPPED_DOWN, message));
         }
-        if progress.changed().await.is_err() {
+        if changed(&mut progress).await.is_err() {
             return Err(super::run::shutting_down());
         }
     }
 }
 
+/// Wait until the positions of the members have changed, or until a write may have been given up,
+/// which changes none.
+///
+/// # Errors
+/// When the member has ended.
+pub(super) async fn changed(progress: &mut Receiver<Progress>) -> std::result::Result<(), ()> {
+    match tokio::time::timeout(GIVEN_UP, progress.changed()).await {
+        Ok(Err(_)) => Err(()),
+        Ok(Ok(())) | Err(_) => Ok(()),
+    }
+}
+
 /// Wait, unless the operation must end before.
 async fn limited(request: &Request, reached: impl Future<Output = Result<()>>) -> Result<()> {
+    let deadline = request.deadline().or_else(|| request.ends.get().copied());
     tokio::select! {
         done = reached => done,
-        () = until(request.deadline()) => request.op().check(),
+        () = until(deadline) => Op { deadline, ..request.op() }.check(),
         () = request.interrupted.notified() => request.op().check(),
     }
 }

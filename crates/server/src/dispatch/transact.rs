@@ -44,6 +44,10 @@ pub(super) fn call(request: &Arc<Request>) -> Result<Builder> {
     let _: Option<Timestamp> = docdb::oplog::take_written();
     let _: Option<Timestamp> = docdb::oplog::take_read();
     let outcome = run(request);
+    // After the last read, and before the first wait.
+    if request.server.member.is_some() {
+        *request.seen.lock() = request.server.store.oplog_seen();
+    }
     if let Some(time) = docdb::oplog::take_read() {
         // A request is run once.
         let _: Result<(), Timestamp> = request.read.set(time);

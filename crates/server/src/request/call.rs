@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use bson::{Bson, Timestamp};
+use bson::{Bson, RawDocument, Timestamp};
 use docdb::{Op, SessionId, SessionRef, Store};
 use kv::Durability;
 use query::Result;
 use query::expr::System;
-use stdx::sync::OnceLock;
+use stdx::sync::{Mutex, OnceLock};
 use wire::Builder;
 
 use super::Understood;
@@ -18,7 +19,7 @@ use super::awaits::Awaits;
 use super::later::Later;
 use crate::auth::User;
 use crate::auth::privilege::Wanted;
-use crate::command::WRITES;
+use crate::command::{CONTINUES, Class, READS, WRITES};
 use crate::server::Server;
 use crate::state::Operation;
 
@@ -27,6 +28,12 @@ pub(crate) type Run = fn(&Call<'_>, &mut Builder) -> Result<()>;
 
 /// Whether a request is brief: it may run on the thread of its connection.
 pub(crate) type Brief = fn(&Request) -> bool;
+
+/// The options of the change stream that a command opens, if it opens one.
+pub(crate) fn stream_of(body: &RawDocument) -> Option<&RawDocument> {
+    let first = body.get_array("pipeline").ok()?.into_iter().next()?.ok()?;
+    first.as_document()?.get_document("$changeStream").ok()
+}
 
 /// An operation on a server.
 pub(crate) struct Request {
@@ -43,6 +50,10 @@ pub(crate) struct Request {
     pub(crate) written: OnceLock<Timestamp>,
     /// The time of what it has read: all entries of the oplog up to then.
     pub(crate) read: OnceLock<Timestamp>,
+    /// Of a member of a set of several: the time up to which it may have read entries.
+    pub(crate) seen: Mutex<Option<Timestamp>>,
+    /// Of a `getMore`, the time by which the operations of its cursor must end, if that is limited.
+    pub(crate) ends: OnceLock<Instant>,
     /// Whether another reply follows, for a client that accepts a stream of replies.
     pub(crate) more: AtomicBool,
     /// Whether it is a retry, some of whose statements were already executed.
@@ -91,6 +102,8 @@ impl Request {
             synced_later: AtomicBool::new(false),
             written: OnceLock::new(),
             read: OnceLock::new(),
+            seen: Mutex::new(None),
+            ends: OnceLock::new(),
             more: AtomicBool::new(false),
             repeated: AtomicBool::new(false),
             awaits: Awaits::default(),
@@ -122,6 +135,25 @@ impl Request {
                 true => Durability::None,
                 false => self.durability(),
             })
+        }
+    }
+
+    /// Whether it is a read that is answered only when a majority has what it has read: so its own
+    /// concern, the default one, or that of the command that opened its cursor. What a transaction
+    /// has read is waited for when it commits, and change streams show nothing else.
+    pub(crate) fn reads_committed(&self) -> bool {
+        let command = self.command;
+        if self.generic.in_transaction || !(command.class == Class::Read || command.has(READS)) {
+            return false;
+        }
+        if command.has(CONTINUES) {
+            return self.origin.get().is_some_and(|origin| origin.committed);
+        }
+        let concern = self.generic.read_concern.as_ref();
+        match concern.map_or("", |concern| concern.level.as_str()) {
+            _ if stream_of(self.body()).is_some() => false,
+            "" => self.server.concerns.reads_committed(),
+            level => level == "majority",
         }
     }
 

@@ -8,7 +8,7 @@ mod shown;
 mod transaction;
 mod understood;
 
-pub(crate) use call::{Brief, Call, Request, Run, run, system};
+pub(crate) use call::{Brief, Call, Request, Run, run, stream_of, system};
 pub(crate) use shown::{is_secret, namespace, shown};
 pub(crate) use transaction::outside_of_server;
 pub(crate) use understood::Understood;

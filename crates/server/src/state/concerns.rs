@@ -79,6 +79,16 @@ impl Concerns {
         self.0.read().clone()
     }
 
+    /// Whether reads without a concern have the level `majority`.
+    pub(crate) fn reads_committed(&self) -> bool {
+        let defaults = self.0.read();
+        let level = defaults
+            .read
+            .as_ref()
+            .and_then(|concern| concern.get_str("level").ok());
+        level == Some("majority")
+    }
+
     /// The default of `w` and of `j`, if set.
     pub(crate) fn write(&self) -> Option<(Option<Bson>, Option<bool>)> {
         let defaults = self.0.read();

@@ -154,3 +154,58 @@ fn a_linearizable_read_is_answered_by_a_primary_with_its_majority() {
         set.resume(*i, folder);
     }
 }
+
+/// What the cursors of a read of the majority show later, and a read without a concern when
+/// `majority` is the default, is on a majority, too.
+#[test]
+fn cursors_and_the_default_concern_show_what_a_majority_has() {
+    let mut set = Set::patient(3);
+    let primary = set.primary();
+    let mut client = set.client(primary);
+    for id in 1..=4 {
+        client.ok("test", insert(id));
+    }
+    let open = |level: &str| {
+        doc! {
+            "find": "c", "readConcern": {"level": level}, "maxTimeMS": 2_000,
+            "batchSize": 1,
+        }
+    };
+    let mut cursor = |level| {
+        let reply = client.ok("test", open(level));
+        reply.get_document("cursor").unwrap().get_i64("id").unwrap()
+    };
+    let (majority, local) = (cursor("majority"), cursor("local"));
+    let others: Vec<usize> = (0..3).filter(|i| *i != primary).collect();
+    let folders: Vec<_> = others.iter().map(|i| set.stop(*i)).collect();
+    client.ok("test", concern(5, doc! {"w": 1}));
+    let more = |id: i64| doc! {"getMore": id, "collection": "c"};
+    let reply = client.run("test", more(majority));
+    assert_eq!(reply.get_i32("code").ok(), Some(50), "roles: R1: {reply}");
+    let shown = client.ok("test", more(local));
+    assert_eq!(batch(&shown).len(), 4);
+    let find = doc! {"find": "c", "maxTimeMS": 300};
+    assert_eq!(batch(&client.ok("test", find.clone())).len(), 5);
+    let default = doc! {
+        "setDefaultRWConcern": 1, "defaultReadConcern": {"level": "majority"},
+        "writeConcern": {"w": 1},
+    };
+    client.ok("admin", default);
+    let reply = client.run("test", find);
+    assert_eq!(reply.get_i32("code").ok(), Some(50), "roles: R1: {reply}");
+    assert_eq!(batch(&client.ok("test", limited("local"))).len(), 5);
+    for (i, folder) in others.iter().zip(folders) {
+        set.resume(*i, folder);
+    }
+    await_so("an answer of the majority", || {
+        batch_of(client.run("test", doc! {"find": "c"})) == 5
+    });
+}
+
+/// The documents of a reply to `find`; none of an error.
+fn batch_of(reply: Document) -> usize {
+    match reply.get_f64("ok") {
+        Ok(ok) if 0.0 < ok => batch(&reply).len(),
+        _ => 0,
+    }
+}
