@@ -8,7 +8,7 @@ use std::env;
 use std::time::Duration;
 
 use lab_report::error::{Error, Result};
-use mongodb::options::{ClientOptions, ConnectionString};
+use mongodb::options::{Acknowledgment, ClientOptions, ConnectionString};
 
 use super::failure;
 
@@ -47,7 +47,27 @@ fn parse(uri: &str) -> Result<ConnectionString> {
              {SCHEME}USER@HOST and put the password into the variable {PASSWORD}"
         )));
     }
+    if acknowledged(&parsed) == Acknowledgment::Nodes(0) {
+        return Err(Error::usage(format!(
+            "{uri}: with w=0 failed writes would count as done; write w=1 or w=majority"
+        )));
+    }
     Ok(parsed)
+}
+
+/// `w` of an address: the members that acknowledge each write; 1 if it is not given.
+fn acknowledged(parsed: &ConnectionString) -> Acknowledgment {
+    let concern = parsed.write_concern.as_ref();
+    let given = concern.and_then(|concern| concern.w.clone());
+    given.unwrap_or(Acknowledgment::Nodes(1))
+}
+
+/// The members that acknowledge each write, as the address demands.
+///
+/// # Errors
+/// As [`check`].
+pub(super) fn acknowledgment(uri: &str) -> Result<Acknowledgment> {
+    Ok(acknowledged(&parse(uri)?))
 }
 
 /// The options for the driver, and the name of the database for the rows.
@@ -88,6 +108,15 @@ mod tests {
         assert!(error("mongodb://h:99999").contains("mongodb://HOST:PORT"));
         assert!(check("mongodb://127.0.0.1:27017/db?replicaSet=rs0").is_ok());
         assert!(check("mongodb://ann@h,i:27018/?authSource=x").is_ok());
+        assert!(error("mongodb://h/?w=0").contains("w=majority"));
+    }
+
+    #[test]
+    fn the_members_that_acknowledge_come_from_the_address() {
+        let of = |uri: &str| acknowledgment(uri).unwrap();
+        assert_eq!(of("mongodb://h"), Acknowledgment::Nodes(1));
+        assert_eq!(of("mongodb://h/?w=2"), Acknowledgment::Nodes(2));
+        assert_eq!(of("mongodb://h/?w=majority"), Acknowledgment::Majority);
     }
 
     #[test]

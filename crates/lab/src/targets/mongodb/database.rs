@@ -69,7 +69,7 @@ pub(in crate::targets) fn answers(uri: &str) -> Result<()> {
 /// The data directory of a server, if it is on this machine.
 pub(in crate::targets) fn directory(uri: &str) -> Result<Option<PathBuf>> {
     let (client, _) = connect(uri, 1)?;
-    let facts = facts::gather(&client, uri, Durability::Interval);
+    let facts = facts::gather(&client, uri, &concern(uri, Durability::Interval)?);
     Ok(facts.map_err(|e| failure::text(uri, &e))?.data_dir)
 }
 
@@ -83,9 +83,7 @@ fn connect(uri: &str, connections: u32) -> Result<(Client, String)> {
 /// existing data.
 pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Database>> {
     let (client, database) = connect(uri, request.clients + MORE_CONNECTIONS)?;
-    let mut concern = WriteConcern::default();
-    concern.w = Some(1.into());
-    concern.journal = Some(journaled(request.durability));
+    let concern = concern(uri, request.durability)?;
     let rows = collection((&client, database.as_str()), COLLECTION, &concern);
     let text = |e: DriverError| failure::text(uri, &e);
     let generator = Generator::new(request.rows);
@@ -101,7 +99,7 @@ pub(in crate::targets) fn open(uri: &str, request: &Open) -> Result<Box<dyn Data
         }
     };
     Ok(Box::new(Server {
-        facts: facts::gather(&client, uri, request.durability).map_err(text)?,
+        facts: facts::gather(&client, uri, &concern).map_err(text)?,
         place: uri.to_owned(),
         client,
         database,
@@ -145,9 +143,13 @@ fn indexed(
     Ok(all.map(|fields| there.contains(&document::keys(fields))))
 }
 
-/// Whether a write waits for the journal.
-pub(super) fn journaled(durability: Durability) -> bool {
-    matches!(durability, Durability::Sync | Durability::Group)
+/// The write concern of every write: the members of the address, and the journal if the run wants
+/// durable writes.
+fn concern(uri: &str, durability: Durability) -> Result<WriteConcern> {
+    let mut concern = WriteConcern::default();
+    concern.w = Some(address::acknowledgment(uri)?);
+    concern.journal = Some(matches!(durability, Durability::Sync | Durability::Group));
+    Ok(concern)
 }
 
 impl Server {

@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bson::{Bson, Document, doc};
-use kv::{Durability, EngineStats};
+use kv::EngineStats;
 use mongodb::error::Result;
+use mongodb::options::{Acknowledgment, WriteConcern};
 use mongodb::sync::Client;
 
-use super::database::journaled;
 use crate::protocol::ServerFacts;
 
 /// Maximum difference between the age of the process and the uptime that the server reports, in
@@ -24,7 +24,7 @@ const AGE_TOLERANCE: f64 = 5.0;
 pub(super) const QUIET_BYTES: u64 = 256 << 10;
 
 /// Query the server for its facts.
-pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Result<ServerFacts> {
+pub(super) fn gather(client: &Client, uri: &str, concern: &WriteConcern) -> Result<ServerFacts> {
     let admin = client.database("admin");
     let build = admin.run_command(doc! { "buildInfo": 1 }).run()?;
     let mut facts = ServerFacts {
@@ -52,10 +52,16 @@ pub(super) fn gather(client: &Client, uri: &str, durability: Durability) -> Resu
     facts.data_dir = place
         .map(|(_, path)| PathBuf::from(path))
         .filter(|path| facts.pid.is_some() && path.is_dir());
-    let journal = journaled(durability);
+    let w = match &concern.w {
+        Some(Acknowledgment::Nodes(count)) => count.to_string(),
+        Some(Acknowledgment::Majority) => "majority".to_owned(),
+        Some(Acknowledgment::Custom(mode)) => mode.clone(),
+        _ => "of the server".to_owned(),
+    };
+    let journal = concern.journal.unwrap_or(false);
     facts
         .options
-        .push(("writeConcern".to_owned(), format!("w: 1, j: {journal}")));
+        .push(("writeConcern".to_owned(), format!("w: {w}, j: {journal}")));
     Ok(facts)
 }
 
