@@ -20,10 +20,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::config::ConfigId;
 use crate::event::{Effect, Event, State};
 use crate::message::{Heartbeat, Message};
 use crate::node::Node;
-use crate::position::{MemberId, Position};
+use crate::position::{MemberId, Position, Term};
 
 /// How long things take.
 #[derive(Clone, Copy, Debug)]
@@ -72,6 +73,8 @@ pub struct Replica {
     /// When it became primary.
     elected_at: Duration,
     frozen_until: Duration,
+    /// The last configuration that was stored durably.
+    kept: ConfigId,
     quiet: Option<StepDown>,
     /// The primary whose machine has closed or refused a connection, until the next word of a
     /// primary (T5).
@@ -136,6 +139,10 @@ impl Replica {
             fetch_at: now,
             elected_at: now,
             frozen_until: now,
+            kept: ConfigId {
+                term: Term(0),
+                version: 0,
+            },
             quiet: None,
             lost: None,
             reason: Reason::Timeout,
@@ -156,6 +163,13 @@ impl Replica {
             return Vec::new();
         }
         self.note(now, &event);
+        if let Event::Persisted(hard) = &event
+            && self.kept != hard.config.id
+        {
+            // The primary waits for this report when it hands over or changes members.
+            self.kept = hard.config.id;
+            self.beat_at = now;
+        }
         let effects = self.node.step(event);
         self.react(now, &effects);
         effects
@@ -458,6 +472,8 @@ impl Replica {
                     }
                 }
                 Effect::Installed(config) => {
+                    // The others get it with the next heartbeat.
+                    self.beat_at = now;
                     self.peers.retain(|id, _| config.member(*id).is_some());
                 }
                 Effect::Role(State::Primary { writable: false }) if self.node.is_catching_up() => {

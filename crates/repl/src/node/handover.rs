@@ -50,7 +50,8 @@ impl Node {
         }
     }
 
-    /// Hands over to the member of the highest priority that has every entry.
+    /// Hands over to the member of the highest priority that has every entry, and the newest
+    /// configuration: voters refuse one with an older one.
     pub(super) fn hand_over(&mut self, out: &mut Vec<Effect>) {
         let Role::Primary(primary) = &self.role else {
             return;
@@ -60,7 +61,10 @@ impl Node {
             return;
         }
         let others = self.hard.config.members.iter().filter(|m| m.id != self.me);
-        let ready = others.filter(|m| m.is_electable() && primary.durable(m.id) == last);
+        let config = self.hard.config.id;
+        let ready = others.filter(|m| {
+            m.is_electable() && primary.durable(m.id) == last && primary.has_config(m.id, config)
+        });
         let Some(heir) = ready.max_by_key(|m| (m.priority, std::cmp::Reverse(m.id))) else {
             return;
         };

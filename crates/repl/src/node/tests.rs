@@ -384,7 +384,14 @@ fn a_primary_hands_over_when_all_is_committed() {
     assert_eq!(node.state(), State::Primary { writable: true });
     node.step(Event::StepDown);
     node.step(Event::Durable(at(1, 2)));
-    let effects = node.step(from(2, 1, row(2, 1, at(1, 2))));
+    node.step(from(2, 1, row(2, 1, at(1, 2))));
+    assert_eq!(
+        node.state(),
+        State::Primary { writable: false },
+        "member 2 may have an older configuration"
+    );
+    let beat = has_config(&node, at(1, 2));
+    let effects = node.step(from(2, 1, beat));
     assert_eq!(sent(&effects), [(2, Message::TakeOver)]);
     assert_eq!(node.state(), State::Secondary);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::config::{Config, ConfigId, Member};
-use crate::event::Hard;
+use crate::event::{Hard, Refusal};
 use crate::log::Log;
 use crate::message::Envelope;
 use crate::position::Term;
@@ -201,6 +201,34 @@ fn a_step_down_hands_over_at_once() {
     assert_eq!(set.replicas[set.primary()].reason(), Reason::HandOver);
     set.run(8000);
     assert!(set.primary() != first, "T3");
+}
+
+/// Voters refuse a member whose configuration is older than theirs: with one voter down, the vote
+/// of the former primary is needed.
+#[test]
+fn a_step_down_right_after_a_change_of_members_hands_over_at_once() {
+    let mut set = Set::new(&voters());
+    set.run(3000);
+    let first = set.primary();
+    set.write();
+    set.run(1500);
+    let down = set.replicas[(first + 1) % 3].me;
+    set.cut.insert(down);
+    let mut members = voters();
+    members[1].priority = 3;
+    let effects = set.replicas[first].step(set.now, Event::Reconfig(members));
+    assert!(!effects.contains(&Effect::Refused(Refusal::ConfigNotCommitted)));
+    set.effects(first, effects);
+    let request = StepDownRequest {
+        wait: Duration::from_secs(1),
+        force: false,
+        frozen: Duration::from_secs(10),
+    };
+    let effects = set.replicas[first].step_down(set.now, request);
+    set.effects(first, effects);
+    set.run(20);
+    assert!(set.primary() != first);
+    assert_eq!(set.replicas[first].node().term(), Term(2), "at once");
 }
 
 #[test]
