@@ -12,6 +12,7 @@ macro_rules! note {
 
 mod backup;
 mod cluster;
+mod compare_members;
 mod install;
 mod lab;
 mod serve;
@@ -51,6 +52,7 @@ enum Command {
     /// Run the document database server (MongoDB wire protocol)
     Serve(Box<serve::Args>),
     Cluster(cluster::Args),
+    CompareMembers(compare_members::Args),
     Backup(backup::Args),
     VerifyBackup(backup::VerifyArgs),
     Clone(backup::CloneArgs),
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
             }
         },
         Command::Cluster(args) => ended("cluster", args.run()),
+        Command::CompareMembers(args) => ended("compare-members", args.run()),
         Command::Backup(args) => ended("backup", args.run()),
         Command::VerifyBackup(args) => ended("verify-backup", args.run()),
         Command::Clone(args) => ended("clone", args.run()),

@@ -19,6 +19,7 @@ use stdx::ByteSize;
 
 pub(crate) use clone::Args as CloneArgs;
 pub(crate) use oplog::Args as OplogArgs;
+pub(crate) use remote::message;
 pub(crate) use restore::Args as RestoreArgs;
 pub(crate) use verify::Args as VerifyArgs;
 

@@ -120,7 +120,7 @@ fn stage(reply: Document) -> Option<(u64, u64)> {
 }
 
 /// The message of the server, or of the driver.
-pub(super) fn message(error: &mongodb::error::Error) -> String {
+pub(crate) fn message(error: &mongodb::error::Error) -> String {
     match &*error.kind {
         mongodb::error::ErrorKind::Command(refused) => refused.message.clone(),
         other => other.to_string(),

@@ -13,7 +13,7 @@ use crate::program::{Place, lives, wait_for};
 use crate::servers::Foreign;
 
 /// A client of one server.
-fn direct(port: u64) -> Client {
+pub(crate) fn direct(port: u64) -> Client {
     let mut options = ClientOptions::default();
     options.hosts = vec![ServerAddress::Tcp {
         host: "127.0.0.1".to_owned(),
@@ -23,11 +23,11 @@ fn direct(port: u64) -> Client {
     Client::with_options(options).unwrap()
 }
 
-fn documents(client: &Client) -> Collection<Document> {
+pub(crate) fn documents(client: &Client) -> Collection<Document> {
     client.database("test").collection("c")
 }
 
-fn is_writable(port: u64) -> bool {
+pub(crate) fn is_writable(port: u64) -> bool {
     let admin = direct(port).database("admin");
     let hello = admin.run_command(doc! {"hello": 1}).run();
     hello.is_ok_and(|hello| hello.get_bool("isWritablePrimary").unwrap_or(false))

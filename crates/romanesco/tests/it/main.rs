@@ -15,6 +15,7 @@ mod backup_owner;
 mod clone;
 mod cluster;
 mod damage;
+mod engine_change;
 mod experiments;
 mod full;
 mod guides;

@@ -31,14 +31,19 @@ impl Foreign {
 
     /// Run `command`, a server that logs to `server.log`, and wait until it listens.
     pub(crate) fn listening(place: &Place, mut command: Command) -> Foreign {
-        let child = command.spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let mut port = None;
         wait_for("the server to listen", || {
+            let ended = child.try_wait().unwrap();
             let log = fs::read_to_string(place.path("server.log")).unwrap_or_default();
             port = log.lines().find_map(|line| {
                 let line: serde_json::Value = serde_json::from_str(line).ok()?;
                 (line["id"] == 23_016).then(|| line["attr"]["port"].as_u64())?
             });
+            assert!(
+                port.is_some() || ended.is_none(),
+                "the server ended ({ended:?}): {log}"
+            );
             port.is_some()
         });
         Foreign {

@@ -6,10 +6,11 @@ use md5::{Digest as _, Md5};
 use query::{Code, Error, Namespace, Result};
 use wire::Builder;
 
+use super::cursor;
 use super::find::number;
 use crate::access::{Asked, Needed, Privilege};
 use crate::auth::privilege::Wanted;
-use crate::command::{ABANDON, Class, Lane, READS};
+use crate::command::{ABANDON, Class, Lane, READS, SNAPSHOT};
 use crate::request::Call;
 use crate::row::Row;
 
@@ -35,7 +36,7 @@ pub(super) const ROWS: &[Row] = &[
         .aliases(&["dbhash"])
         .lane(Lane::Storage)
         .class(Class::Read)
-        .flags(READS | ABANDON)
+        .flags(READS | ABANDON | SNAPSHOT)
         .fields(&["collections", "skipTempCollections"])
         .privilege(Privilege::Database("dbHash")),
 ];
@@ -184,6 +185,8 @@ fn db_hash(call: &Call<'_>, reply: &mut Builder) -> Result<()> {
             hashed => break hashed?.append(reply),
         }
     }
+    // The time that a concern names, or that of its snapshot.
+    cursor::at_time(call, reply);
     let millis = begun.elapsed().as_millis();
     reply.int("timeMillis", i32::try_from(millis).unwrap_or(i32::MAX));
     Ok(())

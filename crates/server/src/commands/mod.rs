@@ -220,7 +220,10 @@ mod tests {
             (PROVES, &["saslContinue", "authenticate"]),
             (FIRST_USER, &["createUser", "replSetInitiate"]),
             (ELSEWHERE, &["aggregate", "applyOps", "bulkWrite"]),
-            (SNAPSHOT, &["find", "aggregate", "distinct", "getMore"]),
+            (
+                SNAPSHOT,
+                &["find", "aggregate", "distinct", "getMore", "dbHash"],
+            ),
             (STREAMS, &["insert", "update", "delete", "bulkWrite"]),
             (WRITE_ERRORS, &writes),
             (CONTINUES, &["getMore"]),
