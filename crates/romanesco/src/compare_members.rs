@@ -6,6 +6,7 @@
 //! the snapshots, while clients write again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +48,7 @@ pub(crate) struct Args {
 }
 
 /// A member with data.
+#[derive(Clone)]
 struct Member {
     host: String,
     client: Client,
@@ -148,10 +150,9 @@ fn common(members: &[Member], longest: Duration) -> Result<(Timestamp, Duration)
         let begun = stdx::time::now();
         let locked = admin.run_command(doc! {"fsync": 1, "lock": true}).run();
         locked.map_err(|error| format!("writes cannot be locked: {}", message(&error)))?;
+        let until = begun + longest;
         let opened = newest(&admin).and_then(|moment| {
-            for member in members {
-                open(member, moment, begun + longest)?;
-            }
+            at_once(members, until, move |member| open(member, moment, until))?;
             Ok(moment)
         });
         let unlocked = admin.run_command(doc! {"fsyncUnlock": 1}).run();
@@ -170,6 +171,7 @@ fn common(members: &[Member], longest: Duration) -> Result<(Timestamp, Duration)
 }
 
 /// Why there is no snapshot of a moment.
+#[derive(Debug, PartialEq)]
 enum Missed {
     /// Something was written meanwhile.
     Again(String),
@@ -190,7 +192,42 @@ fn written(hello: &Document) -> Option<Timestamp> {
     last.get_document("opTime").ok()?.get_timestamp("ts").ok()
 }
 
-/// Wait until a member has a moment, and let it open a snapshot.
+/// Ask all members at once, and wait for their answers until a time: a member that hangs must not
+/// keep writes locked.
+fn at_once(
+    members: &[Member],
+    until: Instant,
+    ask: impl Fn(&Member) -> Result<(), Missed> + Clone + Send + 'static,
+) -> Result<(), Missed> {
+    let (done, answers) = channel();
+    let mut waiting: BTreeSet<&str> = BTreeSet::new();
+    for member in members {
+        waiting.insert(&member.host);
+        let (member, done, ask) = (member.clone(), done.clone(), ask.clone());
+        let body = move || {
+            let answer = ask(&member);
+            // The caller does not wait for a late answer.
+            drop(done.send((member.host, answer)));
+        };
+        stdx::sync::spawn("member", body).map_err(|error| Missed::Failed(error.to_string()))?;
+    }
+    while !waiting.is_empty() {
+        let rest = until.saturating_duration_since(stdx::time::now());
+        let Ok((host, answer)) = answers.recv_timeout(rest) else {
+            let hosts: Vec<&str> = waiting.into_iter().collect();
+            return Err(Missed::Failed(format!(
+                "not ready while writes waited: {}; a member that is behind can be compared later, \
+                 or let writes wait for longer with --longest",
+                hosts.join(", ")
+            )));
+        };
+        answer?;
+        waiting.remove(host.as_str());
+    }
+    Ok(())
+}
+
+/// Wait until a member has a moment, but not after `until`, and let it open a snapshot.
 fn open(member: &Member, moment: Timestamp, until: Instant) -> Result<(), Missed> {
     let host = &member.host;
     let failed = |error: Error| Missed::Failed(format!("{host}: {}", message(&error)));
@@ -201,11 +238,7 @@ fn open(member: &Member, moment: Timestamp, until: Instant) -> Result<(), Missed
             break;
         }
         if until <= stdx::time::now() {
-            let why = format!(
-                "{host} is too far behind to let writes wait for it; compare later, or let them \
-                 wait for longer with --longest"
-            );
-            return Err(Missed::Failed(why));
+            return Err(Missed::Failed(format!("{host} is too far behind")));
         }
         stdx::time::sleep(LOOK);
     }
@@ -302,6 +335,31 @@ mod tests {
             host: host.to_owned(),
             client: Client::with_options(options).unwrap(),
         }
+    }
+
+    #[test]
+    fn a_member_that_hangs_is_named_when_the_time_is_over() {
+        let members = [member("a:1"), member("b:2")];
+        let (hold, held) = channel::<()>();
+        let held = std::sync::Arc::new(stdx::sync::Mutex::new(held));
+        let ask = move |member: &Member| {
+            if member.host == "b:2" {
+                // Until the test has ended.
+                let _ended = held.lock().recv();
+            }
+            Ok(())
+        };
+        let until = stdx::time::now() + Duration::from_millis(50);
+        let Err(Missed::Failed(why)) = at_once(&members, until, ask) else {
+            panic!("it waits for the member");
+        };
+        assert!(why.contains("waited: b:2;"), "{why}");
+        let until = stdx::time::now() + Duration::from_secs(600);
+        assert_eq!(at_once(&members, until, |_| Ok(())), Ok(()));
+        let again = |_: &Member| Err(Missed::Again("late".to_owned()));
+        let again = at_once(&members, until, again);
+        assert_eq!(again, Err(Missed::Again("late".to_owned())));
+        drop(hold);
     }
 
     #[test]
