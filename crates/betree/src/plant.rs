@@ -71,6 +71,8 @@ pub(crate) enum Plant {
     EpochAfterCapture,
     /// Replayed records without proof of durability are not written again.
     ReplayNotCopied,
+    /// Records are taken for durable because the page cache has them.
+    ProofReadsCache,
     /// A scan skips the first key of each bucket that it enters.
     ScanSkipsFirst,
     /// The extents of a replaced image are freed twice.
@@ -116,7 +118,7 @@ mod switch {
     /// The name of a plant, as in `BETREE_PLANT`.
     pub type Planted = &'static str;
 
-    const ALL: [(Plant, Planted); 41] = [
+    const ALL: [(Plant, Planted); 42] = [
         (Plant::SkipDirectorySync, "skip-directory-sync"),
         (Plant::AcknowledgeBeforeSync, "acknowledge-before-sync"),
         (Plant::SuperblockAtOnce, "superblock-at-once"),
@@ -147,6 +149,7 @@ mod switch {
         (Plant::StalePlan, "stale-plan"),
         (Plant::EpochAfterCapture, "epoch-after-capture"),
         (Plant::ReplayNotCopied, "replay-not-copied"),
+        (Plant::ProofReadsCache, "proof-reads-cache"),
         (Plant::ScanSkipsFirst, "scan-skips-first"),
         (Plant::FreeTwice, "free-twice"),
         (Plant::AbsorbIgnoresSharedRuns, "absorb-ignores-shared-runs"),

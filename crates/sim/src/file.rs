@@ -15,6 +15,8 @@ use crate::trace::{Call, Event};
 pub(crate) struct SimFile {
     disk: Arc<Mutex<Disk>>,
     handle: u64,
+    /// Whether reads bypass the page cache.
+    direct: bool,
 }
 
 impl Drop for SimFile {
@@ -24,8 +26,12 @@ impl Drop for SimFile {
 }
 
 impl SimFile {
-    pub(crate) fn new(disk: Arc<Mutex<Disk>>, handle: u64) -> SimFile {
-        SimFile { disk, handle }
+    pub(crate) fn new(disk: Arc<Mutex<Disk>>, handle: u64, direct: bool) -> SimFile {
+        SimFile {
+            disk,
+            handle,
+            direct,
+        }
     }
 
     /// Numbers and records a call; returns what it must do, and the number of the file.
@@ -61,7 +67,14 @@ impl File for SimFile {
             Step::Stop => return Err(stopped()),
             Step::Fail(kind) => return Err(failure(kind)),
         };
-        if !disk.inode(inode).visible.read(from, buffer) {
+        let inode = disk.inode(inode);
+        // Inode, I1: as long as no sync failed, the page cache shows what the device has.
+        let whole = if self.direct && 0 < inode.failures {
+            inode.on_device().read(from, buffer)
+        } else {
+            inode.visible.read(from, buffer)
+        };
+        if !whole {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         if step == Step::Fail(FaultKind::BitFlip) {
@@ -140,6 +153,10 @@ impl File for SimFile {
         let disk = self.disk.lock();
         disk.alive()?;
         Ok(disk.inode(disk.file_of(self.handle)).visible.len())
+    }
+
+    fn reads_device(&self) -> bool {
+        self.direct
     }
 }
 

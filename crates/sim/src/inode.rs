@@ -109,11 +109,18 @@ impl Inode {
         }
     }
 
+    /// What the device returns: pending ops are written before it is read, those of a failed sync
+    /// are not.
+    pub(crate) fn on_device(&self) -> Content {
+        let mut content = self.durable.clone();
+        for pending in &self.pending {
+            pending.op.apply(&mut content);
+        }
+        content
+    }
+
     /// Drop the page cache: reads return the content on disk.
     pub(crate) fn evict(&mut self) {
-        self.visible = self.durable.clone();
-        for pending in &self.pending {
-            pending.op.apply(&mut self.visible);
-        }
+        self.visible = self.on_device();
     }
 }

@@ -239,7 +239,8 @@ impl Vfs for SimVfs {
             }
             Step::Fail(kind) => return Err(failure(kind)),
         };
-        Ok(Box::new(SimFile::new(Arc::clone(&self.0), handle)))
+        let disk = Arc::clone(&self.0);
+        Ok(Box::new(SimFile::new(disk, handle, how.direct)))
     }
 
     fn rename(&self, site: Site, from: &Path, to: &Path) -> io::Result<()> {

@@ -82,6 +82,12 @@ pub trait File: Send + Sync {
         Ok(self.len()? == 0)
     }
 
+    /// Whether all reads of this file so far came from the device and none from the page cache of
+    /// the operating system. False if that is not known.
+    fn reads_device(&self) -> bool {
+        false
+    }
+
     /// A hint to start writing these bytes to the device. It makes nothing durable.
     fn start_writeback(&self, _offset: u64, _length: u64) {}
 

@@ -59,7 +59,8 @@
 //! and whole segments behind the end lose their names first (I8): new records with the same numbers
 //! could otherwise lead the chain back into them, should the first new group be damaged. Records
 //! whose durability has no evidence are copied there first: after a failed sync the operating
-//! system may show bytes that the device does not have.
+//! system may show bytes that the device does not have. On a full disk, where only the reserve is
+//! left for copies, they are read from the device instead if there are too many (`proof`).
 //!
 //! # Locks
 //!
@@ -78,6 +79,7 @@ mod group;
 mod options;
 mod pace;
 mod presence;
+mod proof;
 mod recover;
 mod reserve;
 mod segment;

@@ -21,7 +21,7 @@ use super::segment::{Name, Place, Spare, segment_path, spare_path};
 use super::state::{Held, State};
 use super::survey::{Survey, names};
 use super::upkeep::SPARES;
-use super::{Log, sites};
+use super::{Log, proof, sites};
 
 impl Log {
     /// Create the log of a store that has none; the first record is number `from`.
@@ -88,7 +88,13 @@ impl Log {
         } else {
             Seq(durable.0 + 1)
         };
-        let copy = from.max(unproven).min(end);
+        let mut copy = from.max(unproven).min(end);
+        if copy < end
+            && !proof::fits(&survey, store, copy, end, options.reserve())?
+            && proof::on_device(&place, &survey, copy, end)
+        {
+            copy = end;
+        }
         let number = survey.newest() + 1;
         // New segments have the size that was last used.
         let size = survey.last_size().next_multiple_of(BLOCK);

@@ -33,7 +33,8 @@ const LEAST: usize = 1;
 /// Files of the reserve.
 pub(super) const FILES: usize = OPENINGS + FOR_ALL;
 
-/// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies.
+/// Bytes of each: more than a log usually writes between two syncs, which is what recovery copies;
+/// if it has to copy more, it tries to do without ([`super::proof`]).
 const SIZE: u64 = 1 << 20;
 
 impl LogOptions {

@@ -40,6 +40,8 @@ pub(crate) const RECYCLE: Site = Site("log.recycle");
 pub(crate) const REUSE: Site = Site("log.reuse");
 /// Removing a segment or a spare one.
 pub(crate) const REMOVE: Site = Site("log.remove");
+/// Making segments durable before they are read from the device.
+pub(crate) const PROOF_SYNC: Site = Site("log.proof.sync");
 /// Opening a segment at recovery.
 pub(crate) const OPEN: Site = Site("log.open");
 /// Reading at recovery.

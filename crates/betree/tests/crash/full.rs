@@ -1,15 +1,18 @@
 //! A full disk: what waits for a checkpoint is freed before a commit is refused, and what lacks
 //! space keeps no other work from being done.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use betree::{Codec, Durability, ErrorKind, Options};
 use sim::checker::Change;
-use sim::{Fault, FaultKind, Lasts, SimOptions, SimVfs, Sites, When};
+use sim::{
+    Crash, Fault, FaultKind, Lasts, Outcome, Pages, Profile, SimOptions, SimVfs, Sites, When,
+};
 use stdx::Rng;
-use vfs::Vfs;
+use vfs::{Site, Vfs};
 
-use crate::rig::World;
+use crate::rig::{DIRECTORY, World};
 
 /// How often a commit that must succeed in the end is tried again.
 const TRIES: usize = 1000;
@@ -284,4 +287,69 @@ fn a_spill_leaves_the_room_that_is_kept_for_a_flush() {
     flush(&world);
     drop(transaction);
     continues(world);
+}
+
+/// The disk, full, after a process was killed with more unsynced commits in the log than a spare
+/// segment has room for. With `lost`, a sync failed before: the page cache still shows commits that
+/// the device does not have.
+fn unsynced(lost: bool) -> World {
+    let mut world = town(options().with_log_max(1 << 20), 8);
+    let mut rng = Rng::new(8);
+    for _ in 0..100 {
+        rows(&mut world, &mut rng);
+    }
+    if lost {
+        world.faulty = true;
+        world.vfs.inject(Fault {
+            sites: Sites::StartWith("log."),
+            call: None,
+            when: When::Nth(1),
+            lasts: Lasts::Once,
+            kind: FaultKind::SyncFails(Pages::Keep),
+        });
+        let put = Change::Put("a".to_owned(), b"key".to_vec(), vec![7; 20]);
+        let done = world.write(vec![put], Durability::Sync);
+        assert!(!done.expect("nothing stops it"), "the sync failed");
+    }
+    let vfs = world.vfs.fork();
+    // As after several openings on a full disk: one spare segment is left.
+    let is_spare = |path: &PathBuf| path.to_string_lossy().contains("spare-");
+    let files = vfs.files().into_iter().map(|(path, _)| path);
+    for path in files.filter(is_spare).skip(1) {
+        vfs.remove(Site("test"), &path).expect("it is there");
+    }
+    vfs.sync_dir(Site("test"), Path::new(DIRECTORY))
+        .expect("nothing stops it");
+    vfs.set_capacity(Some(vfs.used()));
+    World::new(vfs, world.options.clone())
+}
+
+/// What an opened store shows is durable, though there is no room to copy the commits of its log.
+#[test]
+fn a_killed_store_opens_on_a_full_disk_and_keeps_what_it_shows() {
+    let mut world = unsynced(false);
+    world.open().expect("nothing stops it");
+    let shown = world.found().expect("nothing stops it");
+    assert!(500 < shown["a"].len(), "all commits are there");
+    let after = world.vfs.crash(Crash {
+        profile: Profile::DropsEverything,
+        outcome: Outcome::None,
+        seed: 8,
+    });
+    let mut world = World::new(after, world.options.clone());
+    world.open().expect("nothing stops it");
+    let kept = world.found().expect("nothing stops it");
+    assert!(kept == shown, "a power loss takes nothing of it");
+}
+
+#[test]
+fn what_only_the_page_cache_shows_does_not_open_on_a_full_disk() {
+    let mut world = unsynced(true);
+    world.faulty = true;
+    world.open().expect("nothing stops it");
+    assert!(world.is_down(), "nothing proves what it would show");
+    assert_eq!(world.errors, [ErrorKind::Full]);
+    world.vfs.set_capacity(None);
+    world.open().expect("nothing stops it");
+    assert!(!world.is_down(), "there is room for copies");
 }

@@ -32,6 +32,10 @@ enum End {
 pub(crate) fn drive(binary: Binary) {
     assert_table_is_complete();
     let only = std::env::var("BETREE_PLANTS").ok();
+    if let Some(only) = &only {
+        let known = TABLE.iter().any(|(plant, _)| only == plant);
+        assert!(known, "BETREE_PLANTS={only}: no plant has this name");
+    }
     let mut jobs: VecDeque<(Option<&str>, &Lane)> = VecDeque::new();
     let mut lanes: Vec<&Lane> = Vec::new();
     let of_binary = TABLE.iter().filter(|(_, lane)| lane.binary == binary);

@@ -80,6 +80,13 @@ pub(super) const TABLE: &[(&str, Lane)] = &[
     ("log-released-early", random()),
     ("pivot-off-by-one", random()),
     ("range-delete-takes-end", random()),
+    (
+        "proof-reads-cache",
+        crash(
+            "full::what_only_the_page_cache_shows_does_not_open_on_a_full_disk",
+            &[],
+        ),
+    ),
     ("replay-not-copied", random()),
     ("replay-skips-first", random()),
     ("reuse-before-publish", random()),

@@ -169,6 +169,10 @@ impl File for AbortFile {
         self.file.len()
     }
 
+    fn reads_device(&self) -> bool {
+        self.file.reads_device()
+    }
+
     fn start_writeback(&self, offset: u64, length: u64) {
         self.file.start_writeback(offset, length);
     }

@@ -183,6 +183,10 @@ impl File for RealFile {
         Ok(self.buffered.metadata()?.len())
     }
 
+    fn reads_device(&self) -> bool {
+        self.direct().is_some()
+    }
+
     /// With the advice `DontNeed`, Linux starts to write dirty pages back, and keeps them cached.
     /// Direct writes leave no dirty pages.
     fn start_writeback(&self, offset: u64, length: u64) {

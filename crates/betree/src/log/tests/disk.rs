@@ -53,6 +53,8 @@ struct Inner {
     hook: Option<Hook>,
     /// Called during every sync of groups.
     always: Option<Hook>,
+    /// Whether files can be opened to bypass the page cache.
+    bypass: bool,
 }
 
 /// The disk; clones share it.
@@ -62,6 +64,8 @@ pub(super) struct Disk(Arc<Mutex<Inner>>);
 struct Handle {
     disk: Disk,
     node: usize,
+    /// Whether reads bypass the page cache.
+    direct: bool,
 }
 
 impl Disk {
@@ -77,6 +81,19 @@ impl Disk {
     /// Make call number `nth` (from 0) of `site` fail.
     pub(super) fn fail(&self, site: &'static str, nth: u64, kind: io::ErrorKind) {
         self.0.lock().fault = Some((site, nth, kind));
+    }
+
+    /// Let files be opened to bypass the page cache, or not.
+    pub(super) fn bypass(&self, so: bool) {
+        self.0.lock().bypass = so;
+    }
+
+    /// The device loses what it was to write, and says so at no later sync: the page cache still
+    /// shows it.
+    pub(super) fn forget_pending(&self) {
+        for node in &mut self.0.lock().nodes {
+            node.pending.clear();
+        }
     }
 
     pub(super) fn during_sync(&self, hook: Hook) {
@@ -285,9 +302,11 @@ impl File for Handle {
     fn read_at(&self, _: Site, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let inner = self.disk.0.lock();
         let from = usize::try_from(offset).unwrap();
-        let bytes = inner.nodes[self.node]
-            .visible
-            .get(from..from + buffer.len());
+        let node = &inner.nodes[self.node];
+        let mut device = node.durable.clone();
+        node.pending.iter().for_each(|op| apply(&mut device, op));
+        let bytes = if self.direct { &device } else { &node.visible };
+        let bytes = bytes.get(from..from + buffer.len());
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
@@ -354,6 +373,10 @@ impl File for Handle {
     fn len(&self) -> io::Result<u64> {
         Ok(self.disk.0.lock().nodes[self.node].visible.len() as u64)
     }
+
+    fn reads_device(&self) -> bool {
+        self.direct
+    }
 }
 
 impl Vfs for Disk {
@@ -374,6 +397,7 @@ impl Vfs for Disk {
         Ok(Box::new(Handle {
             disk: self.clone(),
             node,
+            direct: how.direct && inner.bypass,
         }))
     }
 

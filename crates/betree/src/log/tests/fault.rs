@@ -2,6 +2,8 @@
 
 use std::io;
 
+use stdx::rng::Rng;
+
 use crate::ErrorKind;
 use crate::types::Seq;
 
@@ -111,4 +113,74 @@ fn recovery_with_a_full_disk_uses_a_spare_or_says_full() {
     disk.space(None);
     let (_, records) = recover(&disk, 1).unwrap();
     assert_eq!(records.len(), 100);
+}
+
+/// Bytes of records that no file of the reserve has room for.
+const MUCH: u64 = 1200;
+
+/// A full disk with a reserve, and a log killed with many records since its last sync. With `kept`,
+/// the device has them; else only the page cache shows them.
+fn unproven(kept: bool) -> Disk {
+    let disk = Disk::default();
+    let log = create(&disk).unwrap();
+    log.keep_reserve();
+    fill(&log, MUCH, SALT, false);
+    while log.appended().0 < 2 * MUCH {
+        append(&log, &payload(log.appended().0 + 1, SALT)).unwrap();
+    }
+    log.write_ready().unwrap();
+    drop(log);
+    if !kept {
+        disk.forget_pending();
+    }
+    let disk = disk.copy();
+    disk.space(Some(0));
+    disk
+}
+
+/// Why recovery is refused.
+fn refusal(disk: &Disk) -> Option<ErrorKind> {
+    recover(disk, 1).err().map(|error| error.kind())
+}
+
+#[test]
+fn a_full_disk_is_recovered_without_copies_of_what_the_device_has() {
+    let disk = unproven(true);
+    assert_eq!(refusal(&disk), Some(ErrorKind::Full));
+    disk.bypass(true);
+    for _ in 0..3 {
+        let (log, records) = recover(&disk, 1).unwrap();
+        check(&records, 1, SALT);
+        assert!(MUCH < log.durable().0, "more than was synced");
+        assert_eq!(records.len() as u64, log.durable().0);
+        // What was taken for durable survives a power loss.
+        let mut rng = Rng::new(SALT);
+        let (_, after) = recover(&disk.crash(&mut rng), 1).unwrap();
+        assert_eq!(after.len(), records.len());
+    }
+}
+
+#[test]
+fn what_only_the_page_cache_has_is_not_taken_for_durable() {
+    let disk = unproven(false);
+    disk.bypass(true);
+    assert_eq!(refusal(&disk), Some(ErrorKind::Full));
+    disk.space(None);
+    let (log, records) = recover(&disk, 1).unwrap();
+    check(&records, 1, SALT);
+    assert!(MUCH < log.durable().0, "they were copied");
+    let mut rng = Rng::new(SALT);
+    let (_, after) = recover(&disk.crash(&mut rng), 1).unwrap();
+    assert_eq!(after.len(), records.len());
+}
+
+#[test]
+fn a_failing_proof_leaves_records_to_be_copied() {
+    let disk = unproven(true);
+    disk.bypass(true);
+    disk.space(None);
+    disk.fail("log.proof.sync", 0, io::ErrorKind::Other);
+    let (log, records) = recover(&disk, 1).unwrap();
+    check(&records, 1, SALT);
+    assert_eq!(records.len() as u64, log.durable().0);
 }
