@@ -15,10 +15,30 @@ use crate::types::Seq;
 
 use super::format::{ALIGN, BLOCK, Flaw, GROUP_HEADER, GroupHeader, decode_record, decompress};
 use super::frame;
-use super::survey::{Found, Reader};
+use super::survey::{Found, Reader, Survey};
 
 /// Called for each record.
 pub(super) type Replay<'a> = &'a mut dyn FnMut(Seq, &[u8]) -> Result<()>;
+
+/// Call `visit` for the records from `first` on, in order, until it fails; returns the end of the
+/// chain, which is not judged.
+///
+/// # Errors
+/// As [`Chain::follow`]; what `visit` returns.
+pub(super) fn follow_all(
+    survey: &Survey,
+    store: u128,
+    first: Seq,
+    visit: Replay<'_>,
+) -> Result<Seq> {
+    let mut chain = Chain::new(store, first);
+    for (found, limit) in survey.segments.iter().zip(survey.limits()) {
+        if first < limit {
+            chain.follow(found, limit, visit)?;
+        }
+    }
+    Ok(chain.end())
+}
 
 /// The place where a segment ends because the next group or record does not decode.
 struct Stop<'a> {

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
-use super::chain::{Chain, Replay};
+use super::chain::follow_all;
 use super::format::BLOCK;
 use super::segment::Place;
 use super::sites;
@@ -33,7 +33,7 @@ pub(super) fn fits(survey: &Survey, store: u128, copy: Seq, end: Seq, room: u64)
         }
         Ok(())
     };
-    match follow(survey, store, copy, &mut count) {
+    match follow_all(survey, store, copy, &mut count) {
         Err(error) if bytes <= room => Err(error),
         Ok(reached) if bytes <= room => {
             assert_eq!(reached, end, "the chain reads twice alike");
@@ -63,19 +63,8 @@ fn reached(place: &Place<'_>, survey: &Survey, copy: Seq) -> Result<Option<Seq>>
         ..*place
     };
     let stored = Survey::take(&direct)?;
-    let end = follow(&stored, place.store, copy, &mut |_, _| Ok(()))?;
+    let end = follow_all(&stored, place.store, copy, &mut |_, _| Ok(()))?;
     // Asked last: a file system may refuse the first direct read.
     let from_device = |survey: &Survey| survey.segments.iter().all(|s| s.file.reads_device());
     Ok((cached || from_device(&stored)).then_some(end))
-}
-
-/// Call `visit` for the records from `first` on; returns the end of the chain.
-fn follow(survey: &Survey, store: u128, first: Seq, visit: Replay<'_>) -> Result<Seq> {
-    let mut chain = Chain::new(store, first);
-    for (found, limit) in survey.segments.iter().zip(survey.limits()) {
-        if first < limit {
-            chain.follow(found, limit, visit)?;
-        }
-    }
-    Ok(chain.end())
 }

@@ -12,7 +12,7 @@ use crate::keys::Keys;
 use crate::plant::{Plant, planted};
 use crate::types::Seq;
 
-use super::chain::{Chain, Replay};
+use super::chain::{Chain, Replay, follow_all};
 use super::format::{self, BLOCK};
 use super::options::LogOptions;
 use super::pace::Pace;
@@ -150,13 +150,7 @@ impl Log {
             }
             Err(Error::new(ErrorKind::Io, "read far enough"))
         };
-        let mut chain = Chain::new(store, first);
-        let mut stopped = Ok(true);
-        for (found, limit) in survey.segments.iter().zip(survey.limits()) {
-            if first < limit && stopped.is_ok() {
-                stopped = chain.follow(found, limit, &mut take);
-            }
-        }
+        let stopped = follow_all(&survey, store, first, &mut take);
         match (failure, stopped) {
             (Some(error), _) => Err(error),
             (None, _) if reached == last => Ok(()),
@@ -194,14 +188,8 @@ impl Log {
 
     /// Append the records from `copy` on again, and sync them.
     fn copy(&self, survey: &Survey, copy: Seq) -> Result<()> {
-        let limits = survey.limits();
         let mut append = |seq, payload: &[u8]| self.append(seq, &[payload]).map(|_| ());
-        let mut chain = Chain::new(self.store, copy);
-        for (found, limit) in survey.segments.iter().zip(limits) {
-            if copy < limit {
-                chain.follow(found, limit, &mut append)?;
-            }
-        }
+        follow_all(survey, self.store, copy, &mut append)?;
         self.sync()
     }
 }

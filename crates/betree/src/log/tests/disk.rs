@@ -1,5 +1,6 @@
 //! A disk in memory that can crash: what was not synced is kept, dropped or torn by sectors.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -303,9 +304,13 @@ impl File for Handle {
         let inner = self.disk.0.lock();
         let from = usize::try_from(offset).unwrap();
         let node = &inner.nodes[self.node];
-        let mut device = node.durable.clone();
-        node.pending.iter().for_each(|op| apply(&mut device, op));
-        let bytes = if self.direct { &device } else { &node.visible };
+        let bytes = if self.direct {
+            let mut device = node.durable.clone();
+            node.pending.iter().for_each(|op| apply(&mut device, op));
+            Cow::Owned(device)
+        } else {
+            Cow::Borrowed(&node.visible)
+        };
         let bytes = bytes.get(from..from + buffer.len());
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())

@@ -115,7 +115,7 @@ fn recovery_with_a_full_disk_uses_a_spare_or_says_full() {
     assert_eq!(records.len(), 100);
 }
 
-/// Bytes of records that no file of the reserve has room for.
+/// Number of records that no file of the reserve has room for.
 const MUCH: u64 = 1200;
 
 /// A full disk with a reserve, and a log killed with many records since its last sync. With `kept`,
@@ -138,6 +138,12 @@ fn unproven(kept: bool) -> Disk {
     disk
 }
 
+/// Number of records after a power loss.
+fn after_power_loss(disk: &Disk) -> usize {
+    let (_, records) = recover(&disk.crash(&mut Rng::new(SALT)), 1).unwrap();
+    records.len()
+}
+
 /// Why recovery is refused.
 fn refusal(disk: &Disk) -> Option<ErrorKind> {
     recover(disk, 1).err().map(|error| error.kind())
@@ -154,9 +160,7 @@ fn a_full_disk_is_recovered_without_copies_of_what_the_device_has() {
         assert!(MUCH < log.durable().0, "more than was synced");
         assert_eq!(records.len() as u64, log.durable().0);
         // What was taken for durable survives a power loss.
-        let mut rng = Rng::new(SALT);
-        let (_, after) = recover(&disk.crash(&mut rng), 1).unwrap();
-        assert_eq!(after.len(), records.len());
+        assert_eq!(after_power_loss(&disk), records.len());
     }
 }
 
@@ -169,9 +173,7 @@ fn what_only_the_page_cache_has_is_not_taken_for_durable() {
     let (log, records) = recover(&disk, 1).unwrap();
     check(&records, 1, SALT);
     assert!(MUCH < log.durable().0, "they were copied");
-    let mut rng = Rng::new(SALT);
-    let (_, after) = recover(&disk.crash(&mut rng), 1).unwrap();
-    assert_eq!(after.len(), records.len());
+    assert_eq!(after_power_loss(&disk), records.len());
 }
 
 #[test]
