@@ -419,6 +419,18 @@ fn recoveries() -> Vec<Script> {
     vec![
         script("recovery", small, killed, open),
         script("recovery after a torn tail", small, torn, open),
+        script(
+            "recovery reads from the device",
+            small,
+            |w| {
+                tree(w)?;
+                // More than a file of the reserve has room for.
+                w.fill("a", (0, 60, 10), 700, Sync)?;
+                w.abandon();
+                Ok(())
+            },
+            open,
+        ),
         script("recovery twice", small, killed, |w| {
             open(w)?;
             reopen(w, small())
